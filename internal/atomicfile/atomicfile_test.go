@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says returns a function that writes a text.
 func says(text string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -20,8 +19,7 @@ func says(text string) func(io.Writer) error {
 	}
 }
 
-// content returns the content of the file. It also checks that the folder has exactly as many files as the parameter
-// alone says.
+// content returns the content of the file. It also checks that the folder has exactly alone files.
 func content(t *testing.T, name string, alone int) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))
@@ -40,7 +38,7 @@ func TestWriteReplacesTheWhole(t *testing.T) {
 	assert.Equal(t, "short", content(t, name, 1))
 }
 
-// While Write runs, and after it has failed, the file has its old content.
+// TestWriteKeepsTheOldUntilTheEnd: while Write runs, and after it has failed, the file has its old content.
 func TestWriteKeepsTheOldUntilTheEnd(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "report.json")
 	require.NoError(t, Write(name, says("old")))
@@ -99,7 +97,7 @@ func TestWriteFollowsLinks(t *testing.T) {
 	assert.NotZero(t, info.Mode()&os.ModeSymlink, "the link is still one")
 }
 
-// Write writes to a device directly and does not replace it.
+// TestWriteToADevice: Write writes to a device directly and does not replace it.
 func TestWriteToADevice(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("devices are named as on Unix")

@@ -24,8 +24,8 @@ type Tick struct {
 	Minor bool // left out on narrow screens
 }
 
-// Linear returns an axis from one number to another number. Numbers outside the range are drawn at its ends. If the
-// range is empty, all numbers are drawn at its start.
+// Linear returns an axis between two numbers. Numbers outside the range are drawn at its ends. If the range is empty,
+// all numbers are drawn at its start.
 func Linear(from, to float64, ticks ...Tick) Axis {
 	return Axis{Ticks: ticks, Place: func(v float64) float64 {
 		if from == to {
@@ -49,8 +49,8 @@ func Log(from, to float64, ticks ...Tick) Axis {
 
 func clamp(fraction float64) float64 { return min(1, max(0, fraction)) }
 
-// FromZero returns an axis from 0 to the first tick that is not below the highest number. The axis has up to six ticks,
-// at multiples of 1, 2 or 5 times a power of ten. The distance between ticks is at least step.
+// FromZero returns an axis from 0 to the first tick that is not below highest. It has up to six ticks, at multiples of
+// 1, 2 or 5 times a power of ten, at least step apart.
 func FromZero(highest, step float64, text func(float64) string) Axis {
 	if step = max(step, roundStep(highest/5)); step == 0 {
 		step = 1 // nothing is above 0
@@ -78,9 +78,8 @@ func roundStep(n float64) float64 {
 	return 10 * ten
 }
 
-// LogAround returns a logarithmic axis that is just long enough for the numbers. It begins at a mark and ends at a
-// mark. The numbers must be above 0. The marks must increase; nil means the powers of ten. Up to five of the marks are
-// ticks.
+// LogAround returns a logarithmic axis that is just long enough for the numbers, which must be above 0. It begins and
+// ends at marks, which must increase; nil means the powers of ten. Up to five of the marks are ticks.
 func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, n := range numbers {
@@ -108,8 +107,7 @@ func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	return Log(from, to, ticks...)
 }
 
-// around returns a range of the marks: from the last mark at or below low to the first mark at or above high. If one of
-// these two marks does not exist, the range begins or ends with the nearest mark.
+// around returns the marks from the last one at or below low to the first one at or above high, as far as they exist.
 func around(marks []float64, low, high float64) []float64 {
 	from, to := 0, len(marks)-1
 	for from < to && marks[from+1] <= low {

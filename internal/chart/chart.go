@@ -18,7 +18,7 @@ var (
 )
 
 // Style returns the style sheet that a page with charts includes once. The page may use its colors, too: --ink, --soft,
-// --line, --back and --card, and the colors that the constants below name.
+// --line, --back, --card, and those that the constants below name.
 func Style() template.CSS { return template.CSS(style + page) }
 
 // A Colour is a class of the style sheet. It stands for one hue, which is lighter on a dark page.
@@ -43,8 +43,7 @@ type Chart struct {
 	height, top, left, right float64
 }
 
-// HTML returns the chart as an element of a page. The element is as wide as its column, and has the label for screen
-// readers.
+// HTML returns the chart as an element of a page, as wide as its column, with the label for screen readers.
 func (c Chart) HTML() template.HTML {
 	width := `width="100%"`
 	if beside := c.left + c.right; beside > 0 {
@@ -54,7 +53,7 @@ func (c Chart) HTML() template.HTML {
 		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknown)))
 }
 
-// body returns the elements of the chart. The parameter width is in pixels, or is the constant unknown.
+// body returns the elements of the chart. width is in pixels, or unknown.
 func (c Chart) body(width float64) string {
 	var b strings.Builder
 	c.draw(&b, width)

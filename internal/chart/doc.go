@@ -2,12 +2,12 @@
 // page, where it is as wide as its column, or a separate file. It needs no script and no network, and takes a few
 // kilobytes.
 //
-// Colours are variables of one style sheet, which the function Style returns. A page includes this style sheet once,
-// and a Picture contains it. The colors follow the reader's preference for light or dark.
+// Colours are variables of one style sheet ([Style]). A page includes this style sheet once, and a Picture contains it.
+// The colors follow the reader's preference for light or dark.
 //
-// The package uses only the standard library, because no maintained library fits. go-chart and gonum/plot draw for a
-// fixed width and measure text with font and raster packages. margaid draws plots of a fixed width in colors that it
-// computes. go-echarts writes JavaScript. svgo only writes elements, and that is the smaller part of the work.
+// No maintained library fits, so the package uses only the standard library. go-chart and gonum/plot draw for a fixed
+// width and measure text with font and raster packages. margaid draws plots of a fixed width in colors that it
+// computes. go-echarts writes JavaScript. svgo only writes elements, which is the smaller part of the work.
 //
 // For a screen reader, a chart is one image, with a label that says what it shows. Put the numbers themselves into a
 // table next to it.

@@ -11,11 +11,10 @@ var (
 	rule     = regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`)
 )
 
-// colours are the colors that a mark of a chart may have.
 var colours = []Colour{Ink, Blue, Orange, Green, Grey, Ochre, Purple}
 
 // flat returns the style sheet with values instead of variables, because many SVG renderers draw a variable as black.
-// The rules with the light colors come first. The rules with the dark colors follow, for readers who prefer dark pages.
+// The rules with the light colors come first, then those for readers who prefer dark pages.
 func flat() string {
 	_, rest, _ := strings.Cut(style, "@media")
 	scheme, rules, _ := strings.Cut(rest, "\n}\n")
@@ -24,8 +23,8 @@ func flat() string {
 	return colored(rules, light, true) + "@media (prefers-color-scheme: dark) {\n" + colored(rules, scheme, false) + "}\n"
 }
 
-// colored returns the rules with the colors that the parameter scheme declares. If the parameter all is set, it also
-// returns the rules without a color. A rule that uses the color of its mark becomes one rule for each color.
+// colored returns the rules with the colors that scheme declares and, if all is set, also the rules without a color. A
+// rule that uses the color of its mark becomes one rule for each color.
 func colored(rules, scheme string, all bool) string {
 	values := map[string]string{}
 	for _, m := range declared.FindAllStringSubmatch(scheme, -1) {

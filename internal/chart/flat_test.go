@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A picture must not use variables, because renderers that do not support them draw black.
+// TestAPictureHasNoVariables: renderers that do not support variables would draw them black.
 func TestAPictureHasNoVariables(t *testing.T) {
 	var b strings.Builder
 	p := Picture{Title: "t", Width: 400, Chart: Rows("label", []Row{{Name: "a", Text: "1", Parts: []Part{{Value: 1, Colour: Blue}}}})}

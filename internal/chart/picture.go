@@ -60,7 +60,6 @@ func (p Picture) Write(w io.Writer) error {
 	return err
 }
 
-// legend writes the keys next to each other.
 func (p Picture) legend(b *strings.Builder, x, y, size float64) {
 	const (
 		box       = 0.8  // of a text's size

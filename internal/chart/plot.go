@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A Plot is a field with two axes. Each line, column or mark is drawn over the earlier lines, columns and marks.
+// A Plot is a field with two axes. Each line, column or mark is drawn over the earlier ones.
 //
-// Horizontal positions are fractions of the width. So a plot can be as wide as its column on the page, and the size of
-// its text does not change.
+// Horizontal positions are fractions of the width. So a plot can be as wide as its column on the page, and its text
+// keeps its size.
 type Plot struct {
 	X, Y     Axis
 	Height   float64 // pixels between the ends of the vertical axis
@@ -59,7 +59,7 @@ func (p *Plot) Line(l Line) {
 	p.path(string(l.Colour), l.Width, l.Dashes, moves)
 }
 
-// Strokes draws a vertical line at each of the given places on the horizontal axis. Each line is from low to high.
+// Strokes draws vertical lines from low to high, at the given places on the horizontal axis.
 func (p *Plot) Strokes(colour Colour, width float64, places []float64, low, high float64) {
 	var moves []move
 	for _, at := range places {
@@ -123,7 +123,6 @@ func (p *Plot) Mark(colour Colour, at Point, radius float64) {
 // A Side says which end of a text is at the place of the text.
 type Side string
 
-// The sides.
 const (
 	Start  Side = "start"
 	Middle Side = "middle"
@@ -133,15 +132,13 @@ const (
 // A TextStyle is how a text looks.
 type TextStyle string
 
-// The styles.
 const (
 	Plain  TextStyle = "plain"
 	Soft   TextStyle = "soft"
 	Strong TextStyle = "strong"
 )
 
-// Text writes text. The given side of the text is at the point in the parameter at. Vertically, this point is on the
-// baseline of the text.
+// Text writes text with the given side at the point at. Vertically, the point is on the baseline of the text.
 func (p *Plot) Text(at Point, side Side, style TextStyle, what string) {
 	p.elements = append(p.elements, func(b *strings.Builder, _ float64) {
 		text(b, string(style), p.across(at.X), p.down(at.Y), side, what)

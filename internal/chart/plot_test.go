@@ -47,7 +47,7 @@ func TestLinesAndMarks(t *testing.T) {
 		got.texts())
 }
 
-// Whatever the numbers are, no coordinate in a chart is infinite or not a number.
+// TestAxesOfFewNumbers: whatever the numbers are, no coordinate in a chart is infinite or not a number.
 func TestAxesOfFewNumbers(t *testing.T) {
 	for _, axis := range []Axis{
 		FromZero(0, 0, Short), FromZero(0, 1, Short), LogAround(nil, nil, Short), LogAround([]float64{5}, nil, Short),
@@ -96,7 +96,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// A picture is a complete SVG document.
+// TestPicture: a picture is a complete SVG document.
 func TestPicture(t *testing.T) {
 	var b strings.Builder
 	c := Rows("What & why.", []Row{{Name: "a", Text: "1", Parts: []Part{{1, Blue}}}})

@@ -48,7 +48,6 @@ func parse(t *testing.T, svg string) (p parsed) {
 	return p
 }
 
-// texts returns the texts that are written.
 func (p parsed) texts() (all []string) {
 	for _, x := range p.Texts {
 		all = append(all, x.Text)
@@ -77,7 +76,7 @@ func TestRows(t *testing.T) {
 	assert.Empty(t, parse(t, string(Rows("none", nil).HTML())).Rects)
 }
 
-// A range may be up to 1.3 times as long as the longest bar.
+// TestRowsWithRanges: a range may be up to 1.3 times as long as the longest bar.
 func TestRowsWithRanges(t *testing.T) {
 	rows := func(high float64) parsed {
 		return parse(t, string(Rows("ranges", []Row{

@@ -14,14 +14,14 @@ func Cases() []*Case {
 		reloads, reloadSettings, reloadRules)
 }
 
-// hourly returns a limit of one token per hour. A case takes much less than an hour. So tokens do not come back during
-// a case, unless the case moves the clock.
+// hourly returns a limit of one token per hour. A case takes much less, so no tokens come back unless the case moves
+// the clock.
 func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: burst} }
 
 // each returns a limit of one request per hour for each client, with a burst.
 func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
-// at returns the limit that the function each returns, but only for the requests with the given path.
+// at is like each, but only for the requests with the given path.
 func at(path, name string, burst uint64) Limit {
 	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
 }
@@ -31,12 +31,10 @@ func byUser(name string, burst uint64) Limit {
 	return Limit{Name: name, Key: User, Numbers: hourly(burst)}
 }
 
-// window returns a limit of n requests per hour that uses the algorithm a.
 func window(name string, a engine.Algorithm, n uint64) Limit {
 	return Limit{Name: name, Algorithm: a, Numbers: Numbers{N: n, Per: time.Hour, Burst: n}}
 }
 
-// perSecond returns a limit of one request per second, with a burst.
 func perSecond(name string, burst uint64) Limit {
 	return Limit{Name: name, Numbers: Numbers{N: 1, Per: time.Second, Burst: burst}}
 }
@@ -91,8 +89,8 @@ var single = []*Case{
 }
 
 // algorithm returns a case with a limit of five requests per hour. Two requests come at the beginning of an hour, and
-// three in the middle of this hour. After the hour, the limit must admit the number of requests that the parameter
-// after says; it differs between algorithms.
+// three in the middle. After the hour, the limit must admit the given number of requests, which differs between
+// algorithms.
 func algorithm(name string, a engine.Algorithm, after int) *Case {
 	return &Case{Name: "one limit/" + name, Expects: fmt.Sprintf("a %s of five in an hour admits five, then %d when the hour is over, and five two hours later",
 		name, after), Run: func(c *C) {
@@ -158,7 +156,6 @@ func bothRefuse(c *C) Answer {
 	return n.Refuses(Request{})
 }
 
-// perHourOf returns a fixed window of n requests per hour.
 func perHourOf(name string, n uint64) Limit { return window(name, engine.AlgorithmFixedWindow, n) }
 
 var shadow = []*Case{

@@ -62,7 +62,7 @@ func carrying(user string, burst uint64) Request {
 	return Request{User: user, Quota: &numbers}
 }
 
-// told returns a limit with a burst of two. For the given users, the limit has other numbers.
+// told returns a limit with a burst of two, and other numbers for the given users.
 func told(users map[string]Numbers) Limit { l := byUser("told", 2); l.Users = users; return l }
 
 var users = []*Case{
@@ -127,7 +127,6 @@ var quotas = []*Case{
 	}},
 }
 
-// priced returns a limit whose requests state their cost.
 func priced(burst uint64) Limit { l := each("priced", burst); l.Cost = true; return l }
 
 var costs = []*Case{
@@ -203,8 +202,8 @@ var refunds = []*Case{
 	}},
 }
 
-// gets expects that a request is admitted at once or a moment later. The delay is allowed because an earlier request
-// may get its refund a moment after its answer.
+// gets expects that a request is admitted, at once or a moment later, because an earlier request may get its refund a
+// moment after its answer.
 func (c *C) gets(n *Node, r Request) {
 	c.Soon("what was given back does not come", func() bool { return n.Send(r).Admitted })
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// keeps returns a case in which a limit changes. After the change, a key that has used its tokens must not have a full
-// bucket.
+// keeps returns a case in which a limit changes. A key that has used its tokens must not have a full bucket afterwards.
 func keeps(name, expects string, from, to Limit) *Case {
 	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
 		n := c.Start(from)
@@ -19,8 +18,7 @@ func keeps(name, expects string, from, to Limit) *Case {
 	}}
 }
 
-// with makes a limit of one request per hour with a burst of five, applies the change to this limit, and returns the
-// limit.
+// with returns a limit of one request per hour with a burst of five, after a change.
 func with(change func(*Limit)) Limit { l := each("a", 5); change(&l); return l }
 
 func log(n uint64) Limit { return window("a", engine.AlgorithmSlidingLog, n) }

@@ -9,7 +9,6 @@ import (
 
 func stored(l Limit) Limit { l.Stored = true; return l }
 
-// newStore starts a store.
 func (c *C) newStore() *Store {
 	if c.front.store != nil {
 		return c.front.store()
@@ -17,12 +16,10 @@ func (c *C) newStore() *Store {
 	return startStore(c.env.T)
 }
 
-// stored returns a configuration of two nodes with limits in a store.
 func (c *C) stored(s *Store, loss Loss, limits ...Limit) Config {
 	return Config{Limits: limits, Store: s, Nodes: 2, OnLoss: loss}
 }
 
-// together starts two nodes with a config.
 func (c *C) together(config Config) (a, b *Node) { return c.StartWith(config), c.StartWith(config) }
 
 var stores = []*Case{
@@ -241,8 +238,8 @@ var stores = []*Case{
 	}},
 }
 
-// sharedOrRefused expects one of two results: two nodes refuse to start, or together they admit at most the number of
-// requests in the parameter most.
+// sharedOrRefused expects that two nodes refuse to start, or together admit no more than the given number of requests
+// (most).
 func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	config := c.stored(c.newStore(), Closed, l)
 	a, err := c.try(config)

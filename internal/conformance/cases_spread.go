@@ -12,7 +12,6 @@ func global(burst uint64) Limit {
 	return Limit{Name: "all", Key: Everyone, Numbers: Numbers{N: 1, Per: time.Minute, Burst: burst}}
 }
 
-// spread returns the limit that the function global returns, but with its bucket spread over all processors.
 func spread(burst uint64) Limit { l := global(burst); l.Spread = true; return l }
 
 // fast returns a spread limit of a million requests per second. At that rate, each processor holds tokens in advance.

@@ -2,11 +2,10 @@ package conformance
 
 import "time"
 
-// patient returns a limit of one request per second with a burst. Requests wait up to a minute for the tokens of this
-// limit.
+// patient returns a limit of one request per second with a burst, for whose tokens requests wait up to a minute.
 func patient(burst uint64) Limit { l := perSecond("line", burst); l.MaxWait = time.Minute; return l }
 
-// queue sends a request and expects that the request waits.
+// queue sends a request and expects that it waits.
 func (c *C) queue(n *Node, r Request) *Call {
 	call := n.Begin(r)
 	call.end()
@@ -16,7 +15,7 @@ func (c *C) queue(n *Node, r Request) *Call {
 	return call
 }
 
-// served expects that exactly those calls for which want is true have an answer, and that the other calls wait.
+// served expects that exactly the calls for which want is true have an answer, and that the other calls wait.
 func (c *C) served(calls []*Call, want ...bool) {
 	for i, call := range calls {
 		if got := !call.Waits(); got != want[i] {
@@ -183,10 +182,9 @@ var waits = []*Case{
 	}},
 }
 
-// busy returns a limit of n requests in flight.
 func busy(n uint64) Limit { return Limit{Name: "busy", Concurrency: n} }
 
-// under sends a request and expects that the request reaches the server and remains in flight.
+// under sends a request and expects that it reaches the server and remains in flight.
 func (c *C) under(n *Node, r Request) *Call {
 	call := n.Begin(r)
 	if !call.Arrived() {

@@ -48,9 +48,8 @@ func TestTheListIsHeld(t *testing.T) {
 	assert.Contains(t, known{step: differs, what: "so"}.judge(nil), "take it off")
 }
 
-// TestEveryCaseCanFail runs every case against fronts that give one answer to all requests. Every case must fail. There
-// is only one exception: a case that expects every request to be admitted passes against a front that admits every
-// request.
+// TestEveryCaseCanFail: every case fails against a front that gives one answer to all requests. The only exception is a
+// case that expects every request to be admitted, against a front that admits every request.
 func TestEveryCaseCanFail(t *testing.T) {
 	t.Cleanup(func() { patience = usualPatience })
 	patience = 200 * time.Millisecond
@@ -80,7 +79,6 @@ func TestEveryCaseCanFail(t *testing.T) {
 	}
 }
 
-// wrong is a server that gives one answer to every request.
 type wrong struct {
 	env    *Env
 	answer Answer

@@ -18,14 +18,14 @@ var ErrUnsupported = errors.New("not supported")
 type Front struct {
 	Name string // one of Fronts
 	// InBubble reports whether a case runs in simulated time (testing/synctest), in which no part of the front may wait
-	// for a socket. If it is nil, no case runs in simulated time.
+	// for a socket. nil means: no case does.
 	InBubble func(*Case) bool
-	// Runs reports whether this test runs a case. Another test must run the remaining cases. If Runs is nil, this test
-	// runs all cases.
+	// Runs reports whether this test runs a case. Another test must run the remaining ones. nil means: this test runs
+	// all cases.
 	Runs func(*Case) bool
 	// Start starts a front with a configuration.
 	Start func(*Env, Config) (Server, error)
-	// Promise runs the cases of package limitertest ([Case.Promise]). If Promise is nil, these cases fail.
+	// Promise runs the cases of package limitertest ([Case.Promise]). If it is nil, these cases fail.
 	Promise PromiseFunc
 
 	store func() *Store // for a front that uses no store
@@ -73,8 +73,8 @@ func (e *Env) advance(d time.Duration) {
 	e.clock.Advance(d)
 }
 
-// The server behind the front calls Serve for each request. Serve takes as long as the case wants, and then returns the
-// request, which says how the server must answer. If the client disconnects before that, Serve returns the error of the
+// Serve is called by the server behind the front for each request. It takes as long as the case wants, and then returns
+// the request, which says how the server must answer. If the client disconnects before, Serve returns the error of the
 // context.
 func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 	e.mu.Lock()
@@ -109,11 +109,11 @@ type Call struct {
 // long.
 const usualPatience = 20 * time.Second
 
-// patience has the value of usualPatience, unless a test of the suite itself sets a shorter time.
+// patience is usualPatience, or a shorter time in a test of the suite itself.
 var patience = usualPatience
 
-// Arrived waits until the server has the request, and then returns true. If the client gets an answer before the server
-// has the request, Arrived returns false.
+// Arrived waits until the server has the request, and then returns true. If the client gets an answer before, it
+// returns false.
 func (call *Call) Arrived() bool {
 	select {
 	case <-call.arrived:

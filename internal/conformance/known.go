@@ -25,10 +25,12 @@ const (
 	differs = "differs" // the front does something else on purpose
 )
 
-// parseKnown reads known.txt. A line has four parts, separated by bars. The first part names a case, or all cases of a
-// feature ("wait/*"). The second part names the fronts that do not pass this case. The third part is "cannot",
-// "differs", or the step that closes the gap. The fourth part says what is wrong. A line that starts with # is a
-// comment.
+// parseKnown reads known.txt. A line that starts with # is a comment. Any other line has four parts, separated by bars:
+//
+//  1. a case, or all cases of a feature ("wait/*")
+//  2. the fronts that do not pass it
+//  3. "cannot", "differs", or the step that closes the gap
+//  4. what is wrong
 func parseKnown(text string) (map[string]map[string]known, error) {
 	lists := map[string]map[string]known{}
 	for _, f := range Fronts {
@@ -74,7 +76,6 @@ func addKnown(lists map[string]map[string]known, line string) error {
 	return nil
 }
 
-// split returns the parts of a text without the blanks around them.
 func split(text, by string) []string {
 	parts := strings.Split(text, by)
 	for i := range parts {

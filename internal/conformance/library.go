@@ -17,9 +17,8 @@ const LongestQuota = 26 * 24 * time.Hour
 // A SourceFunc makes the source of a limit in a store.
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
-// Limiters has the limiters of a program that uses the library, by name. They continue to exist when the configuration
-// changes. If a limiter can take the new numbers, it takes them. Otherwise a new limiter replaces the old one, and the
-// keys keep their debts.
+// Limiters has the limiters of a program that uses the library, by name. A limiter that can take the new numbers of a
+// changed configuration takes them. Otherwise a new limiter replaces it, and the keys keep their debts.
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // for limits that are Stored; nil for cases without a store
@@ -34,8 +33,8 @@ type made struct {
 	first []engine.Policy // the policies with which the limiter was made
 }
 
-// LimitOf returns a limit of a new configuration. It does not set the fields that depend on the type of requests.
-// [Limiters.Commit] makes the limit active.
+// LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests.
+// [Limiters.Commit] makes it active.
 func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
 	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
 	if !l.Stored {
@@ -88,14 +87,13 @@ func (ls *Limiters) Commit() error {
 	return nil
 }
 
-// takes reports whether the limiter of a limit can take other numbers.
 func (m *made) takes(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.limit.Room() == l.Room() && m.limit.Overflow == l.Overflow &&
 		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
-// sameKeys reports whether the records of a limit can move to its new limiter. There are three conditions: the old
-// limiter is in memory, both limits have the same kind of key, and neither limit counts requests in flight.
+// sameKeys reports whether the records of a limit can move to its new limiter: the old limiter is in memory, both
+// limits have the same kind of key, and neither counts requests in flight.
 func (m *made) sameKeys(l Limit) bool {
 	return m != nil && m.limit.Key == l.Key && m.dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
@@ -144,8 +142,7 @@ func (l Limit) Policies() []engine.Policy {
 	return all
 }
 
-// Under returns the policy that a request carries. If the request carries no policy, Under returns the policy of the
-// request's user. If the user has no policy either, it returns the limit's own policy.
+// Under returns the policy that a request carries, else the policy of its user, else the limit's own policy.
 func (l Limit) Under(r Request) engine.Policy {
 	if r.Quota != nil {
 		return r.Quota.Policy(l.algorithm())

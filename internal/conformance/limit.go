@@ -16,8 +16,8 @@ type Numbers struct {
 	N     uint64
 	Per   time.Duration
 	Burst uint64
-	// Calendar is a period of the calendar. It replaces Per for a fixed window. Zone is the name of the time zone of
-	// this period, "" for UTC.
+	// Calendar is a period of the calendar, which replaces Per for a fixed window. Zone is the name of its time zone,
+	// "" for UTC.
 	Calendar engine.Period
 	Zone     string
 	Aligned  bool // a fixed window begins with the clock
@@ -115,7 +115,6 @@ type Limit struct {
 	IPv6Prefix int
 }
 
-// algorithm returns the limit's algorithm, or the token bucket if the limit names none.
 func (l Limit) algorithm() engine.Algorithm {
 	if l.Algorithm == engine.NoAlgorithm {
 		return engine.AlgorithmTokenBucket
@@ -142,7 +141,7 @@ func (l Limit) Own() engine.Policy {
 	return l.Policy(l.algorithm())
 }
 
-// ByQuota reports whether a request may have other numbers than the limit's own numbers and the numbers of its tiers.
+// ByQuota reports whether a request may have other numbers than those of the limit and its tiers.
 func (l Limit) ByQuota() bool { return l.Quota || l.Users != nil }
 
 // Tier returns the number of a tier: 0 for the limit's own numbers, and from 1 on for its tiers.
@@ -213,7 +212,7 @@ type Answer struct {
 	RetryAfter time.Duration
 	// Refused has the names of the limits that refused the request, if the front reports them.
 	Refused []string
-	// Err is the reason why the client got no answer. For example, the client has disconnected.
+	// Err is the reason why the client got no answer, such as that it has disconnected.
 	Err error
 }
 

@@ -18,7 +18,7 @@ The cases are in [internal/conformance](../internal/conformance/doc.go), and the
 [known.txt](../internal/conformance/known.txt). This page is generated from both: %s.
 `
 
-// Page returns the text of docs/conformance.md. The parameter command is the command that writes the file.
+// Page returns the text of docs/conformance.md. command is the command that writes the file.
 func Page(command string) (string, error) {
 	lists, err := parseKnown(knownText)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *page) letter(reason string) string {
 	return letters(i)
 }
 
-// letters returns the i-th name for a reason. The names are a to z, then aa, ab and so on.
+// letters returns the i-th name for a reason: a to z, then aa, ab and so on.
 func letters(i int) string {
 	last := string(rune('a' + i%26))
 	if i < 26 {

@@ -11,7 +11,7 @@ import (
 )
 
 // promises are the cases in which package limitertest looks for requests that were decided incorrectly. This module
-// does not require limitertest. So the test of each front provides a function that runs these cases: [Front.Promise].
+// does not require limitertest, so the test of each front provides a function that runs these cases: [Front.Promise].
 var promises = []*Case{
 	{Name: "promise/bucket", Promise: true,
 		Expects: "package limitertest finds no fault: a key gets its tokens at the first instant, and never more"},
@@ -40,7 +40,6 @@ type Subjects struct {
 // A PromiseFunc tests subjects with package limitertest.
 type PromiseFunc func(*testing.T, Subjects)
 
-// promise runs a case of promises.
 func (f Front) promise(t *testing.T, k *Case) error {
 	if f.Promise == nil {
 		return errors.New("the front is not tested with package limitertest: set Front.Promise")
@@ -55,7 +54,6 @@ func (f Front) promise(t *testing.T, k *Case) error {
 	return nil
 }
 
-// starts returns an error if the front refuses the limit of a case.
 func (f Front) starts(t *testing.T, k *Case) error {
 	server, err := f.Start(f.newEnv(t, k), promised(t, k, hourly(1)))
 	if err == nil {
@@ -64,7 +62,6 @@ func (f Front) starts(t *testing.T, k *Case) error {
 	return err
 }
 
-// promised returns the configuration of a subject.
 func promised(t *testing.T, k *Case, n Numbers) Config {
 	c := Config{Limits: []Limit{{Name: "a", Key: User, Numbers: n, Cost: true, MaxKeys: 1 << 14, Stored: k.Stored}}}
 	if k.Stored {
@@ -109,8 +106,8 @@ func (f Front) start(t *testing.T, k *Case, c Config) *Subject {
 	return &Subject{env: env, server: server}
 }
 
-// Ask sends a request. The result retryAfter is negative if a refusal does not say when to try again. The user of the
-// request is the key in hexadecimal digits, so the key may have any bytes.
+// Ask sends a request. The user of the request is the key in hexadecimal digits, so the key may have any bytes.
+// retryAfter is negative if a refusal does not say when to try again.
 func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration) {
 	call := &Call{arrive: func() {}, let: make(chan struct{})}
 	close(call.let)

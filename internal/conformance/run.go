@@ -61,7 +61,7 @@ func (f Front) run(t *testing.T, k *Case) (err error) {
 
 func (f Front) simulates(k *Case) bool { return f.InBubble != nil && f.InBubble(k) }
 
-// newEnv returns an Env with a clock that the suite moves. For a case in simulated time, the Env has no clock.
+// newEnv returns an Env with a clock that the suite moves, or without a clock for a case in simulated time.
 func (f Front) newEnv(t *testing.T, k *Case) *Env {
 	env := &Env{T: t, Case: k, calls: map[string]*Call{}}
 	if !f.simulates(k) {
@@ -154,7 +154,6 @@ func (c *C) Soon(what string, is func() bool) {
 	}
 }
 
-// close ends all calls and servers.
 func (c *C) close() {
 	c.env.mu.Lock()
 	for _, call := range c.env.calls {
@@ -186,7 +185,7 @@ func (n *Node) stop() {
 // Stop stops the server.
 func (n *Node) Stop() { n.stop() }
 
-// Begin sends a request. The request stays at the server until the case ends it.
+// Begin sends a request, which stays at the server until the case ends it.
 func (n *Node) Begin(r Request) *Call {
 	c := n.c
 	c.sent++
@@ -229,7 +228,7 @@ func (n *Node) Send(r Request) Answer {
 	return answer
 }
 
-// Admitted sends a request several times, and returns how often the request was admitted.
+// Admitted sends a request several times, and returns how often it was admitted.
 func (n *Node) Admitted(times int, r Request) (admitted int) {
 	for range times {
 		if n.Send(r).Admitted {
@@ -257,8 +256,7 @@ func (n *Node) Refuses(r Request) Answer {
 	return a
 }
 
-// Exactly sends a request several times, and expects that it is admitted each time. Then it sends the request once
-// more, and expects a refusal.
+// Exactly expects that a request is admitted a number of times, and then refused.
 func (n *Node) Exactly(times int, r Request) {
 	n.Admits(times, r)
 	n.Refuses(r)

@@ -77,7 +77,6 @@ func (s *Store) Forget() {
 	}
 }
 
-// ask sends a command, and expects an answer.
 func (s *Store) ask(command, want string) error {
 	conn, err := net.DialTimeout("tcp", s.Address(), usualPatience)
 	if err != nil {
@@ -112,8 +111,8 @@ func (s *Store) Suspend() { s.signal("STOP") }
 // Resume lets a suspended process continue.
 func (s *Store) Resume() { s.signal("CONT") }
 
-// signal sends a signal with the program kill, which exists on Unix only. It does not use package syscall, because this
-// package does not have these signals on other systems.
+// signal sends a signal with the program kill, which exists on Unix only, because package syscall does not have these
+// signals on other systems.
 func (s *Store) signal(name string) {
 	if s.process == nil {
 		return

@@ -12,9 +12,8 @@ import (
 	"unicode"
 )
 
-// Read returns a map from the path of every document to its text. The parameter root is the directory of the
-// repository, and the paths are relative to it. The documents are the Markdown files in this directory itself, in docs,
-// and in examples.
+// Read returns the text of every document, by its path relative to root, the directory of the repository. The documents
+// are the Markdown files in this directory itself, in docs, and in examples.
 func Read(root string) (map[string]string, error) {
 	var paths []string
 	for _, pattern := range []string{"*.md", "examples/*.md", "examples/*/*.md"} {
@@ -57,13 +56,12 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// withoutBlocks returns a document without its fenced blocks.
 func withoutBlocks(text string) string { return fenced.ReplaceAllString(text, "") }
 
 // An Example is a fenced block of code, and its output: the indented block that follows it, or "" if there is none.
 type Example struct{ Code, Output string }
 
-// A Block is an Example with its language. The language is in the line of the opening fence.
+// A Block is an Example with its language, from the line of the opening fence.
 type Block struct {
 	Language string
 	Example

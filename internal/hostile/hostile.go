@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// pieces has texts for each part of a request. These texts make the part expensive to read. A part whose name starts
-// with a capital letter is a header field.
+// pieces has, for each part of a request, texts that make it expensive to read. A part whose name starts with a capital
+// letter is a header field.
 var pieces = map[string][]string{
 	"path": {"/", ";", "/;", "/.", "/..", "//", "%2f", "%5c", `\`, "%252f", "%2e", "%3b", "/a", "/login", ".", ".json", "%3f", "%00",
 		"/users", "%25", "%2541", "k", "%e2%84%aa", "/a.b.c", " ", "::$DATA", "/%E4%BD%A0", "/users/p", "/12", "/run.php", "aaaa"},

@@ -8,10 +8,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Inject runs a call once for each operation on words that the call makes. In each run, it makes another call before a
-// different one of these operations, as another goroutine could. For each run, the function make returns three
-// functions: call, other, and a function check for the state after both. The parameter what of check describes the
-// operation before which other was called.
+// Inject runs a call once for each operation on words that the call makes. Before that operation, it makes another
+// call, as another goroutine could. The function make returns both calls, and a function that checks the state after
+// them and gets a description of the operation.
 func Inject(make func() (call, other func(), check func(what string))) {
 	defer func() { word.Before = nil }()
 	for at, more := 0, true; more; at++ {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Mutant is the code with one broken rule. Edits of the text make it from the code. (Mutant and Edit are aliases of
-// unnamed types, because lists of mutants are easier to read without the names of the fields.)
+// A Mutant is the code with one broken rule, made by edits of its text. (Mutant and Edit are aliases of unnamed types,
+// because lists of mutants are easier to read without the names of the fields.)
 type Mutant = struct {
 	Rule, Name string
 	Scenario   string // the scenario that catches the mutant, or the name of another test
@@ -26,11 +26,12 @@ type Mutant = struct {
 // An Edit replaces Old with New in a file. The file must contain Old exactly once.
 type Edit = struct{ File, Old, New string }
 
-// For each mutant, Catch builds the test of the package in the working directory with the mutant instead of the code.
-// Catch requires that the mutant's scenario breaks the mutant's invariant. The scenario is one of the scenarios in
-// TestScenarios, which call [Test], or another test that reports what is broken in the same form. If the scenario runs
-// for ten minutes, the mutant counts as not caught. The names of files are relative to the directory root. The overlay
-// of the go command replaces the files, so production code contains nothing for mutants.
+// Catch requires, for each mutant, that its scenario breaks its invariant. The scenario is one of TestScenarios, which
+// call [Test], or another test that reports what is broken in the same form. If it runs for ten minutes, the mutant
+// counts as not caught.
+//
+// Catch builds the test of the package in the working directory with the mutant instead of the code, by the overlay of
+// the go command, so production code contains nothing for mutants. The names of files are relative to root.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	for _, m := range mutants {
@@ -66,8 +67,8 @@ func build(t *testing.T, overlay map[string]string) string {
 	return binary
 }
 
-// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place. So if the code
-// that a mutant quotes has changed, the test of the mutant fails.
+// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place, so the test of
+// a mutant fails if the code that it quotes has changed.
 func overlay(t *testing.T, root string, m Mutant) map[string]string {
 	sources := map[string]string{}
 	for _, e := range m.Edits {

@@ -16,13 +16,12 @@ var large = flag.Bool("large", false, "explore the larger scenarios too")
 
 var endless = flag.Bool("endless", false, "explore also scenarios that take hours, in which mutants are found")
 
-// explored counts the scenarios of this process.
 var explored int
 
-// isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names. Because a
-// process can have only one scheduler, several processes can share the scenarios: one process runs the part 1/2 and
-// another process runs the part 2/2, for example. If the variable is not set, all scenarios are in the part.
-// WEIR_EXPLORE is not a flag, because the go command does not cache the result of a test that has its own flags.
+// isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names, or
+// whether the variable is not set. A process can have only one scheduler, so several processes share the scenarios,
+// such as the parts 1/2 and 2/2. WEIR_EXPLORE is not a flag, because the go command does not cache the result of a test
+// that has its own flags.
 func isInPart(t *testing.T) bool {
 	part, of := 1, 1
 	if text := os.Getenv("WEIR_EXPLORE"); text != "" {

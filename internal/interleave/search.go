@@ -8,27 +8,24 @@ import (
 	"testing"
 )
 
-// stepBound is the largest number of steps that an execution may have. It is several times the length of the longest
-// execution. An execution with more steps is a livelock (I5). For every step of every thread, there is a schedule in
-// which only the other threads run from that step on, as if the thread had stopped forever. So the bound also shows
-// that the other threads finish. The report counts the states in which they have finished.
+// stepBound is the largest number of steps that an execution may have, several times the length of the longest one.
+// More steps are a livelock (I5). From every step of every thread on, there is a schedule in which only the other
+// threads run, as if the thread had stopped forever. So the bound also shows that the others finish. The report counts
+// the states in which they have finished.
 const stepBound = 600
 
 // shortBound is how many schedules of a world are tried with -short.
 const shortBound = 5000
 
-// A World is what an exploration runs. It has a few threads, everything that they share, and the conditions that must
-// be true.
+// A World is what an exploration runs: a few threads, everything that they share, and the conditions that must be true.
 type World interface {
 	// Restart starts an execution: every thread is before its first operation.
 	Restart()
 	// Unfinished returns the threads that have a next step, as a bit set.
 	Unfinished() uint64
-	// Ways returns how many outcomes the next step of a thread can have. It returns one, unless the world decides the
-	// outcome of the step.
+	// Ways returns how many outcomes the next step of a thread can have: one, unless the world decides the outcome.
 	Ways(thread int) int
-	// Step lets a thread make its next operation, and checks the conditions. The parameter way is the number of the
-	// outcome of the operation.
+	// Step lets a thread make its next operation, with the outcome number way, and checks the conditions.
 	Step(thread, way int) error
 	// Hash returns a hash of the state of the world. Two different states have the same hash with a probability of
 	// 2^-64.
@@ -57,8 +54,8 @@ type Failure struct {
 // Unwrap returns what is broken.
 func (f Failure) Unwrap() error { return f.error }
 
-// A choice is a step of a schedule. It has the thread that made the step, the number of the outcome (way), the threads
-// to try instead, and the resulting state.
+// A choice is a step of a schedule: the thread that made it, the number of its outcome (way), the threads to try
+// instead, and the resulting state.
 type choice struct {
 	thread    int
 	way, ways int
@@ -68,11 +65,9 @@ type choice struct {
 
 // Explore tries every schedule of a world, depth first. A coroutine cannot be copied, so to return to a choice, the
 // calls run again from the start. A state that was visited before is not entered again. If a path returns to one of its
-// own states, the calls go around in a circle forever without progress, which is a failure.
+// own states, the calls go around in a circle without progress, which is a failure.
 //
-// With -short it tries only the first 5,000 schedules. Many scenarios do not have more.
-//
-// The error is a [Failure].
+// With -short it tries only the first 5,000 schedules. Many scenarios do not have more. The error is a [Failure].
 func Explore(w World) (Report, error) {
 	var r Report
 	seen := map[uint64]bool{} // true: on the current path
@@ -153,7 +148,6 @@ func next(path []choice, seen map[uint64]bool) []choice {
 	return path
 }
 
-// first returns the choice of one of the threads.
 func first(threads uint64) choice {
 	return choice{thread: bits.TrailingZeros64(threads), others: threads & (threads - 1)}
 }

@@ -11,8 +11,8 @@ import (
 // running is the running thread, or nil. Threads take turns.
 var running *Thread
 
-// Intercept makes threads stop before every operation on a word. The function pass exempts operations on words that no
-// other thread accesses. If it is nil, no operation is exempt.
+// Intercept makes threads stop before every operation on a word, except those for which pass returns true, on words
+// that no other thread accesses. A nil pass exempts none.
 func Intercept(pass func(word.Access) bool) {
 	word.Before = func(a word.Access) {
 		if running != nil && (pass == nil || !pass(a)) {
@@ -37,8 +37,7 @@ type Thread struct {
 	unwind bool // the execution is abandoned
 }
 
-// NewThread returns a thread that has not started yet. It will call the function run. Its coroutine lives as long as
-// the test.
+// NewThread returns a thread that will call run. Its coroutine lives as long as the test.
 func NewThread(run func()) *Thread {
 	th := &Thread{}
 	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
@@ -63,7 +62,7 @@ func once(run func()) {
 	run()
 }
 
-// Pause stops the thread before an operation. It is called within the thread. Every operation on a word calls it
+// Pause stops the thread, within which it is called, before an operation. Every operation on a word calls it
 // ([Intercept]). Before a step that is not an operation on a word, call Pause with the zero Access.
 func (th *Thread) Pause(a word.Access) {
 	th.Pending, th.paused = a, true
@@ -81,7 +80,7 @@ func (th *Thread) Resume() {
 	running = nil
 }
 
-// Rewind takes the thread back to its start. After Rewind, call Resume to bring the thread to its first operation.
+// Rewind takes the thread back to its start. Then call Resume to bring it to its first operation.
 func (th *Thread) Rewind() {
 	if th.paused {
 		th.unwind = true

@@ -34,7 +34,7 @@ func TestAThreadIsTakenBack(t *testing.T) {
 	assert.Equal(t, "ababca", did)
 }
 
-// The history of a thread depends only on the results of its operations.
+// TestHistory: the history of a thread depends only on the results of its operations.
 func TestHistory(t *testing.T) {
 	var w word.Word
 	Intercept(nil)

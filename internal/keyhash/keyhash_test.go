@@ -28,8 +28,8 @@ func TestSeeds(t *testing.T) {
 	assert.Equal(t, String(a, "192.0.2.1"), String(a, "192.0.2.1"))
 }
 
-// TestSpread: even if the keys differ little, each of the 64 bits of the hash is set for about half of the keys, and no
-// two keys have the same hash. The table takes its shard, its line and its label from these bits.
+// TestSpread: even if the keys differ little, each bit of the hash is set for about half of the keys, and no two keys
+// have the same hash. The table takes its shard, its line and its label from these bits.
 func TestSpread(t *testing.T) {
 	const keys = 1 << 14
 	seed, seen, set := NewSeed(), map[uint64]bool{}, [64]int{}

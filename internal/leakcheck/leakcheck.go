@@ -1,6 +1,6 @@
-// Package leakcheck fails the tests of a package if they leave goroutines behind. It replaces go.uber.org/goleak for
-// two reasons. Programs that import the root module should not require another module only because of the tests. In
-// addition, goleak waits less than half a second for goroutines to end, and this is too short on a busy machine.
+// Package leakcheck fails the tests of a package if they leave goroutines behind. It replaces go.uber.org/goleak,
+// because programs that import the root module should not require another module only for tests. Also, goleak waits
+// less than half a second for goroutines to end, which is too short on a busy machine.
 package leakcheck
 
 import (
@@ -28,8 +28,8 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// await returns the stacks of the goroutines that still run after the given time. If all of them end earlier, await
-// returns no stacks as soon as they have ended.
+// await returns the stacks of the goroutines that still run after the given time. It returns earlier if all of them
+// have ended.
 func await(patience time.Duration) []string {
 	deadline := time.Now().Add(patience)
 	for wait := time.Microsecond; ; wait = min(2*wait, 100*time.Millisecond) {

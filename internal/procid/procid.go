@@ -6,11 +6,11 @@ package procid
 import _ "unsafe" // for go:linkname
 
 // The runtime keeps these two functions for the packages that already use them: go.dev/issue/67401. This package
-// exports each of the two functions, because one function that calls both of them would cost a third call.
+// exports both, because one function that calls both would cost a third call.
 
-// Pin returns the number of the processor, from 0 to GOMAXPROCS-1, and keeps the goroutine on that processor until it
-// calls Unpin. Callers call Unpin at once. After that the number is a hint, because the goroutine may have moved to
-// another processor. The two calls take a nanosecond or two and are the same on every architecture.
+// Pin returns the number of the processor, from 0 to GOMAXPROCS-1, and keeps the goroutine on it until Unpin. Callers
+// call Unpin at once. After that the number is a hint, because the goroutine may have moved to another processor. The
+// two calls take a nanosecond or two and are the same on every architecture.
 //
 //go:linkname Pin runtime.procPin
 func Pin() int

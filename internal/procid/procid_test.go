@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Goroutines that run at the same time get different numbers from Pin. Every number is less than the number of
-// processors.
+// TestPin: goroutines that run at the same time get different numbers from Pin, all below the number of processors.
 func TestPin(t *testing.T) {
 	n := runtime.GOMAXPROCS(0)
 	seen := make([]bool, n)

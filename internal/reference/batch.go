@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A Limit is one key's state under an algorithm. Instants are nanoseconds since 1970. A call may have an earlier
-// instant than a previous call. Such a call never finds more tokens than it would find at the latest instant of all
-// previous calls.
+// A Limit is one key's state under an algorithm. Instants are nanoseconds since 1970. A call with an earlier instant
+// than a previous call finds no more tokens than it would find at the latest instant of all previous calls.
 type Limit interface {
 	// Take takes n tokens if they are available. If they are not, Take changes nothing.
 	Take(nanos int64, n uint64) bool
@@ -41,15 +40,13 @@ func NewBatchRefill(refill uint64, interval time.Duration, burst uint64) *BatchR
 	return &BatchRefill{integer(refill), integer(burst), int64(interval), integer(burst), 0}
 }
 
-// at returns the tokens in the bucket at an instant. The result is below zero if the instant is far enough before the
-// last instant.
+// at returns the tokens in the bucket at an instant: below zero if that is far enough before the last instant.
 func (b *BatchRefill) at(nanos int64) *big.Int {
 	tokens := big.NewInt(nanos/b.interval - b.last)
 	tokens.Mul(tokens, b.refill)
 	return least(tokens.Add(tokens, b.tokens), b.burst)
 }
 
-// set sets the tokens in the bucket at an instant.
 func (b *BatchRefill) set(nanos int64, tokens *big.Int) {
 	b.tokens, b.last = least(tokens, b.burst), nanos/b.interval
 }

@@ -5,8 +5,8 @@ import "math/big"
 // A Debtor is a Limit that can be charged more tokens than it has.
 type Debtor interface {
 	Limit
-	// Charge takes n tokens even if they are not available. It takes fewer tokens if otherwise the total number of
-	// taken tokens would be more than bound. It returns how many tokens it took.
+	// Charge takes n tokens even if they are not available, or fewer if otherwise more than bound tokens would be taken
+	// in all. It returns how many tokens it took.
 	Charge(nanos int64, n, bound uint64) (charged uint64)
 }
 
@@ -48,6 +48,5 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n further tokens may be taken, so that the total number of taken tokens is at most bound.
-// The parameter taken is how many tokens are already taken.
+// fits returns how many of n further tokens may be taken, so that with those already taken they are at most bound.
 func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Concurrency has the tokens that one key has in flight. If tokens that enter in one period of the clock have not
-// left by the end of the next period, they are forgotten. It is a plain value, so equal states compare equal.
+// A Concurrency has the tokens that one key has in flight. Tokens that enter in one period of the clock are forgotten
+// at the end of the next period. It is a plain value, so equal states compare equal.
 type Concurrency struct {
 	limit  uint64
 	length int64
@@ -20,8 +20,7 @@ func NewConcurrency(limit uint64, length time.Duration) *Concurrency {
 	return &Concurrency{limit: limit, length: int64(length)}
 }
 
-// at returns the state at an instant. If the instant is before the period of c, at returns the state at the beginning
-// of that period.
+// at returns the state at an instant, or at the beginning of the period of c if that is later.
 func (c *Concurrency) at(nanos int64) Concurrency {
 	is := *c
 	for is.period < nanos/c.length && is.older+is.newer > 0 {
@@ -81,7 +80,7 @@ func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
 // ResetAfter returns how long it takes until everything in flight is forgotten, if no token leaves.
 func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.until(nanos, 0) }
 
-// until returns how long it takes until the number of tokens in flight is at most the parameter most, if no token
+// until returns how long it takes until no more than the given number of tokens (most) are in flight, if no token
 // leaves. The wait is 0, or it ends when a period ends.
 func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	for at := nanos; ; at = (at/c.length + 1) * c.length {
@@ -91,7 +90,7 @@ func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	}
 }
 
-// Refund removes n tokens. It first removes the tokens that will be forgotten first.
+// Refund removes n tokens, first those that will be forgotten first.
 func (c *Concurrency) Refund(nanos int64, n uint64) {
 	switch passed := nanos/c.length - c.period; {
 	case passed > 1: // older and newer are forgotten

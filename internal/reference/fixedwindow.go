@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A FixedWindow is one key's window. It begins with the first request. An aligned window begins at a multiple of its
-// length since 1970, and a calendar window begins with a period of the calendar.
+// A FixedWindow is one key's window. It begins with the first request, at a multiple of its length since 1970 if it is
+// aligned, or with a period of the calendar.
 type FixedWindow struct {
 	limit   uint64
 	length  int64
@@ -32,8 +32,7 @@ func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 	return &FixedWindow{limit: limit, periods: periods}
 }
 
-// at returns the end and the count of the current window. If there is no current window, it returns those of a new
-// window.
+// at returns the end and the count of the current window, or of a new one if there is none.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
 	case nanos < w.end && (w.taken > 0 || !w.aligned): // otherwise a late call would use a window that was given back
@@ -107,14 +106,15 @@ func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 // Idle reports whether there is no window.
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
-// Change returns the window with other numbers. Tokens that were already taken still count.
+// Change returns the window with other numbers. Tokens that were already taken still count. The end of the window
+// depends on its length (changeAligned has the rule for aligned windows):
 //
-// If the length does not change, the end of the window does not change either. If the window becomes shorter, it ends
-// at the earlier of two times. One is its previous end. The other is the time at which the tokens have come back at the
-// new rate. It is counted from the latest time at which tokens may have been taken, and is at least one new window
-// after this latest time. If the window becomes longer, its end moves by the difference of the lengths, but not beyond
-// the end of a new window that begins at the latest time. In this case, too, it ends sooner if the tokens have come
-// back at the new rate. The method changeAligned describes aligned windows.
+//   - If the length does not change, the end does not change.
+//   - If the window becomes shorter, it keeps its previous end, unless its tokens have come back earlier at the new
+//     rate. That is counted from the latest time at which tokens may have been taken, and takes at least one new
+//     window.
+//   - If the window becomes longer, its end moves by the difference of the lengths, but not beyond the end of a new
+//     window that begins at the latest time, nor beyond the time at which the tokens have come back at the new rate.
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if to.since = w.since; to.length != w.length {
@@ -138,10 +138,10 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 	return to
 }
 
-// changeAligned returns when an aligned window ends after a change to windows of another length. The last window of the
-// clock in it began one length before its end. The window ends with the new window of the clock in which it would have
-// ended. But it does not end before a whole new window has passed since the earlier of two times: when that last window
-// of the clock began, and latest. If fewer new windows are enough to grant the tokens taken, it ends after that many.
+// changeAligned returns when an aligned window ends after a change to windows of another length: with the new window of
+// the clock in which it would have ended. But a whole new window must have passed since the last window of the clock in
+// it began (one length before its end), or since latest, whichever is earlier. If fewer new windows are enough to grant
+// the tokens taken, the window ends after that many.
 func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
 	whole := to.up(min(w.end-w.length, latest))
 	longest := big.NewInt((known.Longest + to.length - 1) / to.length * to.length)

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A Mark identifies a take. For a log, it has the instant of the take. For a window, it has the end or the number of
-// the window. For a bucket, it has the time at which the bucket is full after the take, and the number of refunds
-// before the take.
+// A Mark identifies a take: for a log by its instant; for a window by the window's end or number; for a bucket by the
+// time at which the bucket is full after the take, and the number of refunds before the take.
 type Mark struct {
 	at, place int64
 	cost      uint64
@@ -63,8 +62,8 @@ func (c *Concurrency) Mark() Mark { return Mark{place: c.period} }
 func (c *Concurrency) GiveBack(_ int64, of Mark, n uint64) { c.Leave(of.place, n) }
 
 // An Owed is one key's token bucket in which a token is a whole number of ticks. It records the tick at which it is
-// full. It also counts how often tokens of a take were given back after other calls had changed the bucket. A tick is a
-// nanosecond. In a bucket that is refilled in batches, a tick is a token.
+// full, and how often tokens of a take were given back after other calls had changed the bucket. A tick is a nanosecond
+// or, in a bucket that is refilled in batches, a token.
 type Owed struct {
 	ticks        func(nanos int64) int64 // since 1970
 	token, burst uint64                  // ticks
@@ -73,13 +72,12 @@ type Owed struct {
 	last         Mark
 }
 
-// NewOwed returns a full bucket. The parameter token is the number of nanoseconds in which a token comes back.
+// NewOwed returns a full bucket in which a token comes back in token nanoseconds.
 func NewOwed(token, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos }, token: token, burst: token * burst}
 }
 
-// NewOwedBatches returns a full bucket of batches. The parameter refill is the number of tokens that it gets at once at
-// every multiple of an interval.
+// NewOwedBatches returns a full bucket of batches: it gets refill tokens at once at every multiple of an interval.
 func NewOwedBatches(refill uint64, interval time.Duration, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos / int64(interval) * int64(refill) }, token: 1, burst: burst}
 }
@@ -101,7 +99,7 @@ func (o *Owed) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Charge takes up to n whole tokens. It takes no token that would make the bucket owe more than bound tokens.
+// Charge takes up to n whole tokens, and none that would make the bucket owe more than bound tokens.
 func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
 	now, owed := o.owed(nanos)
 	most := bound * o.token
@@ -122,10 +120,12 @@ func (o *Owed) Remaining(nanos int64) uint64 {
 // it, and the number of changes before it.
 func (o *Owed) Mark() Mark { return o.last }
 
-// GiveBack gives back what the bucket still owes because of the take. There are three cases. If nothing was taken or
-// given back since the take, the take becomes n tokens smaller. If tokens were taken since then, but none were given
-// back, GiveBack gives back at most what the bucket would owe now without these later takes. If tokens were also given
-// back since then, GiveBack gives back at most the cost of the take minus the time since the take.
+// GiveBack gives back what the bucket still owes because of the take:
+//
+//   - If nothing was taken or given back since, the take becomes n tokens smaller.
+//   - If tokens were only taken since, GiveBack gives back at most what the bucket would owe now without these later
+//     takes.
+//   - If tokens were also given back since, it gives back at most the cost of the take minus the time since the take.
 func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
 	now, owed := o.owed(nanos)
 	back := min(owed, n*o.token)

@@ -12,8 +12,8 @@ type Limits struct {
 	Longest int64 // the longest window that the key has ever had
 }
 
-// lasts returns the number of nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The
-// result is at least the parameter window and at most the parameter most.
+// lasts returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The result is
+// bounded by window and most.
 func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
 	times := longest
@@ -31,8 +31,7 @@ func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	return all.Quo(all, times.Denom())
 }
 
-// after returns the sum of the instant nanos and the nanoseconds in the parameter more. If the sum overflows, it
-// returns the latest instant.
+// after returns nanos + more, or the latest instant if the sum overflows.
 func after(nanos int64, more *big.Int) int64 {
 	if at := more.Add(more, big.NewInt(nanos)); at.IsInt64() {
 		return at.Int64()

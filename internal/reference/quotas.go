@@ -2,10 +2,10 @@ package reference
 
 import "math/big"
 
-// A Debt is one key's record in a table whose limits come with the calls. The price of a token is the time in which it
-// comes back. The record has the time at which its bucket is full, and the price of a token at the last charge. A quota
-// admits a take if the record then owes at most as many tokens as the limit of the quota. Times are rational numbers of
-// nanoseconds, and multiples of a tick.
+// A Debt is one key's record in a table whose limits come with the calls. It has the time at which its bucket is full,
+// and the price of a token at the last charge: the time in which a token comes back. A quota admits a take if the
+// record then owes at most as many tokens as the limit of the quota. Times are rational numbers of nanoseconds, and
+// multiples of a tick.
 type Debt struct{ full, token, tick *big.Rat }
 
 // NewDebt returns the record of a key that owes nothing.
@@ -54,8 +54,8 @@ func (d *Debt) Remaining(nanos int64, token *big.Rat, limit uint64) uint64 {
 	return new(big.Int).Quo(left.Num(), left.Denom()).Uint64()
 }
 
-// RetryAfter returns the nanoseconds until n tokens can be taken. The parameter n must be at most the parameter limit.
-// The debt comes back at the price of its last charge.
+// RetryAfter returns the nanoseconds until n tokens, n <= limit, can be taken. The debt comes back at the price of its
+// last charge.
 func (d *Debt) RetryAfter(nanos int64, _ *big.Rat, n, limit uint64) int64 {
 	wait := d.Owed(nanos)
 	if wait.Sub(wait, times(d.token, limit-n)).Sign() <= 0 {

@@ -27,7 +27,6 @@ func NewSlidingLog(limit uint64, length time.Duration) *SlidingLog {
 	return &SlidingLog{limit: limit, length: int64(length)}
 }
 
-// inside returns the entries that have not left the window at an instant.
 func (l *SlidingLog) inside(nanos int64) []entry {
 	for i, e := range l.entries {
 		if nanos-e.at < l.length {
@@ -85,8 +84,8 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund removes the n oldest tokens of the window that ends at the time of the refund. It also removes the entries
-// that can never count again.
+// Refund removes the n oldest tokens of the window that ends at the time of the refund, and the entries that can never
+// count again.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	inside := l.inside(nanos)
 	if len(inside) == 0 || n == 0 || l.isFull(nanos) {
@@ -100,9 +99,8 @@ func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.stays) })
 }
 
-// Keep is called for a list whose entries may also count in a longer window. It sets how long entries stay, and for how
-// many tokens there is room. If the entries take up all the room, a refund gives nothing back, because older entries
-// for which there was no room may also count.
+// Keep sets how long entries stay, because they may count in a longer window, and for how many tokens there is room. If
+// the entries take up all the room, a refund gives nothing back, because older entries without room may also count.
 func (l *SlidingLog) Keep(stays time.Duration, size uint64) { l.stays, l.size = int64(stays), size }
 
 func (l *SlidingLog) isFull(nanos int64) bool {

@@ -7,8 +7,8 @@ import (
 )
 
 // A SlidingWindow is one key's sliding window counter: the tokens taken in the clock's current window, and in the
-// previous one. The last window ends now and covers a fraction of the clock's previous window. The same fraction of the
-// previous count is added to the current count.
+// previous one. The window that ends now covers a fraction of the previous one, and the same fraction of its count is
+// added to the current count.
 type SlidingWindow struct {
 	limit             uint64
 	length            int64
@@ -21,8 +21,8 @@ func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
 	return &SlidingWindow{limit: limit, length: int64(length)}
 }
 
-// at returns the state at an instant: the window of the clock that contains the instant, and the counts. An instant
-// before the window that was counted last is treated as the beginning of that window.
+// at returns the state at an instant: the window of the clock that contains it, and the counts. An instant before the
+// window that was counted last is treated as the beginning of that window.
 func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	now := *w
 	now.index = max(nanos/w.length, w.index)
@@ -105,7 +105,7 @@ func (w *SlidingWindow) ResetAfter(nanos int64) int64 {
 	return (now.index+1)*w.length - nanos
 }
 
-// Refund gives n tokens back. It first gives them to the current window.
+// Refund gives n tokens back, first to the current window.
 func (w *SlidingWindow) Refund(nanos int64, n uint64) {
 	now := w.at(nanos)
 	if now.previous == 0 && now.current == 0 {
@@ -125,10 +125,8 @@ func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
 // Change returns the counters with other numbers. A key whose estimate is 0 starts with empty counters. If the window
 // has the same length, both counts stay. Otherwise the estimate, rounded up, becomes the count of one new window: the
-// window in which the last tokens may have been taken, or a later one. The window is chosen so that the count does not
-// disappear too early. Two times matter: the time at which the count would have disappeared without the change, and the
-// time at which the tokens have come back at the new rate. The count does not disappear before the earlier of these two
-// times.
+// one in which the last tokens may have been taken, or a later one. So the count does not disappear before it would
+// have without the change, or before the tokens have come back at the new rate, whichever is earlier.
 func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
 	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
 	if w.Estimate(nanos) == 0 { // an idle key has taken nothing

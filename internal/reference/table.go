@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// A Table is a limiter in its simplest form: a map with an exact bucket for every key that was ever taken from. A Table
+// A Table is a limiter in its simplest form: a map with an exact bucket for every key that was ever taken from. It
 // forgets a key only if Forget is called, and has room for all keys.
 type Table[K comparable] struct {
 	full    *TokenBucket
 	buckets map[K]*TokenBucket
 }
 
-// NewTable returns a table of full buckets. In every period, a bucket gets the number of tokens in the parameter
-// tokens. It has room for as many tokens as the parameter burst says.
+// NewTable returns a table of full buckets with the given rate and room for burst tokens.
 func NewTable[K comparable](tokens float64, period time.Duration, burst uint64) *Table[K] {
 	return &Table[K]{NewTokenBucket(tokens, period, burst), map[K]*TokenBucket{}}
 }
@@ -27,8 +26,8 @@ func (t *Table[K]) bucket(key K) *TokenBucket {
 }
 
 // Tokens returns the tokens in the key's bucket at an instant. For an instant before the last take, it returns the
-// number of tokens at the last take, minus the tokens that come back between the two instants. So a late call has no
-// advantage. The result may be below zero.
+// tokens at the last take, minus those that come back in between, so a late call has no advantage. The result may be
+// below zero.
 func (t *Table[K]) Tokens(key K, nanos int64) *big.Rat { return t.bucket(key).Tokens(nanos) }
 
 // Debt returns how many tokens are missing in the key's bucket at an instant.

@@ -17,9 +17,8 @@ type TokenBucket struct {
 	last    int64
 }
 
-// NewTokenBucket returns a full bucket. In every period, it gets the number of tokens in the parameter tokens. This
-// parameter stands for exactly the decimal number that is printed for it. The bucket has room for as many tokens as the
-// parameter burst says.
+// NewTokenBucket returns a full bucket with the given rate and room for burst tokens. The float stands for exactly the
+// decimal number that is printed for it.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 	rate, ok := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	if !ok {

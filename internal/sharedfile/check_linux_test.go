@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFileThatIsLost: an attached process notices if its file is no longer at its path. It also notices if the file is
-// at its path again.
+// TestAFileThatIsLost: an attached process notices if its file is no longer at its path, and if it is there again.
 func TestAFileThatIsLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	f := open(t, path, 0)
@@ -44,8 +43,8 @@ func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestOneStoppedWhileAttaching: a process takes a seat, and stops before it has cleaned up after dead processes. This
-// does not delay other processes.
+// TestOneStoppedWhileAttaching: a process that stops between taking a seat and cleaning up after dead processes does
+// not delay other processes.
 func TestOneStoppedWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	stopped, others := spec(0), 0

@@ -27,10 +27,9 @@ func Create(path string, s Spec) error {
 	return create(path, s)
 }
 
-// createOnce calls create under a lock, because without the lock each concurrent maker would allocate the complete
-// file. If another process has made the file meanwhile, createOnce does nothing. If another maker has the lock and does
-// not finish, createOnce waits only for the time that making the file takes on a slow disk. Then it makes the file
-// itself.
+// createOnce calls create under a lock, because otherwise each concurrent maker would allocate the complete file. If
+// another process has made the file meanwhile, createOnce does nothing. If another maker does not finish within the
+// time that a slow disk needs, createOnce makes the file itself.
 func createOnce(path string, s Spec) error {
 	unlock, err := lockMaking(path, makeTime(headerBytes+s.Bytes))
 	if err != nil {
@@ -49,9 +48,9 @@ func makeTime(bytes uint64) time.Duration {
 	return attachTime + time.Duration(bytes/bytesPerSecond)*time.Second
 }
 
-// lockMaking makes this process the only one that makes the file at path, until it calls the function unlock. For this,
-// lockMaking locks another file in the same folder, the lock file. The function unlock removes the lock file. If a
-// maker is killed, the lock file stays, and the next maker takes it over.
+// lockMaking makes this process the only one that makes the file at path, until it calls unlock. It locks a lock file
+// in the same folder, which unlock removes. If a maker is killed, the lock file stays, and the next maker takes it
+// over.
 func lockMaking(path string, patience time.Duration) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
 	for began := time.Now(); ; {
@@ -97,7 +96,6 @@ func explainFolder(path string, err error) error {
 	return fmt.Errorf("make a file in %s: %w", filepath.Dir(path), err)
 }
 
-// newDraft starts a file for path.
 func newDraft(path string) (draft, error) {
 	fd, err := unix.Open(filepath.Dir(path), unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
 	if err != nil {

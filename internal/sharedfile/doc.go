@@ -10,33 +10,33 @@
 //	page 2-9  1,024 seats, one for each attached process: how often each was taken, by which process, and when
 //	page 10-  the table
 //
-// A file is made without a name, allocated completely, and filled. Only then it gets its name. This has three results:
-// no process maps an incomplete file, a write to a page never fails because the disk is full, and no file is left if
-// the maker is killed. (On a file system without nameless files, the file has a temporary name and is renamed.) Only
-// the file's user can access it (0600), because a program that reads the secret can find keys with equal hashes.
+// A file is made without a name, allocated completely, and filled. Only then it gets its name. So no process maps an
+// incomplete file, a write to a page never fails because the disk is full, and no file is left if the maker is killed.
+// (On a file system without nameless files, the file has a temporary name and is renamed.) Only the file's user can
+// access it (0600), because a program that reads the secret can find keys with equal hashes.
 //
 // One process makes the file. Meanwhile it has the lock of a lock file (.NAME.lock), which it removes afterwards. Other
-// processes that start wait for this process. So if many processes start at once, they need only the space of one file.
-// The folder, and all folders above it, must belong to the user or to root.
+// processes that start wait for it, so many processes that start at once need only the space of one file. The folder,
+// and all folders above it, must belong to the user or to root.
 //
 // # Who is attached
 //
 // An attached process has a seat: its open file description has a lock on a byte behind the end of the file. The kernel
 // releases the lock when the process ends, in whatever way. So no process has to guess from a process number whether
-// another process is alive. Each attachment has a number, which is the number of the claimant in package shard. It
-// consists of the number of the seat and of how often the seat was taken. This number is never used again. Any number
-// of processes may attach at once, and a process that stops while it attaches blocks no other.
+// another process is alive. The number of an attachment, which is the number of the claimant in package shard, consists
+// of the number of the seat and of how often the seat was taken, and is never used again. Any number of processes may
+// attach at once, and a process that stops while it attaches blocks no other.
 //
 // # The time
 //
 // All processes use CLOCK_MONOTONIC, which is the same on the whole machine. The file says how far the timeline is
 // ahead of this clock. After a boot, this offset is no longer valid, so the file also has the kernel's boot id. The
 // first process that attaches after a boot continues the timeline at the wall clock's time, or at the table's watermark
-// if the watermark is later. So time never goes back, and no bucket fills sooner than it would according to the wall
-// clock. While a process starts a timeline in this way, it has the lock on another byte behind the end of the file. So
-// only one process at a time starts a timeline. While other processes are attached, no process starts a timeline. If
-// the page of the clock is damaged while processes are attached, a process that attaches gets an error until an
-// attached process has rewritten the page ([File.Check]).
+// if that is later. So time never goes back, and no bucket fills sooner than it would according to the wall clock. A
+// process that starts a timeline in this way has the lock on another byte behind the end of the file, so only one
+// process does so at a time. While other processes are attached, no process starts a timeline. If the page of the clock
+// is damaged then, a process that attaches gets an error until an attached process has rewritten the page
+// ([File.Check]).
 package sharedfile
 
 // A Field is a setting that must be the same in all processes of a file.
@@ -52,7 +52,7 @@ type Spec struct {
 	Begin func(memory []byte) error          // makes a table in zeroed memory
 	Mark  func(memory []byte) (int64, error) // returns the watermark of the table
 	Boot  func(memory []byte) error          // removes what a boot has ended; no other process is attached; may be nil
-	// Settle removes what dead processes have left. A process calls Settle when it attaches. The function alone reports
+	// Settle removes what dead processes have left. A process calls it when it attaches. The function alone reports
 	// whether no other process is attached.
 	Settle func(memory []byte, alone func() bool) error
 	// Secret is the secret for the hashes of keys in a new file, or nil for a random one.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is attached and mapped until it is closed or the garbage collector collects it. The collector must do this for
-// a File that is not closed, because only the collector knows when no goroutine uses the table any longer.
+// A File is attached and mapped until it is closed or the garbage collector collects it. Only the collector knows when
+// no goroutine uses the table of an unclosed File any longer.
 type File struct {
 	fd       int
 	path     string
@@ -57,7 +57,6 @@ func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, 
 	return f, nil
 }
 
-// alone reports whether no other process has a seat.
 func (f *File) alone() bool {
 	others, err := held(f.fd, seatAt(0), seats)
 	return err == nil && !others
@@ -69,13 +68,10 @@ func (f *File) Close() error {
 	return release(f.fd, f.mapped)
 }
 
-// release unmaps the file and releases the seat.
 func release(fd int, mapped []byte) error { return errors.Join(unix.Munmap(mapped), unix.Close(fd)) }
 
-// seats returns the seats of the file.
 func (f *File) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&f.mapped[seatsAt])) }
 
-// sit takes a free seat.
 func (f *File) sit() error {
 	for i := range f.seats() {
 		switch err := lock(f.fd, unix.F_OFD_SETLK, unix.F_WRLCK, seatAt(uint64(i)), 1); {
@@ -95,13 +91,11 @@ func (f *File) sit() error {
 	return errFull
 }
 
-// errFull is the error for a file whose seats are all taken.
 var errFull = fmt.Errorf("%d limiters have the file, and no more can", seats)
 
 func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
 
-// lock makes a system call about a lock that belongs to the open file description. The lock is on the given number of
-// bytes, and the first of these bytes is the parameter at.
+// lock makes a system call about a lock of the open file description on a range of bytes.
 func lock(fd, command int, kind int16, at, length int64) error {
 	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: at, Len: length})
 }
@@ -114,7 +108,7 @@ func held(fd int, at, length int64) (bool, error) {
 }
 
 // lockAttaching makes this process the only one that starts a timeline. If another process has the lock, lockAttaching
-// waits for that process, but not forever.
+// waits for it, but not forever.
 func lockAttaching(fd int) error {
 	err := waitForLock(fd, attachingAt, time.Now(), attachTime)
 	if errors.Is(err, errWaited) {
@@ -126,8 +120,7 @@ func lockAttaching(fd int) error {
 // errWaited is the error if another process has had a lock for too long.
 var errWaited = errors.New("another process has the lock")
 
-// waitForLock locks a byte. If another process has the lock, waitForLock waits, but not longer than until the time
-// began + patience.
+// waitForLock locks a byte. If another process has the lock, waitForLock waits for it until began + patience.
 func waitForLock(fd int, at int64, began time.Time, patience time.Duration) error {
 	for ; ; time.Sleep(time.Millisecond) {
 		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, at, 1)

@@ -40,7 +40,6 @@ const (
 // A Secret is the secret for the hashes of a table's keys.
 type Secret [4]uint64
 
-// writeHeader fills page 0.
 func writeHeader(page []byte, s Spec, secret Secret) error {
 	text := format(s.Fields)
 	if len(text) > pageBytes-textAt {
@@ -60,7 +59,7 @@ func writeHeader(page []byte, s Spec, secret Secret) error {
 	return nil
 }
 
-// checksum returns the checksum of page 0. The parameter text is the length, in bytes, of the text in this page.
+// checksum returns the checksum of page 0 with a text of the given length.
 func checksum(page []byte, text int) uint64 {
 	sum := xxhash.New()
 	_, _ = sum.Write(page[:checksumAt]) // an error is impossible
@@ -100,7 +99,6 @@ func readHeader(page []byte, size uint64) (fields []Field, secret Secret, err er
 	return parse(string(page[textAt : textAt+text])), secret, nil
 }
 
-// format returns a text that has each field as a line.
 func format(fields []Field) string {
 	var text strings.Builder
 	for _, f := range fields {
@@ -109,7 +107,6 @@ func format(fields []Field) string {
 	return text.String()
 }
 
-// parse returns the fields of a text that format has returned.
 func parse(text string) (fields []Field) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -118,8 +115,7 @@ func parse(text string) (fields []Field) {
 	return fields
 }
 
-// differ returns an error that names the first field in which a file and a process differ. If they do not differ, it
-// returns nil.
+// differ returns an error that names the first field in which a file and a process differ, or nil.
 func differ(file, process []Field) error {
 	value := func(fields []Field, name string) string {
 		for _, f := range fields {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestOneMakesTheFile: if many processes start at once, one of them allocates and fills the file, and all others attach
-// to the file.
+// to it.
 func TestOneMakesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var made atomic.Int64
@@ -41,8 +41,7 @@ func TestOneMakesTheFile(t *testing.T) {
 	}
 }
 
-// TestAMakerThatDied: a process that died while it made the file has left its lock file. The next process that makes
-// the file takes over the lock file and removes it.
+// TestAMakerThatDied: if a process dies while it makes the file, the next maker takes over and removes its lock file.
 func TestAMakerThatDied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".table.lock"), nil, 0o600))
@@ -50,8 +49,8 @@ func TestAMakerThatDied(t *testing.T) {
 	assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)))
 }
 
-// TestAMakerThatIsStopped: a process that makes the file is suspended while it has the lock. Another process waits for
-// a limited time, then makes the file without the lock, and does not remove the lock file of the first process.
+// TestAMakerThatIsStopped: if a maker is suspended with the lock, another process waits for a limited time, then makes
+// the file without the lock, and does not remove the lock file.
 func TestAMakerThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	unlock, err := lockMaking(path, 0)
@@ -65,9 +64,8 @@ func TestAMakerThatIsStopped(t *testing.T) {
 	assert.Equal(t, 7*time.Second, makeTime(100<<20), "five seconds, and one for 50 MiB")
 }
 
-// TestFoldersOfOthers: if the folder of a file, or a folder above it, belongs to another user, the file is refused,
-// because that user could remove it. If another user has taken the name first, so that the file belongs to that user,
-// the file is refused, too. Each error says what to do.
+// TestFoldersOfOthers: a file is refused if its folder, or a folder above it, belongs to another user, who could remove
+// it, or if another user has taken the name first. Each error says what to do.
 func TestFoldersOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestFoldersOfOthers is skipped: only root gives files to others")
@@ -106,7 +104,8 @@ func TestFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// If another user can change a link on the path to the folder, the path is refused, as a folder of that user would be.
+// TestLinksOfOthers: if another user can change a link on the path to the folder, the path is refused, as a folder of
+// that user would be.
 func TestLinksOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to others")

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open attaches to the file at path. If there is no file, Open makes one. The error says what is wrong with the file,
-// or it names the field in which the file and the process differ. It also says what to do. The error does not contain
-// the path.
+// Open attaches to the file at path, and makes it first if there is none. The error says what is wrong with the file,
+// or names the field in which the file and the process differ, and says what to do. It does not contain the path.
 func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
@@ -34,10 +33,9 @@ func Open(path string, s Spec) (*File, error) {
 }
 
 // attachAfterCollection does the same as attach, for a file whose seats are all taken. A [File] of this process that is
-// no longer used keeps its seat until the garbage collector collects it, which may take minutes. So
-// attachAfterCollection runs the collector. One collection is not always enough, because objects that use a File may
-// have to be collected first, and because cleanups run in their own goroutines. attachAfterCollection takes at most
-// about half a second.
+// no longer used keeps its seat until the garbage collector collects it, which may take minutes, so
+// attachAfterCollection runs the collector, for at most about half a second. One collection is not always enough:
+// objects that use a File may have to be collected first, and cleanups run in their own goroutines.
 func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	for wait := time.Millisecond; wait < collectTime; wait *= 2 {
 		runtime.GC()
@@ -90,9 +88,9 @@ func attach(path string, s Spec) (f *File, err error) {
 	return f, nil
 }
 
-// allocate makes the system provide every page of a file. A file that is a sparse copy may have holes. Without
-// allocate, a process would be killed if it wrote to a hole while the disk is full. For a file in memory (tmpfs),
-// allocate first checks the number of allocated blocks, which shows whether a page is missing. This check is cheaper.
+// allocate makes the system provide every page of a file. A sparse copy may have holes, and a process that writes to a
+// hole while the disk is full would be killed. For a file in memory (tmpfs), allocate first checks the number of
+// allocated blocks, which shows more cheaply whether a page is missing.
 func allocate(fd int, size uint64, folder string) error {
 	const tmpfs, blockBytes = 0x01021994, 512
 	var system unix.Statfs_t
@@ -109,8 +107,8 @@ func allocate(fd int, size uint64, folder string) error {
 	return nil
 }
 
-// openFile opens an existing file. If there is no file, it returns errNone. If the parameter anybodys is set, the file
-// and its folder may belong to any user.
+// openFile opens an existing file, or returns errNone. If anybodys is set, the file and its folder may belong to any
+// user.
 func openFile(path string, access int, anybodys bool) (fd int, err error) {
 	if !anybodys {
 		if err := Protected(filepath.Dir(path)); err != nil {
@@ -136,7 +134,6 @@ func readPage(fd int, anybodys bool) (page []byte, size uint64, err error) {
 	return page, size, nil
 }
 
-// explain returns an error that says what an error of opening a file means.
 func explain(path string, err error) error {
 	info, statErr := os.Lstat(path)
 	switch {
@@ -179,8 +176,8 @@ func examine(fd int, anybodys bool) (size uint64, err error) {
 	return uint64(info.Size), local(fd)
 }
 
-// remote has the file systems whose files other machines may have mapped. On these file systems, a word of the file can
-// be in the memory of several machines, so atomic operations do not work.
+// remote has the file systems whose files other machines may have mapped. There, a word of the file can be in the
+// memory of several machines, so atomic operations do not work.
 var remote = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
 	0x5346414f: "AFS", 0x6b414653: "AFS", 0x73757245: "Coda", 0x7461636f: "OCFS2", 0x01161970: "GFS2",

@@ -35,7 +35,7 @@ func spec(start int64) Spec {
 	}
 }
 
-// within requires that now is at least the parameter at, and less than an hour later. A test takes less than an hour.
+// within requires that now is at least at, and less than an hour later. A test takes less than an hour.
 func within(t *testing.T, at, now int64) {
 	t.Helper()
 	assert.GreaterOrEqual(t, now, at)
@@ -66,9 +66,8 @@ func words(t *testing.T, path string) (write func(at int64, word uint64) uint64)
 	}
 }
 
-// TestTheTimeGoesOn: all processes use one timeline, whatever their own clocks say. After a boot, the timeline
-// continues at the time of the wall clock, or at the table's watermark if that is later. An implausible time is an
-// error.
+// TestTheTimeGoesOn: all processes use one timeline, whatever their own clocks say. After a boot, it continues at the
+// time of the wall clock, or at the table's watermark if that is later. An implausible time is an error.
 func TestTheTimeGoesOn(t *testing.T) {
 	const start, day = int64(1_800_000_000e9), 24 * int64(time.Hour)
 	path := filepath.Join(t.TempDir(), "table")
@@ -103,8 +102,8 @@ func TestTheTimeGoesOn(t *testing.T) {
 	assert.ErrorContains(t, err, "time: the table's mark is at -9223372036854775808 ns")
 }
 
-// TestNoTimelineBesideThatOfOthers: the page of the clock is damaged, or is from another boot. A process must not begin
-// a new timeline as long as other processes are attached and use the old timeline.
+// TestNoTimelineBesideThatOfOthers: if the page of the clock is damaged or from another boot, a process must not begin
+// a new timeline while other processes use the old one.
 func TestNoTimelineBesideThatOfOthers(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")
@@ -121,7 +120,6 @@ func TestNoTimelineBesideThatOfOthers(t *testing.T) {
 	require.NoError(t, first.Close())
 }
 
-// names returns the names of the files in a folder.
 func names(t *testing.T, folder string) (all []string) {
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
@@ -166,8 +164,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestLookAsAttach: if a process may not attach to a file, it may not look at the file either. Only root may look at
-// the files of all users.
+// TestLookAsAttach: a process that may not attach to a file may not look at it either. Only root may look at the files
+// of all users.
 func TestLookAsAttach(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -194,9 +192,8 @@ func TestLookAsAttach(t *testing.T) {
 	assert.NoError(t, look())
 }
 
-// TestSeats: each attached process has a number that no other process ever has. When it has released the file, it
-// counts as dead. A process that attaches calls the function Settle to remove what dead processes have left. The
-// function alone reports whether no other process is attached.
+// TestSeats: each attached process has a number that no other process ever has, and counts as dead when it has released
+// the file. A process that attaches calls Settle, which can ask whether it is alone.
 func TestSeats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	one := open(t, path, 0)
@@ -228,8 +225,8 @@ func TestSeats(t *testing.T) {
 	assert.ErrorContains(t, err, "1024 limiters have the file")
 }
 
-// TestWhatIsNotThereWhileAttaching: if anything other than the file itself is missing, Open returns the error
-// unchanged. An example is a system on which /proc is not mounted.
+// TestWhatIsNotThereWhileAttaching: if anything other than the file itself is missing, such as /proc, Open returns the
+// error unchanged.
 func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	f, err := Open(path, spec(0))
@@ -242,8 +239,8 @@ func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	assert.EqualError(t, err, "open /proc/x: no such file or directory")
 }
 
-// TestAFileOfOthers: a file and a process have different fields. Some fields exist on one side only. The text of the
-// last fields is longer than the page.
+// TestAFileOfOthers: a file and a process have different fields, some on one side only, or more text than fits into the
+// page.
 func TestAFileOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	open(t, path, 0)

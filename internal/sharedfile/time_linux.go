@@ -22,13 +22,12 @@ type clock struct {
 	check atomic.Uint64
 }
 
-// latestMark is the latest watermark that a table may have. It is in the year 2116. With a later watermark, too little
-// time would be left until the nanoseconds overflow.
+// latestMark is the latest watermark that a table may have, in the year 2116. With a later one, too little time would
+// be left until the nanoseconds overflow.
 const latestMark = math.MaxInt64 / 2
 
-// findTime determines how far the timeline is ahead of the monotonic clock. If this process is the first to attach
-// since the machine was booted, it starts the timeline. While other processes are attached, their timeline continues,
-// and no process starts a new one.
+// findTime determines how far the timeline is ahead of the monotonic clock. The first process that attaches after a
+// boot starts the timeline. While other processes are attached, their timeline continues.
 func (f *File) findTime(s Spec) error {
 	boot, err := bootID()
 	if err != nil {
@@ -56,7 +55,6 @@ func (f *File) findTime(s Spec) error {
 	return nil
 }
 
-// beginTime starts a timeline at the table's watermark, or later.
 func (f *File) beginTime(s Spec) error {
 	if !f.alone() {
 		return errors.New("time: the page of the clock is damaged or of another boot, and other processes use what it " +
@@ -79,8 +77,8 @@ func (f *File) beginTime(s Spec) error {
 	return err
 }
 
-// beginTime starts the timeline of a file at the time at, and returns how far the timeline is ahead of this process's
-// monotonic clock.
+// beginTime starts the timeline of a file at the time at, and returns how far it is ahead of this process's monotonic
+// clock.
 func beginTime(mapped []byte, at int64) (ahead int64, err error) {
 	boot, err := bootID()
 	if err != nil {
@@ -100,7 +98,6 @@ func beginTime(mapped []byte, at int64) (ahead int64, err error) {
 
 func clockOf(mapped []byte) *clock { return (*clock)(unsafe.Pointer(&mapped[clockAt])) }
 
-// isOf reports whether the clock is valid for a boot.
 func (c *clock) isOf(boot [2]uint64) bool {
 	return c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum()
 }
@@ -123,7 +120,6 @@ func (f *File) mend() {
 	}
 }
 
-// sum returns the checksum of the clock's values.
 func (c *clock) sum() uint64 {
 	var text [24]byte
 	binary.NativeEndian.PutUint64(text[:], c.boot[0].Load())
@@ -132,7 +128,7 @@ func (c *clock) sum() uint64 {
 	return xxhash.Sum64(text[:]) | 1
 }
 
-// Now returns the time on the timeline. Now costs a system call. So a process calls it only once, to find the offset of
+// Now returns the time on the timeline. It costs a system call, so a process calls it only once, to find the offset of
 // its own clock.
 func (f *File) Now() int64 {
 	now, _ := monotonic() // findTime has checked that it works
@@ -150,9 +146,8 @@ func monotonic() (int64, error) {
 }
 
 // namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's clock.
-// The kernel reports only the offset of the namespace in which child processes will be. If the process has made a
-// namespace for them but is not in it, the offset of its own namespace is unknown, and namespaceOffset returns an
-// error.
+// The kernel reports only the offset of the namespace in which child processes will be. If the process has made one for
+// them but is not in it, the offset of its own namespace is unknown, and namespaceOffset returns an error.
 func namespaceOffset() (int64, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if err != nil {
@@ -173,7 +168,6 @@ func namespaceOffset() (int64, error) {
 	return 0, nil
 }
 
-// bootID returns the kernel's id of the current boot.
 func bootID() (id [2]uint64, err error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

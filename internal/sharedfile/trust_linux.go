@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Protected checks three things: no other user can remove a folder, remove a file in it, or redirect the path to
-// another folder. Otherwise a later process could start with full buckets. So all folders and links that the path names
-// must belong to the user of this process or to root. If everyone can write to a folder, the folder must have the
-// sticky bit.
+// Protected checks that no other user can remove a folder, remove a file in it, or redirect the path to another folder.
+// Otherwise a later process could start with full buckets. So all folders and links that the path names must belong to
+// the user of this process or to root. A folder to which everyone can write must have the sticky bit.
 func Protected(folder string) error {
 	whole, err := filepath.Abs(folder)
 	if err != nil {

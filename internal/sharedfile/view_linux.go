@@ -21,7 +21,7 @@ type View struct {
 }
 
 // Look opens a view of the file at path. The function bytes returns how long a table is whose header has the given
-// fields. Root may look at any user's file. The error says what is wrong with the file. It does not contain the path.
+// fields. Root may look at any user's file. The error says what is wrong with the file, and does not contain the path.
 func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
 	root := os.Geteuid() == 0
 	fd, err := openFile(path, unix.O_RDONLY, root)
@@ -100,8 +100,7 @@ func (v *View) Read(read func()) (err error) {
 	return nil
 }
 
-// Now returns the time on the timeline. The result known is false if no process has attached since the machine was
-// booted.
+// Now returns the time on the timeline. known is false if no process has attached since the machine was booted.
 func (v *View) Now() (now int64, known bool) {
 	boot, err := bootID()
 	c := clockOf(v.mapped)
@@ -132,8 +131,8 @@ func (v *View) Attached() (all []Attachment, err error) {
 
 func (v *View) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&v.mapped[seatsAt])) }
 
-// Claimant returns a number that no attachment has. The number of every attachment is greater, because a seat counts
-// how often it was taken, and this count begins with 1.
+// Claimant returns a number that no attachment has: a smaller one, because a seat counts from 1 on how often it was
+// taken.
 func (v *View) Claimant() uint64 { return 1 }
 
 // Dead reports whether an attachment has ended. If the system does not report that, the attachment counts as alive.

@@ -2,9 +2,9 @@ package spelling
 
 // TrimBlanks removes blanks from both ends of a text. Blanks are the characters that Python's strip or JavaScript's
 // trim removes, whether a server reads the header as UTF-8 or as Latin-1: white space of Unicode, the byte-order mark,
-// and the single bytes 85 and A0. TrimBlanks also removes a byte 85 or A0 that is the last byte of a longer character.
-// So two different texts may become equal. But texts that a server reads as equal never become different. TrimBlanks
-// does not allocate.
+// and the single bytes 85 and A0. TrimBlanks also removes such a byte if it is the last one of a longer character. So
+// two different texts may become equal, but texts that a server reads as equal never become different. TrimBlanks does
+// not allocate.
 func TrimBlanks(s string) string {
 	begin := 0
 	for begin < len(s) && !isVisible(s[begin]) {
@@ -28,8 +28,8 @@ func TrimBlanks(s string) string {
 
 func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
 
-// blankAt returns the length in bytes of the blank at the start of a text, or 0 if there is none. It compares bytes,
-// because that takes a third of the time of decoding characters.
+// blankAt returns the length in bytes of the blank at the start of a text, or 0. It compares bytes, because that takes
+// a third of the time of decoding characters.
 func blankAt(s string) int {
 	switch c := s[0]; {
 	case isSingleBlank(c):
@@ -42,7 +42,7 @@ func blankAt(s string) int {
 	return 0
 }
 
-// blankBefore returns the length in bytes of the blank at the end of a text, or 0 if there is none.
+// blankBefore returns the length in bytes of the blank at the end of a text, or 0.
 func blankBefore(s string) int {
 	n := len(s)
 	switch c := s[n-1]; {

@@ -2,7 +2,7 @@ package spelling
 
 import "strings"
 
-// Host returns the name in a Host header. The name is in lower case, and has neither the port nor a dot at its end.
+// Host returns the name in a Host header, in lower case, without the port and without a dot at its end.
 func Host(host string) string {
 	// net.SplitHostPort is not used, because it allocates an error for each host without a port.
 	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') &&

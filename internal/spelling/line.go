@@ -2,11 +2,11 @@ package spelling
 
 import "strings"
 
-// OneLine returns the value of a header, or of metadata, that was sent with the given lines. Without a line, the value
-// is "". If the lines differ, ok is false. In that case the header does not identify the client, because some servers
-// read the first line, some read the last line, and some read all lines. OneLine removes blanks around a line
-// ([TrimBlanks]). If the name ends in -bin, it does not remove them, because the values of such metadata are decoded
-// bytes. For Authorization, OneLine returns the text of [Credentials]. OneLine allocates only where Credentials does.
+// OneLine returns the value of a header, or of metadata, that was sent with the given lines; without a line, "". If the
+// lines differ, ok is false: the header does not identify the client, because some servers read the first line, some
+// the last one, and some all lines. OneLine removes blanks around a line ([TrimBlanks]), unless the name ends in -bin,
+// because the values of such metadata are decoded bytes. For Authorization, it returns the text of [Credentials]. It
+// allocates only where Credentials does.
 func OneLine(name string, lines []string) (value string, ok bool) {
 	if len(lines) == 0 {
 		return "", true
@@ -21,10 +21,10 @@ func OneLine(name string, lines []string) (value string, ok bool) {
 	return value, true
 }
 
-// Line returns the value of one line of a header or of metadata, as [OneLine] does. Line removes blanks for two
-// reasons. First, HTTP/1 removes ASCII blanks around a value before any program sees them (RFC 9110, section 5.5), but
-// HTTP/2 does not. So if weir gets a request by HTTP/2 and passes it on by HTTP/1, weir sees a blank that the server
-// behind it does not see. Second, programs that trim a value also remove blanks of Unicode and of Latin-1.
+// Line returns the value of one line of a header or of metadata, as [OneLine] does. It removes blanks for two reasons.
+// First, HTTP/1 removes ASCII blanks around a value before any program sees them (RFC 9110, section 5.5), but HTTP/2
+// does not. So if weir gets a request by HTTP/2 and passes it on by HTTP/1, weir sees a blank that the server behind it
+// does not see. Second, programs that trim a value also remove blanks of Unicode and of Latin-1.
 func Line(name, line string) string {
 	switch {
 	case isCredentials(name):

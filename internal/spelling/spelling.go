@@ -5,10 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// A cookie or parameter is sent with the name a. SameName reports whether some server treats it as the cookie or
-// parameter with the name b. ASP.NET ignores the case of letters. PHP reads a dot, a blank and an open bracket as an
-// underscore. It ignores blanks before a name, and it ignores a zero byte and everything after it. Some servers undo
-// escapes in names.
+// SameName reports whether some server treats a cookie or parameter that is sent with the name a as the one with the
+// name b. ASP.NET ignores the case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and
+// ignores blanks before a name, and a zero byte and everything after it. Some servers undo escapes in names.
 func SameName(a, b string) bool {
 	if a == b {
 		return true
@@ -28,9 +27,8 @@ func SameName(a, b string) bool {
 	return true
 }
 
-// AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same canonical
-// form. There is one exception: a name with escapes or plus signs as the parameter b of SameName, because SameName
-// decodes only the name a. The canonical form of a long name is cut off.
+// AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same form, except
+// that SameName decodes no escapes or plus signs in b. The canonical form of a long name is cut off.
 func AppendName(to []byte, name string) []byte {
 	const longest = 256
 	begin := len(to)
@@ -96,8 +94,8 @@ func nextPercent(s string) int {
 	return -1
 }
 
-// UnescapeUnits undoes escapes of the form %u0041, which are not in any standard. ASP and ASP.NET Framework undo such
-// escapes in a query. Other text is unchanged. It does not allocate if there is no such escape.
+// UnescapeUnits undoes escapes of the form %u0041, which are not in any standard, as ASP and ASP.NET Framework do in a
+// query. Other text is unchanged. It does not allocate if there is no such escape.
 func UnescapeUnits(s string) string {
 	first := 0
 	for !isUnit(s[first:]) {
@@ -130,8 +128,7 @@ func isUnit(s string) bool {
 // Unescape does.
 func UnescapeQuery(s string) string { return Unescape(blanksForPlus(s)) }
 
-// blanksForPlus replaces plus signs by blanks. It does not use strings.ReplaceAll, which is slow for a text with many
-// plus signs.
+// blanksForPlus replaces plus signs by blanks. strings.ReplaceAll is slow for a text with many plus signs.
 func blanksForPlus(s string) string {
 	if strings.IndexByte(s, '+') < 0 {
 		return s
@@ -167,7 +164,6 @@ func IsEscape(s string) bool { return len(s) >= 3 && s[0] == '%' && IsHex(s[1]) 
 // IsHex reports whether a character is a hexadecimal digit.
 func IsHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
 
-// hexValue returns the value of a hexadecimal digit.
 func hexValue(c byte) byte {
 	if c <= '9' {
 		return c - '0'

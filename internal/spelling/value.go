@@ -2,18 +2,18 @@ package spelling
 
 import "strings"
 
-// Value returns a canonical text for a value of a cookie or parameter. In the value, escapes are already undone. If
-// some common server treats two values as the same, they have the same text. So a client has one bucket no matter how
-// it spells a value. These values have the same text:
+// Value returns a canonical text for a value of a cookie or parameter, in which escapes are already undone. If some
+// common server treats two values as the same, they have the same text, so a client has one bucket no matter how it
+// spells a value. These values have the same text:
 //
 //   - V, and V with blanks ([TrimBlanks]) or control characters around it, because Tornado removes them
 //   - a plus sign and a blank, because many servers read a plus sign as a blank
 //   - a control character and a blank, because Tornado reads a control character as a blank
 //   - é in UTF-8 and é as the byte E9 of Latin-1, because Node reads the byte E9 without an escape as é
 //
-// Two values that every server distinguishes may also have the same text. An example is "a+b" sent as a%2Bb, and "a b"
-// sent as a%20b. ok is false if the value has a zero byte, because C programs end a text at a zero byte and other
-// programs do not. Value does not allocate for a value of letters, digits and similar characters.
+// Two values that every server distinguishes may also have the same text, such as "a+b" sent as a%2Bb, and "a b" sent
+// as a%20b. ok is false if the value has a zero byte, because C programs end a text there and other programs do not.
+// Value does not allocate for a value of letters, digits and similar characters.
 func Value(s string) (text string, ok bool) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return "", false
@@ -26,9 +26,9 @@ func Value(s string) (text string, ok bool) {
 	return s, true
 }
 
-// fold replaces some characters. A character that some servers read as a blank becomes a blank. A character that takes
-// two bytes in UTF-8 and is at most U+00FF becomes its one byte in Latin-1. fold repeats this until nothing changes. So
-// a text that was encoded as UTF-8 several times gives the same bytes.
+// fold makes a blank of each character that some servers read as a blank, and one byte in Latin-1 of each character up
+// to U+00FF that takes two bytes in UTF-8. It repeats this until nothing changes, so a text that was encoded as UTF-8
+// several times gives the same bytes.
 func fold(s string) string {
 	kept, n := make([]byte, len(s)), 0
 	for i := range len(s) {

@@ -7,8 +7,8 @@ import (
 )
 
 // A Bucket is one token bucket that is spread over cells. Make it with [New]. Its methods are lock-free and safe for
-// concurrent use, except that only one call of Replace may run at a time. A method accepts any number as the number of
-// a cell, and uses it modulo [Bucket.Cells].
+// concurrent use, but calls of Replace must not overlap. Any number is accepted as the number of a cell, modulo
+// [Bucket.Cells].
 type Bucket struct {
 	cells  []held
 	mask   int
@@ -20,9 +20,9 @@ type Bucket struct {
 	_      [128]byte
 }
 
-// A held has a cell and notes about this cell. Processors fetch cache lines in pairs, so no two cells share a pair of
-// lines. A refusal reads the word of every cell. So the other line of the pair has the words that only calls on the
-// cell's own processor write.
+// A held has a cell and notes about it. Processors fetch cache lines in pairs, so no two cells share a pair of lines. A
+// refusal reads the word of every cell, so the words that only calls on the cell's own processor write are on the other
+// line of the pair.
 type held struct {
 	word word.Word // a cell
 	_    [64 - 8]byte
@@ -63,8 +63,7 @@ func (o *Outcome) Left() (tokens uint64, reset time.Duration) {
 	return o.Terms.Bucket.Left(o.Nanos, o.Owed, q.Tokens*q.Token, q.Token)
 }
 
-// Retry returns the time until n tokens are available, if nothing else is taken. The parameter n must be within the
-// limit.
+// Retry returns the time until n tokens are available, if nothing else is taken. n must be within the limit.
 func (o *Outcome) Retry(n uint64) time.Duration {
 	q := &o.Terms.Quota
 	need := o.Owed + n*q.Token
@@ -80,11 +79,10 @@ type view struct {
 	owed  uint64
 }
 
-// now returns the tick of the view.
 func (v view) now() uint64 { return v.terms.Bucket.Ticks(v.nanos) }
 
-// look settles the exchange that the shared word names, and returns the word and the time. If the bucket was idle for a
-// long time, look wakes it (S9).
+// look settles the exchange that the shared word names, and returns the word and the time. It wakes a bucket that was
+// idle for a long time (S9).
 func (b *Bucket) look() (v view) {
 	for {
 		v.state = state(b.shared.Load())

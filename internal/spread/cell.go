@@ -32,18 +32,17 @@ func (c cell) tokens() uint64 { return uint64(c) & tokenMask }
 func (c cell) kind() kind     { return kind(c >> kindShift & kindMask) }
 func (c cell) parity() uint64 { return uint64(c>>exchangeShift) & 1 }
 
-// pays reports whether n tokens can be spent from the cell. The parameter n must be at least 1.
+// pays reports whether n tokens, n >= 1, can be spent from the cell.
 func (c cell) pays(n uint64) bool { return c.kind() == ready && n <= c.tokens() }
 
-// spent returns the cell with n tokens less. The cell must have n tokens.
+// spent returns the cell without n of its tokens. It must have them.
 func (c cell) spent(n uint64) cell { return c - cell(n) }
 
-// begun returns the cell after an exchange of the given number of tokens has begun. The cell c must be ready.
+// begun returns the ready cell c after an exchange of the given number of tokens has begun.
 func (c cell) begun(k kind, tokens uint64) cell {
 	return c>>exchangeShift<<exchangeShift + 1<<exchangeShift | cell(k)<<kindShift | cell(tokens)
 }
 
-// settled returns the cell after its exchange was made and settled.
 func (c cell) settled() cell {
 	if c.kind() == drawing {
 		return c &^ (kindMask << kindShift)
@@ -54,7 +53,6 @@ func (c cell) settled() cell {
 // emptied returns the cell without tokens, after its draw was dropped or its tokens were returned.
 func (c cell) emptied() cell { return c >> exchangeShift << exchangeShift }
 
-// String returns a text for schedules and for failures of tests.
 func (c cell) String() string {
 	return fmt.Sprintf("{%d %s #%d}", c.tokens(), [...]string{"ready", "drawing", "returning", "?"}[c.kind()], c>>exchangeShift)
 }

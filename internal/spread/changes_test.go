@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTermsBeginBeforeTheyAreMet (U2, S7): when new terms are published, they already contain the time at which they
-// begin. Replace reads the clock for that time. So the clock of this test checks that the new terms are not yet
-// published.
+// TestTermsBeginBeforeTheyAreMet (U2, S7): new terms contain the time at which they begin before they are published.
+// The clock, which Replace reads for that time, checks this.
 func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	var b *Bucket
 	var coming *Terms
@@ -30,9 +29,9 @@ func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	require.Positive(t, asked)
 }
 
-// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. When
-// the call continues, the slot of its own terms has other terms, or even terms that have not begun. The answer must
-// follow terms that were active. Whatever the terms are, a refund must give back what the call took, or nothing.
+// TestASpendingBesideManyChanges: a call spends tokens of a cell and is suspended, while the terms change up to six
+// times within a millisecond. Its answer must follow terms that were active, although the slot of its own terms has
+// others by now. A refund must give back what the call took, or nothing.
 func TestASpendingBesideManyChanges(t *testing.T) {
 	const burst = 2000
 	for _, moves := range []int64{0, 1} { // how far the clock moves between the changes

@@ -6,8 +6,8 @@
 // # Glossary
 //
 //	bucket      the token bucket, in the shared word
-//	cell        a word with tokens, on a separate cache line. Each processor has one cell. It is the own cell of the
-//	            calls on that processor, but any call may read and change any cell
+//	cell        a word with tokens, on a separate cache line. Each processor has one. It is the own cell of the calls
+//	            on that processor, but any call may read and change any cell
 //	owed        what the bucket lacks until it is full, as in package atomicbucket
 //	held        the tokens in cells. The bucket owes them, as if they had been taken
 //	exchange    a move of tokens from the bucket to a cell (draw) or back (return)
@@ -38,10 +38,9 @@
 //	| plan | who        |parity| version   | full                      |
 //	+------+------------+------+-----------+---------------------------+
 //
-// The field full is the tick at which the bucket is full, modulo 2^46. If an exchange made this state, the field who is
-// the number of the cell of this exchange, from 1 on, and parity is the lowest bit of the number of this exchange. If
-// no exchange made the state, who is 0. The field plan says which terms are current. The field version changes with
-// every change of the word.
+// full is the tick at which the bucket is full, modulo 2^46. who is the number, from 1 on, of the cell whose exchange
+// made this state, and parity is the lowest bit of that exchange's number. If no exchange made the state, who is 0.
+// plan says which terms are current. version changes with every change of the word.
 //
 // The word of a cell:
 //
@@ -83,23 +82,22 @@
 // S1. Tokens are spent by a compare-and-swap of the one word that has them. A draw is charged by the compare-and-swap
 // that makes it. Otherwise two requests could spend one token, or a token could be spent that was not charged.
 //
-// S2. A call that changes the shared word first settles the exchange that made the current state. That state is the
-// only proof that the exchange was made. Any call may settle, by a compare-and-swap of the cell. It reads the shared
-// word again after the cell. If the word is the same before and after, and the parities are equal, then the exchange in
-// the cell is the one that the word names: two successive exchanges of a cell have different parities. Without this
-// rule a suspended call could settle a later exchange that was not made, and create tokens that were never charged.
+// S2. A call that changes the shared word first settles the exchange that made the current state, because that state is
+// the only proof that the exchange was made. Any call may settle, by a compare-and-swap of the cell. It reads the
+// shared word again after the cell. If the word is unchanged, and the parities are equal, then the exchange in the cell
+// is the one that the word names: two successive exchanges of a cell have different parities. Without this rule a
+// suspended call could settle a later exchange that was not made, and create tokens that were never charged.
 //
-// S3. Only the call that began a draw makes the draw, and only from the shared word that this call had read before. So
-// if the shared word changes in another way, the draw can never be made. A call that has read the cell after the shared
-// word, and then changed the shared word, drops the draw. If any call could make a draw later, no call could drop one.
-// In that case, if the caller of a draw stopped and the bucket never again had enough tokens for the draw, the cell
-// would be unusable forever.
+// S3. Only the call that began a draw makes it, and only from the shared word that this call had read before. So if the
+// shared word changes in another way, the draw can never be made. A call that has read the cell after the shared word,
+// and then changed the shared word, drops the draw. If any call could make a draw later, no call could drop one. If the
+// caller of a draw then stopped, and the bucket never again had enough tokens for it, the cell would be unusable
+// forever.
 //
-// S4. Any call that has read the cell after the shared word may make a return. A return can always be made, so returns
-// are not dropped. The returned tokens are held until the return is made, and in the bucket from then on. At no moment
-// are they in both the cell and the bucket, or in neither. If the cell were read first, the return could be made in
-// between, and would then be made twice. A call that needs tokens makes the returns that it finds, so it waits for no
-// other call.
+// S4. Any call that has read the cell after the shared word may make a return. A return can always be made, so it is
+// never dropped. Its tokens are held until it is made, and in the bucket from then on: never in both, and never in
+// neither. If the cell were read first, the return could be made in between, and would then be made twice. A call that
+// needs tokens makes the returns that it finds, so it waits for no other call.
 //
 // S5. A cell draws at most its share, and only if it holds nothing. The shares of all cells together are at most what
 // comes back in τ. Larger shares break U1. A draw also takes at most the tokens of the bucket divided by the number of
@@ -107,18 +105,17 @@
 //
 // S6. A refusal, or a peek, reads the shared word, then all cells, then the shared word again. The result is valid if
 // the shared word is unchanged. Cells get tokens only by exchanges, and every exchange changes the shared word. So at
-// the second read of the shared word, the cells hold at most the tokens that were counted, and the bucket has the same
-// tokens as at the first read. Without this rule, a token could move from a cell that was not read yet to a cell that
-// was already read.
+// the second read, the cells hold at most the tokens that were counted, and the bucket has the same tokens as at the
+// first read. Without this rule, a token could move from a cell that was not read yet to a cell that was already read.
 //
 // S7. The terms are read after the shared word, which says which terms are current. The terms of a plan stay in their
 // place until the terms have changed three more times after the change that replaces them. A call may use a note of an
 // earlier shared word only if the current terms began before that word was read. Otherwise it reads the shared word
-// again. (There is one gap. A call can be suspended for four changes between its read of the shared word and its note
-// of what it has read. Then a later call on the same cell once reports wrong numbers. These numbers decide nothing.) A
-// draw is made only from the shared word that its call had read (S3), so the terms by which its size was chosen are
-// still current. A change of the terms changes the shared word, and then takes back what every cell holds, because a
-// cell may hold more than the new share. After that, no cell has tokens that were drawn under the old terms.
+// again. (There is one gap. A call can be suspended for four changes between its read of the shared word and its note.
+// Then a later call on the same cell once reports wrong numbers, which decide nothing.) A draw is made only from the
+// shared word that its call had read (S3), so the terms by which its size was chosen are still current. A change of the
+// terms changes the shared word, and then takes back what every cell holds, which may be more than the new share. After
+// that, no cell has tokens that were drawn under the old terms.
 //
 // S8. The tokens that requests take out of the bucket for a cell are counted from a time at most τ ago. A draw takes at
 // most that count. The cell is empty when it draws, so requests have used all tokens of the count. A call that takes
@@ -126,46 +123,43 @@
 // does not depend on it.
 //
 // S9. The field full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So there is
-// one more word, named at, with the time of the shared word's last change. This time may be behind by an eighth of half
-// a circle, and is written before that change. If this time is more than a quarter of the circle ago, the bucket owes
-// nothing. Then a call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes
-// the word at. Without the word at, an idle bucket would seem to owe tokens again after half a round. If the call wrote
-// the word at before the shared word, the bucket would seem to owe again until the call has changed the shared word,
-// and forever if the call stops.
+// one more word, at, with the time of the shared word's last change. It is written before that change, and may be
+// behind by an eighth of half a circle. If it is more than a quarter of the circle ago, the bucket owes nothing. Then a
+// call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes at. Without the
+// word at, an idle bucket would seem to owe tokens again after half a round. If at were written first, the bucket would
+// seem to owe again until the call has changed the shared word, and forever if the call stops.
 //
 // S10. A refund of n tokens gives back what has not come back with time since the request: the cost of n tokens minus
 // the time that has passed. Let C be the sum of everything that may still be given back in this way. Let H be what the
 // cells hold, and D the debt of the bucket. A request adds the same amount to C and to D, or moves it from H to C.
 // While C is not 0, it falls with time at least as fast as D. A return or a refund takes from D at most what it takes
-// from H and C. So the value of H + C - D is never more than H was when C was last 0, and S5 bounds H. This gives U1.
-// If more were given back, the bucket would have tokens that other requests have already used. Terms record when they
-// replaced the previous terms. If a receipt names terms but is from a time before these terms began, it gives nothing
-// back. The reason is that its call may have spent tokens of a cell before the change and read the terms after the
-// change.
+// from H and C. So H + C - D is never more than H was when C was last 0, and S5 bounds H. This gives U1. If more were
+// given back, the bucket would have tokens that other requests have already used. Terms record when they replaced the
+// previous terms. A receipt from a time before its terms began gives nothing back: its call may have spent tokens of a
+// cell before the change and read the terms after it.
 //
 // # Why the law holds
 //
 // U1. Let D be the debt of the bucket and H what the cells hold. A draw adds the same amount to both. A call that
 // spends tokens takes from H what it admits. A return takes from D at most what it takes from H. Between two moments a
 // and b, the number of admitted tokens is: the tokens that were drawn, plus the tokens that were taken in the bucket,
-// minus the tokens that were returned, plus H(a) - H(b). The first three summands together are at most burst - D(a) +
-// rate * t, and H(a) is at most rate * τ (S5).
+// minus the tokens that were returned, plus H(a) - H(b). The first three together are at most burst - D(a) + rate * t,
+// and H(a) is at most rate * τ (S5).
 //
-// U3. The bucket's debt minus the held tokens is at most the debt of an exact bucket that has admitted the same
-// requests. Let the difference be the bucket's debt minus the held tokens. Each exchange leaves it unchanged or lowers
-// it. Each request adds the same to the difference and to the debt of the exact bucket, and time takes the same from
-// both. If the bucket's debt reaches 0, the difference is at most 0, so it is at most the debt of the exact bucket. At
-// a refusal, the difference plus n tokens would exceed the burst (S6). So the debt of the exact bucket plus n tokens
-// would exceed the burst, too.
+// U3. The bucket's debt minus the held tokens (the difference) is at most the debt of an exact bucket that has admitted
+// the same requests. Each exchange leaves the difference unchanged or lowers it. Each request adds the same to the
+// difference and to the debt of the exact bucket, and time takes the same from both. If the bucket's debt reaches 0,
+// the difference is at most 0. At a refusal, the difference plus n tokens would exceed the burst (S6). So the debt of
+// the exact bucket plus n tokens would exceed the burst, too.
 //
 // Lock-free (I5). If a compare-and-swap fails, a compare-and-swap of another call has succeeded, and has completed a
-// request or a step of an exchange. An exchange has three steps. A draw is dropped only after a change of the shared
-// word, and every such change completes a request, an exchange, or a call other than a request. If a call stops in a
-// draw, requests do not use its cell until one of them drops the draw.
+// request or one of the three steps of an exchange. A draw is dropped only after a change of the shared word, and every
+// such change completes a request, an exchange, or a call other than a request. If a call stops in a draw, requests do
+// not use its cell until one of them drops the draw.
 //
 // # Clocks
 //
-// A call that spends tokens of a cell does not read a clock for this: the request is admitted at the moment at which
-// the word is swapped. If a call is suspended after it has read the clock, it is decided by the time that it has read.
-// The same is true everywhere in weir.
+// A call that spends tokens of a cell reads no clock for this: the request is admitted at the moment at which the word
+// is swapped. As everywhere in weir, a call that is suspended after it has read the clock is decided by the time that
+// it has read.
 package spread

@@ -21,8 +21,8 @@ func (b *Bucket) settle(s state) bool {
 	return true
 }
 
-// draw moves tokens from the bucket to an empty cell, and spends n of these tokens. The bucket must have them. If draw
-// returns false, the call must start over.
+// draw moves tokens from the bucket, which must have them, to an empty cell, and spends n of them. If it returns false,
+// the call must start over.
 func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	h := &b.cells[who-1]
 	x := c.begun(drawing, tokens)
@@ -39,7 +39,7 @@ func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	return h.word.CompareAndSwap(uint64(x), uint64(x.settled().spent(n)))
 }
 
-// giveBack returns the tokens of a ready cell to the bucket (S4). If giveBack returns false, the call must start over.
+// giveBack returns the tokens of a ready cell to the bucket (S4). If it returns false, the call must start over.
 func (b *Bucket) giveBack(v view, who int, c cell) bool {
 	x := c.begun(returning, c.tokens())
 	return b.cells[who-1].word.CompareAndSwap(uint64(c), uint64(x)) && b.finish(v, who, x)
@@ -57,11 +57,10 @@ func (b *Bucket) finish(v view, who int, x cell) bool {
 	return true
 }
 
-// limit returns the burst in ticks.
 func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token }
 
-// after returns the tick at which the bucket is full after a take of the given tokens. The parameter limit is the
-// largest debt, in ticks, that the bucket may have after the take.
+// after returns the tick at which the bucket is full after a take of the given tokens. limit is the largest debt, in
+// ticks, that the bucket may have after the take.
 func (v view) after(tokens, limit uint64) uint64 {
 	q := v.terms.Quota
 	now := v.now()

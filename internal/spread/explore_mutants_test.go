@@ -17,7 +17,6 @@ const (
 	verbsGo    = "verbs.go"
 )
 
-// mutants are copies of the bucket in which one rule is broken.
 var mutants = []mutant{
 	{"S1", "a spending of one token does not compare", "two draws of one cell", "U2", []edit{
 		{takeGo, "\treturn c.pays(1) && w.CompareAndSwap(uint64(c), uint64(c.spent(1)))", "\tif c.pays(1) {\n\t\tw.Store(uint64(c.spent(1)))\n\t}\n\treturn c.pays(1)"},

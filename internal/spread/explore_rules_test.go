@@ -15,7 +15,7 @@ type rules struct {
 	used [4]uint64 // tokens that were taken at each cell
 }
 
-// begin sets the exact bucket to full, because the explored bucket is full before all calls, too.
+// begin sets the exact bucket to full, like the explored bucket before all calls.
 func (w *world) begin() {
 	w.rules = rules{full: start, most: w.terms[0].Share() * uint64(w.bucket.Cells())}
 }
@@ -37,7 +37,7 @@ type progress struct {
 	said  *bool // what it has returned
 }
 
-// look records what an exact bucket would answer to the call now. It does so only after the call has read its clock.
+// look records what an exact bucket would answer to the call now, once the call has read its clock.
 func (p *progress) look(full, cost, limit int64) {
 	if p.clock > 0 {
 		short := max(full-p.clock, 0)+cost > limit
@@ -54,7 +54,6 @@ type measure struct {
 	full uint64
 }
 
-// measure reads the numbers from the words.
 func (w *world) measure() (m measure) {
 	s := state(w.bucket.shared.Peek())
 	t := w.bucket.terms[s.plan()].At(w.bucket.terms[s.plan()].Peek())
@@ -72,7 +71,7 @@ func (w *world) measure() (m measure) {
 	return m
 }
 
-// check checks one step of a thread. The parameter ended says whether the thread's call has ended in this step.
+// check checks one step of a thread. ended says whether the thread's call has ended in this step.
 func (w *world) check(th *thread, c call, p *progress, before measure, ended bool) error {
 	after := w.measure()
 	terms := w.bucket.terms[after.plan].At(w.bucket.terms[after.plan].Peek())

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A verb is a method of a bucket. The verb pass is an exception: it lets time pass.
+// A verb is a method of a bucket, or pass, which lets time pass.
 type verb uint8
 
 const (
@@ -32,8 +32,8 @@ func (c call) String() string {
 	return fmt.Sprintf("%s %d", [...]string{"take", "refund", "settle", "reset", "peek", "replace", "wait"}[c.verb], c.n)
 }
 
-// A scenario is what one exploration runs. First, the calls in before are made one by one. Then the calls of the
-// threads are interleaved in every possible way.
+// A scenario is what one exploration runs: first the calls in before, one by one, then the calls of the threads,
+// interleaved in every possible way.
 type scenario struct {
 	name    string
 	burst   uint64 // 0 means 8 tokens
@@ -51,7 +51,6 @@ func (s scenario) most() uint64     { return cmp.Or(s.share, 4) }
 func (s scenario) processors() int  { return cmp.Or(s.cells, 2) }
 func takes(cell int, n uint64) call { return call{take, n, cell} }
 
-// times returns n copies of a call.
 func times(n int, c call) (calls []call) {
 	for range n {
 		calls = append(calls, c)
@@ -59,7 +58,6 @@ func times(n int, c call) (calls []call) {
 	return calls
 }
 
-// together returns one thread for each call.
 func together(calls ...call) (threads [][]call) {
 	for _, c := range calls {
 		threads = append(threads, []call{c})

@@ -15,7 +15,6 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// start is the time at which every execution begins.
 const start = int64(time.Hour)
 
 // A world has everything that an execution changes: a bucket, the time, and what the checks know about both.
@@ -97,9 +96,8 @@ func (w *world) clock() int64 {
 	return w.now
 }
 
-// passes reports whether an operation does not count as a step. Such an operation accesses one of three things: a word
-// that is constant in this scenario, terms, or a hint. If the value of terms or of a hint affects the thread, the value
-// becomes part of the thread's history.
+// passes reports whether an operation does not count as a step: it accesses a word that is constant in this scenario,
+// terms, or a hint. If the value of terms or of a hint affects the thread, it becomes part of the thread's history.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {
 		return !w.scenario.rests
@@ -179,7 +177,6 @@ func (w *world) Ways(int) int { return 1 }
 // Trace reports every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
-// newThread returns a thread that has not begun.
 func (w *world) newThread(name int, program []call) *thread {
 	th := &thread{name: name, program: program}
 	th.Thread = interleave.NewThread(func() {
@@ -192,7 +189,6 @@ func (w *world) newThread(name int, program []call) *thread {
 	return th
 }
 
-// do makes a call of a thread.
 func (w *world) do(th *thread, c call) {
 	b := w.bucket
 	switch c.verb {

@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// The test makes random calls, one after the other. Their load is between a tenth of the rate and ten times the rate.
-// In every interval of length t, at most burst + rate * (t + τ) tokens must be admitted. Each refusal must be right: an
-// exact bucket that has admitted the same requests would refuse, too.
+// TestTheLawOverTime: for random calls, one after the other, with a load of a tenth of the rate to ten times the rate,
+// at most burst + rate * (t + τ) tokens are admitted in every interval of length t. At each refusal, an exact bucket
+// that has admitted the same requests would refuse, too.
 func TestTheLawOverTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(20) {
@@ -60,9 +60,9 @@ func TestTheLawOverTime(t *testing.T) {
 	}
 }
 
-// The bucket gets requests for one token each, and an exact bucket decides on the same requests independently. Between
-// any two moments, the bucket must admit at least as many requests as the exact bucket, minus one. This must be true
-// even if the bucket has admitted more requests than the exact bucket before the first moment.
+// TestNoFewerThanAnExactBucketInAnyTime: between any two moments, the bucket admits at least as many requests for one
+// token as an independent exact bucket, minus one. This must be true even if it has admitted more before the first
+// moment.
 func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(15) {
@@ -98,8 +98,8 @@ func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	}
 }
 
-// While the clock stands still, many goroutines take tokens. Together they get exactly the burst (U2). After a request
-// was refused, no request that begins later is admitted (U3).
+// TestStressRefusalsAreLinearizable: while the clock stands still, many goroutines get exactly the burst together (U2).
+// After a refusal, no request that begins later is admitted (U3).
 func TestStressRefusalsAreLinearizable(t *testing.T) {
 	for _, n := range []uint64{1, 3} {
 		const burst, cells = 30_000, 4
@@ -135,8 +135,8 @@ func TestStressRefusalsAreLinearizable(t *testing.T) {
 	}
 }
 
-// Goroutines take, charge and peek while the terms change. At the end, the tokens in all cells are returned to the
-// bucket. Then the debt of the bucket equals the tokens that were admitted and charged.
+// TestStressNothingIsLost: goroutines take, charge and peek while the terms change. When the tokens in all cells are
+// returned at the end, the debt of the bucket equals the tokens that were admitted and charged.
 func TestStressNothingIsLost(t *testing.T) {
 	const burst, cells = 1 << 20, 4
 	now := newTold()
@@ -181,7 +181,8 @@ func TestStressNothingIsLost(t *testing.T) {
 	assert.EqualValues(t, balance.Load(), v.owed/v.terms.Quota.Token)
 }
 
-// S9: a bucket that was idle for any length of time is full. A bucket that was used a moment ago is not full.
+// TestAnIdleBucketStaysFull: S9. A bucket that was idle for any length of time is full. A bucket that was used a moment
+// ago is not.
 func TestAnIdleBucketStaysFull(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 10, 2), now.nanos.Load)
@@ -203,8 +204,8 @@ func TestAnIdleBucketStaysFull(t *testing.T) {
 	}
 }
 
-// S9: a cell holds tokens, and the bucket is idle for some time, short or very long. Then an admission by the cell
-// reports that the bucket is full.
+// TestAnIdleBucketSaysThatItIsFull: S9. After any idle time, an admission by a cell that holds tokens reports that the
+// bucket is full.
 func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 	for i := range int64(64) {
 		now := newTold()
@@ -223,8 +224,8 @@ func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 	}
 }
 
-// S8: the tokens that a cell has used count for at most τ. A call of another processor that takes tokens from the cell
-// sets the count to 0.
+// TestUsage: S8. The tokens that a cell has used count for at most τ. A call of another processor that takes tokens
+// from the cell sets the count to 0.
 func TestUsage(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -256,8 +257,8 @@ func TestUsage(t *testing.T) {
 	assert.EqualValues(t, tokenMask, b.cells[0].usage(now.nanos.Load()), "no more than there is room for")
 }
 
-// A peek or a take for more tokens than the limit is refused, even if a cell holds tokens while the bucket is full
-// again.
+// TestMoreThanTheLimit: a peek or a take for more tokens than the limit is refused, even if a cell holds tokens while
+// the bucket is full again.
 func TestMoreThanTheLimit(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 100, 2), now.nanos.Load)
@@ -273,7 +274,7 @@ func TestMoreThanTheLimit(t *testing.T) {
 	require.NotZero(t, cell(b.cells[0].word.Load()).tokens())
 }
 
-// The outcome of an admitted request describes a state of the bucket that is at most τ old.
+// TestWhatAnOutcomeSays: the outcome of an admitted request describes a state of the bucket that is at most τ old.
 func TestWhatAnOutcomeSays(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -302,7 +303,8 @@ func TestWhatAnOutcomeSays(t *testing.T) {
 	assert.EqualValues(t, 10_000-9007+1001+1, left(b.SpendAt(0, 1, now.nanos.Load())), "seven were drawn, of which one is there")
 }
 
-// S3, S4: if a call stops after it has begun a step, the next request of the cell completes the step.
+// TestACallThatStopped: S3, S4. If a call stops after it has begun a step, the next request of the cell completes the
+// step.
 func TestACallThatStopped(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -319,8 +321,8 @@ func TestACallThatStopped(t *testing.T) {
 	assert.EqualValues(t, 2, b.Owed())
 }
 
-// S10: if the time of a refund is before the time of the request, the refund gives back the complete cost of the
-// request. A refund that comes late gives nothing back.
+// TestRefundsByTheTime: S10. A refund whose time is before the request gives back its complete cost. A refund that
+// comes late gives nothing back.
 func TestRefundsByTheTime(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -338,7 +340,8 @@ func TestRefundsByTheTime(t *testing.T) {
 	}
 }
 
-// After a change of the terms, a bucket owes as many tokens as before, but no more than the bound of the new terms.
+// TestReplaceBoundsTheDebt: after a change of the terms, a bucket owes as many tokens as before, but no more than the
+// bound of the new terms.
 func TestReplaceBoundsTheDebt(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -366,9 +369,8 @@ func TestCellsShareNoLine(t *testing.T) {
 	assert.EqualValues(t, 128, unsafe.Sizeof(held{}))
 }
 
-// TestAReceiptOfTermsThatAreYounger (S10): a call spends a cell's tokens under fast terms and is then suspended. Slow
-// terms replace the fast ones, and the call continues and reads the slow terms. Its refund must give nothing back,
-// because its tokens have already come back at the faster rate.
+// TestAReceiptOfTermsThatAreYounger (S10): a call spends a cell's tokens under fast terms, and reads the slow terms
+// that replace them. Its refund must give nothing back, because its tokens have already come back at the faster rate.
 func TestAReceiptOfTermsThatAreYounger(t *testing.T) {
 	fast, slow := terms(t, 1000, 1000, 2), terms(t, 0.02, 1000, 2)
 	now := int64(time.Second)

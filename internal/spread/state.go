@@ -30,30 +30,27 @@ type state uint64
 // who returns the number, from 1 on, of the cell whose exchange made this state, or 0 if no exchange did.
 func (s state) who() int { return int(s >> whoShift & whoMask) }
 
-// parity returns the parity of the exchange that made this state.
 func (s state) parity() uint64 { return uint64(s>>parityShift) & 1 }
 
 // plan returns the number that says which terms are current.
 func (s state) plan() uint64 { return uint64(s >> planShift) }
 
-// next returns the state after s, with another time at which the bucket is full. The new state names no exchange.
+// next returns the state after s, with another time at which the bucket is full. It names no exchange.
 func (s state) next(full uint64) state {
 	version := (uint64(s>>versionShift) + 1) & versionMask
 	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)
 }
 
-// by returns the state s with a mark: it names the current exchange of a cell as the exchange that makes this state.
+// by marks s as the state that the current exchange of a cell makes.
 func (s state) by(who int, c cell) state {
 	return s | state(uint64(who)<<whoShift|c.parity()<<parityShift)
 }
 
-// under returns s under the next plan.
 func (s state) under(plan uint64) state {
 	return s&^(planMask<<planShift) | state(plan&planMask)<<planShift
 }
 
-// narrow is half the circle. It bounds how far in the future a time on the circle can be. A time that seems to be
-// further in the future counts as past.
+// narrow is half the circle. A time that seems to be further in the future counts as past.
 const narrow = 1 << (timeBits - 1)
 
 // debt returns the ticks from now until the bucket is full.
@@ -69,7 +66,6 @@ func owing(now, debt uint64) atomicbucket.State {
 	return atomicbucket.NewState(atomicbucket.Live, 0, now+debt)
 }
 
-// String returns a text for schedules and for failures of tests.
 func (s state) String() string {
 	return fmt.Sprintf("{full at %d, v%d, cell %d.%d, plan %d}", uint64(s)&timeMask, uint64(s>>versionShift)&versionMask,
 		s.who(), s.parity(), s.plan())

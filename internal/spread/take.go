@@ -1,17 +1,16 @@
 package spread
 
-// Spend takes a token from a cell. If the cell has no token, or if another call changed the cell at that moment, Spend
-// returns false. In both cases, call [Bucket.Take]. Spend touches only the cell's word, and is small enough to be
-// inlined.
+// Spend takes a token from a cell. It returns false if the cell has no token, or if another call changed the cell at
+// that moment; then call [Bucket.Take]. Spend touches only the cell's word, and is small enough to be inlined.
 func (b *Bucket) Spend(i int) bool {
 	w := &b.cells[i&b.mask].word
 	c := cell(w.Load())
 	return c.pays(1) && w.CompareAndSwap(uint64(c), uint64(c.spent(1)))
 }
 
-// SpendAt takes n tokens, n >= 1, from a cell. The parameter nanos is a time that the caller has read from the clock.
-// The outcome describes the bucket at some moment within the last [Ahead]. It does not count tokens in other cells as
-// left. If the cell did not have n tokens, the outcome is not Admitted.
+// SpendAt takes n tokens, n >= 1, from a cell, at the time nanos, which the caller has read from the clock. If the cell
+// does not have n tokens, the outcome is not Admitted. Otherwise it describes the bucket at some moment within the last
+// [Ahead], and does not count tokens in other cells as left.
 func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	h := &b.cells[i&b.mask]
 	for {
@@ -25,8 +24,7 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	}
 }
 
-// outcome returns the outcome of a request that got its tokens from a cell. The parameter left is the number of tokens
-// that are still in the cell.
+// outcome returns the outcome of a request that got its tokens from a cell. left is what the cell has now.
 func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	met, s := h.met.Load(), state(h.seen.Load())
 	t := b.terms[s.plan()].Load()
@@ -72,8 +70,7 @@ func (b *Bucket) Take(i int, n uint64) Outcome {
 	}
 }
 
-// lacks returns by how many ticks the bucket's debt is too large to admit n tokens. The parameter n must be within the
-// limit.
+// lacks returns by how many ticks the bucket's debt is too large to admit n tokens. n must be within the limit.
 func (v view) lacks(n uint64) uint64 {
 	need := v.owed + n*v.terms.Quota.Token
 	return need - min(need, v.limit())
@@ -105,10 +102,10 @@ func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool
 	return v.admits(v.after(tokens, v.limit())-v.now(), tokens-n), b.draw(v, who, c, tokens, n)
 }
 
-// gather is called if the bucket has fewer than n tokens. It looks for tokens in all cells. If one cell has n tokens,
-// gather spends them there. If the cells and the bucket together have n tokens, gather returns the tokens of one cell
-// to the bucket, and the caller starts over. Otherwise there are not enough tokens. If the shared word is unchanged,
-// there was one moment at which all of them together did not have enough tokens (S6). So gather refuses the request.
+// gather looks for n tokens in all cells, because the bucket has fewer. If one cell has n tokens, gather spends them
+// there. If the cells and the bucket together have n tokens, gather returns the tokens of one cell to the bucket, and
+// the caller starts over. Otherwise, if the shared word is unchanged, there was one moment at which all of them
+// together did not have n tokens (S6), so gather refuses the request.
 func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	held := uint64(0)
 	for k := range b.cells {
@@ -140,14 +137,13 @@ func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	return o, false
 }
 
-// admits returns the outcome of an admitted request. After the request, the bucket owes as many ticks as the parameter
-// owed says, and the caller's cell has as many tokens as the parameter left says.
+// admits returns the outcome of an admitted request. The arguments are the debt of the bucket in ticks, and the tokens
+// in the caller's cell, both after the request.
 func (v view) admits(owed, left uint64) Outcome {
 	return Outcome{true, v.terms, owed - min(owed, left*v.terms.Quota.Token), v.nanos}
 }
 
-// refuses returns the outcome of a refused request. The parameter held is the number of tokens that the cells held at
-// that time.
+// refuses returns the outcome of a refused request. held is the number of tokens that the cells held at that time.
 func (v view) refuses(held uint64) Outcome {
 	o := v.admits(v.owed, held)
 	o.Admitted = false
@@ -162,7 +158,6 @@ func (h *held) usage(nanos int64) uint64 {
 	return 0
 }
 
-// note records that tokens were taken out of the bucket for the cell.
 func (h *held) note(nanos int64, tokens uint64) {
 	u := h.used.Load()
 	if !since(u, nanos) {

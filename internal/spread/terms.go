@@ -17,8 +17,8 @@ const MaxCells = 1<<whoBits - 1
 // maxTicks is the largest debt of a bucket: an eighth of the circle.
 const maxTicks = 1 << (timeBits - 3)
 
-// Terms are the rate and the burst of a bucket, and the numbers that follow from them for a number of cells. Terms do
-// not change once a bucket uses them.
+// Terms are the rate and the burst of a bucket, and what follows from them for a number of cells. They do not change
+// once a bucket uses them.
 type Terms struct {
 	Bucket  *atomicbucket.TokenBucket
 	Quota   atomicbucket.Quota
@@ -30,14 +30,13 @@ type Terms struct {
 	begin   atomic.Int64 // the time at which these terms replaced the previous ones
 }
 
-// usualDebt is the default bound on the debt from charges, as a multiple of the limit. If the shared word has no room
-// for such a debt, the bound is the largest multiple for which the word has room.
+// usualDebt is the default bound on the debt from charges, as a multiple of the limit, as far as the shared word has
+// room.
 const usualDebt = 10
 
-// NewTerms returns the terms of a token bucket for a number of cells. This number is a power of two up to [MaxCells].
-// Charges may make the bucket owe up to maxDebt times its limit; 0 means the default. If the shared word has no room
-// for this debt, NewTerms returns an error that names the numbers; the largest possible debt depends on the rate. The
-// method Source returns the parameter source.
+// NewTerms returns the terms of a token bucket for a number of cells, a power of two up to [MaxCells]. Charges may make
+// the bucket owe up to maxDebt times its limit; 0 means the default. If the shared word has no room for this debt,
+// which depends on the rate, NewTerms returns an error that names the numbers. Source returns the argument source.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token
@@ -55,15 +54,13 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 	}, nil
 }
 
-// Share returns how many tokens a cell may have: the tokens that come back within [Ahead], divided by the number of
-// cells.
+// Share returns how many tokens a cell may have: what comes back within [Ahead], divided by the number of cells.
 func (t *Terms) Share() uint64 { return t.share }
 
 // Source returns the source that NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// spare returns how many whole tokens a bucket has. The parameter owed is the debt of the bucket in ticks, and must be
-// at most the limit.
+// spare returns how many whole tokens a bucket has whose debt in ticks is given and within the limit.
 func (t *Terms) spare(owed uint64) uint64 {
 	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

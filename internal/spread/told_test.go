@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// terms returns terms with a rate in tokens per millisecond.
 func terms(t testing.TB, tokens float64, burst uint64, cells int) *Terms {
 	t.Helper()
 	bucket, err := atomicbucket.NewTokenBucket(tokens, Ahead, burst)

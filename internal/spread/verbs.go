@@ -34,8 +34,8 @@ func (b *Bucket) Owed() uint64 {
 	return (o.Owed + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
 }
 
-// Charge takes n tokens even if the bucket does not have them. It takes fewer if otherwise the debt would exceed the
-// bound of the terms. It returns how many tokens it took.
+// Charge takes n tokens even if the bucket does not have them, or fewer if the debt would exceed the bound of the
+// terms. It returns how many it took.
 func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	for {
 		v := b.look()
@@ -51,10 +51,9 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	}
 }
 
-// Refund gives back n tokens that were taken at the time nanos, under the terms in the parameter of. Refund gives back
-// at most what has not come back with time since then (S10). After a change of the terms, it gives nothing back. It
-// also gives nothing back if the call that took the tokens spent them from a cell before a change and read the terms
-// after it.
+// Refund gives back n tokens that were taken at the time nanos: at most what has not come back with time since then
+// (S10). The parameter of has the terms of the take. Refund gives nothing back after a change of the terms, or if the
+// call that took the tokens spent them from a cell before a change and read the terms after it.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {
 		v := b.look()
@@ -83,7 +82,7 @@ func (b *Bucket) Reset() {
 
 // Replace changes the terms. The new terms must be for the same number of cells. The bucket owes as many tokens as
 // before, up to the bound of the new terms. When Replace returns, all calls follow the new terms, and no cell holds
-// more than they allow. Only one call of Replace may run at a time.
+// more than they allow. Calls of Replace must not overlap.
 func (b *Bucket) Replace(t *Terms) {
 	plan := state(b.shared.Load()).plan() + 1
 	t.begin.Store(b.clock()) // before they can be met: S7
@@ -101,8 +100,7 @@ func (b *Bucket) Replace(t *Terms) {
 	b.drain() // S7
 }
 
-// drain returns the tokens in all cells to the bucket. For each cell, these are the tokens that it holds at some moment
-// of the call.
+// drain returns the tokens of all cells to the bucket: for each cell, those that it holds at some moment of the call.
 func (b *Bucket) drain() {
 	for k := range b.cells {
 		for done := false; !done; {

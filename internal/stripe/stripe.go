@@ -20,8 +20,8 @@ type stripe struct {
 	_      [128 - Kinds*8]byte
 }
 
-// New returns counters at 0. They take 128 bytes for each processor that Go uses. For this purpose, the number of
-// processors is rounded up to a power of two, and counts as at most 64.
+// New returns counters at 0. They take 128 bytes for each processor that Go uses, rounded up to a power of two, at most
+// 64.
 func New() *Counters {
 	n := 1
 	for n < runtime.GOMAXPROCS(0) && n < 64 {
@@ -30,8 +30,8 @@ func New() *Counters {
 	return &Counters{stripes: make([]stripe, n)}
 }
 
-// Add counts an event of a kind. The kind is a number below [Kinds]. It picks a stripe at random, so goroutines on
-// several processors seldom write the same line. It does not block and does not allocate.
+// Add counts an event of a kind, a number below [Kinds]. It picks a stripe at random, so goroutines on several
+// processors seldom write the same line. It does not block and does not allocate.
 func (c *Counters) Add(kind int) {
 	i := 0
 	if len(c.stripes) > 1 {

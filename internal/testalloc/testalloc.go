@@ -12,13 +12,12 @@ const (
 )
 
 // PerCall returns how many objects a call of f allocates, on average, after a first call that is not counted. The
-// runtime counts the allocations of all goroutines, and other goroutines may be running. For example, a connection
-// ends, or the garbage collector runs cleanups for limiters of earlier tests. So PerCall counts in many short rounds,
-// and returns the result of the round with the fewest allocations. This result includes the allocations of f, because
-// they occur in each round.
+// runtime counts the allocations of all goroutines, such as those of a connection that ends, or of cleanups for
+// limiters of earlier tests. So PerCall counts in many short rounds, and returns the result of the round with the
+// fewest allocations. It includes those of f, which occur in each round.
 //
-// PerCall replaces testing.AllocsPerRun. That function also counts the allocations of other goroutines. In addition, it
-// rounds half an allocation per call down to none.
+// testing.AllocsPerRun also counts the allocations of other goroutines, and rounds half an allocation per call down to
+// none.
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()
@@ -33,7 +32,6 @@ func PerCall(f func()) float64 {
 	return least
 }
 
-// objects returns how many objects the program has allocated.
 func objects() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAllocationsOfOthersDoNotCount: another goroutine allocates continuously during the first round. These allocations
-// must not count.
+// TestAllocationsOfOthersDoNotCount: what another goroutine allocates during the first round must not count.
 func TestAllocationsOfOthersDoNotCount(t *testing.T) {
 	var stop atomic.Bool
 	var other sync.WaitGroup

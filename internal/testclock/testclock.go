@@ -27,7 +27,7 @@ func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Add(c.hurry.Load()
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// Hurry makes the clock advance by the parameter step whenever it is read. A step of 0 ends this.
+// Hurry makes the clock advance by step whenever it is read. A step of 0 ends this.
 func (c *Clock) Hurry(step time.Duration) { c.hurry.Store(int64(step)) }
 
 // Pause replaces a wait of d: it moves the clock by d.
@@ -47,8 +47,8 @@ func (c *Clock) Limiter(t testing.TB, policy engine.Policy, options ...engine.Op
 	return l
 }
 
-// Spread returns a limiter with one bucket, which is spread over all processors. The limiter uses the clock. It is
-// closed when the test ends.
+// Spread returns a limiter with the clock and one bucket, which is spread over all processors. It is closed when the
+// test ends.
 func (c *Clock) Spread(t testing.TB, policy engine.Policy) *engine.Spread {
 	t.Helper()
 	s, err := engine.NewSpread(policy, engine.ClockFunc(c.Now))

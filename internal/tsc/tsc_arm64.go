@@ -1,6 +1,5 @@
 package tsc
 
-// clocksource is Linux's name for this counter.
 const clocksource = "arch_sys_counter"
 
 // Read returns the counter. It is not a fence: the processor may read the counter before loads that precede it in the

@@ -27,7 +27,7 @@ func Path(address string) (path string, ok bool) { return strings.CutPrefix(addr
 var ErrInUse = errors.New("another program listens there; stop it, or choose another path")
 
 // Listen binds a Unix socket whose file has the given mode. It replaces a socket file that an earlier program has left
-// behind, if no program listens on it. The file has its mode from the start. Otherwise any user could connect before
+// behind, if no program listens on it. The file has its mode from the start: otherwise any user could connect before
 // the mode is set.
 func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	if err := isFree(path); err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASocketThatIsThere: Listen replaces the file of a socket if no program listens on the socket. It replaces no
-// other file.
+// TestASocketThatIsThere: Listen replaces the file of a socket on which no program listens, and no other file.
 func TestASocketThatIsThere(t *testing.T) {
 	dir, err := os.MkdirTemp("", "weir") // the path of a socket must be short
 	require.NoError(t, err)

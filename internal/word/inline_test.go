@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An operation of a word must be compiled to an instruction, not to a call, even in a package that does not import
-// sync/atomic itself.
+// TestOperationsAreCompiledIntoTheirCallers: an operation of a word is compiled to an instruction, not to a call, even
+// in a package that does not import sync/atomic itself.
 func TestOperationsAreCompiledIntoTheirCallers(t *testing.T) {
 	require.FileExists(t, "word.go") // so that go test runs this test again when the file changes
 	said, err := exec.Command("go", "build", "-gcflags=-m", "github.com/weir-go/weir/internal/spread").CombinedOutput()

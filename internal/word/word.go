@@ -1,9 +1,8 @@
 //go:build !explore && !stress
 
-// Package word names the atomic types of all lock-free code in this module. In production code, they are the types of
-// [sync/atomic]: the names below are aliases of these types. Two build tags replace them by types with the same methods
-// (Load, Store, Swap, CompareAndSwap, Add), so that the same code can be run in ways that the processor alone would
-// rarely produce:
+// Package word names the atomic types of all lock-free code in this module. In production code, they are aliases of the
+// types of [sync/atomic]. Two build tags replace them by types with the same methods (Load, Store, Swap,
+// CompareAndSwap, Add), to run the same code in ways that the processor alone would rarely produce:
 //
 //   - explore: a type that passes control to a scheduler before every operation, to try all interleavings
 //     (internal/interleave).

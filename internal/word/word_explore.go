@@ -52,8 +52,7 @@ func (w *Word) Swap(value uint64) uint64 {
 	return old
 }
 
-// CompareAndSwap compares the value with the parameter from. If they are equal, it writes the parameter to. It reports
-// whether it has written.
+// CompareAndSwap replaces the value by the second argument if it equals the first, and reports whether it did.
 func (w *Word) CompareAndSwap(from, to uint64) bool {
 	before(Access{w, CompareAndSwap, from, to})
 	if w.value != from {
@@ -108,8 +107,7 @@ func (p *Pointer[T]) Load() *T {
 // At returns the value with a number. It does not count as an operation.
 func (p *Pointer[T]) At(number uint64) *T { return p.values[number-1] }
 
-// CompareAndSwap compares the pointer with the parameter from. If they are equal, it writes the parameter to. It
-// reports whether it has written.
+// CompareAndSwap replaces the pointer by the second argument if it equals the first, and reports whether it did.
 func (p *Pointer[T]) CompareAndSwap(from, to *T) bool {
 	return p.Word.CompareAndSwap(p.number(from), p.number(to))
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // A Word is a 64-bit word that is accessed only by atomic operations. It works like sync/atomic.Uint64 and has the same
-// size. But before some operations, it lets other goroutines run. So a goroutine is often suspended between two
-// operations. Without this type, it would be suspended only once in ten milliseconds.
+// size. But before some operations, it lets other goroutines run, so a goroutine is often suspended between two
+// operations, and not only once in ten milliseconds.
 type Word struct{ value atomic.Uint64 }
 
 // Load returns the value.
@@ -32,8 +32,7 @@ func (w *Word) Swap(value uint64) uint64 {
 	return w.value.Swap(value)
 }
 
-// CompareAndSwap compares the value with the parameter from. If they are equal, it writes the parameter to. It reports
-// whether it has written.
+// CompareAndSwap replaces the value by the second argument if it equals the first, and reports whether it did.
 func (w *Word) CompareAndSwap(from, to uint64) bool {
 	pause()
 	return w.value.CompareAndSwap(from, to)
@@ -60,9 +59,9 @@ func (i *Int64) Store(value int64) {
 	i.value.Store(value)
 }
 
-// pause suspends the goroutine before one operation in 32. Usually it lets each other goroutine run once. Rarely it
-// lets the other goroutines run up to 64 times. This finds faults that occur only if a slot gets a new owner several
-// times between two operations. Each thread has its own random numbers, so that no shared word orders the goroutines.
+// pause suspends the goroutine before one operation in 32. Usually it lets each other goroutine run once, rarely up to
+// 64 times. This finds faults that occur only if a slot gets a new owner several times between two operations. Each
+// thread has its own random numbers, so that no shared word orders the goroutines.
 func pause() {
 	const oneIn, longest = 32, 64
 	n := rand.Uint32()

@@ -23,8 +23,8 @@ const (
 	Tier  = "X-Tier"
 	Cost  = "X-Cost"
 	Quota = "X-Quota" // rate and burst: "1/3600000ms 5", "0" or "unlimited"
-	// Policy has the same numbers as Quota, but in the syntax of RateLimit-Policy, in the item "numbers". It is for
-	// fronts that read the header field of a proxy.
+	// Policy has the same numbers as Quota in the syntax of RateLimit-Policy, in the item "numbers". It is for fronts
+	// that read the header field of a proxy.
 	Policy = "X-RateLimit-Policy"
 	ID     = "X-Id"
 	// Actual is a header field of an answer. It has the actual cost of the request.
@@ -40,9 +40,9 @@ func Request(r *http.Request) (q conformance.Request) {
 	return q
 }
 
-// Backend returns the handler of the server behind a front. The handler answers as the request says, and panics if the
-// request must end as Broken. An answer contains the actual cost of the request in two places: in the header field
-// Actual, and as the usage in its JSON, as answers of language models do.
+// Backend returns the handler of the server behind a front. It answers as the request says, and panics if the request
+// must end as Broken. An answer has the actual cost of the request in the header field Actual, and as the usage in its
+// JSON, as answers of language models do.
 func Backend(env *conformance.Env) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := env.Serve(r.Context(), r.Header.Get(ID))
@@ -95,7 +95,7 @@ func NewClient(url string, dial func(context.Context) (net.Conn, error)) *Client
 	return &Client{url: strings.TrimSuffix(url, "/"), client: &http.Client{Transport: transport}}
 }
 
-// HTTP returns the client of net/http. It is for clients of protocols that run over HTTP.
+// HTTP returns the client of net/http, for clients of protocols that run over HTTP.
 func (c *Client) HTTP() *http.Client { return c.client }
 
 // URL returns the URL of the server, without a slash at its end.

@@ -12,10 +12,9 @@ import (
 )
 
 // Direct returns a front that calls package rpclimit as the interceptors of a framework do, but without the framework.
-// If source is not nil, the front runs the cases with a store. The front of a framework cannot run these cases, because
-// its module does not require a store. The front without the framework is enough for them, because an interceptor does
-// not see where a limit is stored. If source is nil, the front runs the other cases, to show that it behaves as the
-// framework's front does.
+// If source is not nil, it runs the cases with a store. The framework's front cannot, because its module does not
+// require a store, and need not, because an interceptor does not see where a limit is stored. If source is nil, Direct
+// runs the other cases, to show that it behaves as the framework's front does.
 func Direct(name string, source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name: name, InBubble: InBubble,
@@ -79,7 +78,6 @@ func (s *direct) serve(ctx context.Context, res *rpclimit.Result, q conformance.
 
 func (s *direct) Close() {}
 
-// metadata is the metadata of a call.
 type metadata map[string]string
 
 func (m metadata) Values(_ context.Context, name string) ([]string, bool) {

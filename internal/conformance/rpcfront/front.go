@@ -75,8 +75,8 @@ func Serve(ctx context.Context, env *conformance.Env, id string, held []conforma
 	return rpclimit.OK
 }
 
-// Runs reports whether a front with a framework runs a case. It runs all cases without a store. The cases with a store
-// run through [Direct].
+// Runs reports whether a front with a framework runs a case: it does without a store. The cases with a store run
+// through [Direct].
 func Runs(k *conformance.Case) bool { return !k.Stored }
 
 // InBubble reports whether a case runs in simulated time. All cases that need no other process do.
@@ -152,7 +152,7 @@ func request(call rpclimit.Call) (q conformance.Request) {
 	return q
 }
 
-// Code returns the answer for a code. It does not contain the details of the error.
+// Code returns the answer for a code, without the details of the error.
 func Code(code rpclimit.Code, err error) conformance.Answer {
 	switch code {
 	case rpclimit.OK, rpclimit.Internal:
