@@ -59,10 +59,9 @@ func build(t *testing.T, overlay map[string]string) string {
 	require.NoError(t, err)
 	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "explore.test")
 	require.NoError(t, os.WriteFile(list, replace, 0o600))
-	// The flags leave out debug information, because linking it takes long. The command go test does the same if it
-	// does not keep the binary.
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-tags", "explore",
-		"-overlay", list, "-o", binary, ".").CombinedOutput()
+	// The build takes longer than the test. So it leaves out debug information and vet.
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w",
+		"-tags=explore", "-overlay", list, "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }
