@@ -84,7 +84,8 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A heldStore is a store of one limiter in memory. It calls before just before a hold is given back.
+// A heldStore is a store of one limiter in memory. It calls the function in its field before when a hold is about to be
+// given back.
 type heldStore struct {
 	limiter *engine.Limiter
 	before  func()

@@ -19,7 +19,7 @@ const (
 	refill // no call: tokens come back in the store. Only used before the threads start
 )
 
-// A call is one call of package redislimit, made when the clock reads late.
+// A call is one call of package redislimit. The clock then reads the time in its field late.
 type call struct {
 	verb verb
 	n    uint64

@@ -28,7 +28,8 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	}
 	file := filepath.Join(t.TempDir(), "clock")
 	s := &Server{clock: file, environment: []string{
-		// Debian's redis-server uses jemalloc, which reads the time before the library is ready.
+		// Debian's redis-server uses jemalloc, which reads the time before the library is ready. So this server uses
+		// the allocator of the C library.
 		"LD_PRELOAD=" + library + ":libc_malloc_debug.so.0",
 		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "TZ=UTC",
 	}}

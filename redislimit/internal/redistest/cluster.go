@@ -154,7 +154,8 @@ func (c *Cluster) MoveKeys(slot, to, most int) int {
 func (c *Cluster) EndMove(slot, to int) {
 	c.t.Helper()
 	from, number := c.Owner(slot), strconv.Itoa(slot)
-	// The old owner must not redirect clients to a node that redirects them back.
+	// The new owner is informed first. Otherwise the old owner would redirect clients to a node that redirects them
+	// back.
 	c.Nodes[to].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	for i, node := range c.Nodes {

@@ -33,8 +33,8 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			},
 			arguments: []string{"--sentinel"},
 		}).start(t, false)
-		// The sentinels find each other sooner, and do not become inactive when the machine stands still for two
-		// seconds.
+		// With these settings, the sentinels find each other sooner. They also stay active when the machine stands
+		// still for two seconds.
 		node.Do("SENTINEL", "DEBUG", "publish-period", "200", "info-period", "1000", "tilt-trigger", "60000")
 		s.Nodes = append(s.Nodes, node)
 	}
@@ -88,7 +88,8 @@ func (s *Sentinels) Failover() {
 // Replace makes another server the master without informing clients, as an operator who reconfigures the sentinels.
 func (s *Sentinels) Replace(master *Server) {
 	s.t.Helper()
-	// Otherwise a sentinel that still knows the old master would announce it to the others, with a higher epoch.
+	// All sentinels forget the old master first. Otherwise a sentinel that still knows it would announce it to the
+	// others, with a higher epoch.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "REMOVE", masterSet)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// StartTLS starts a server that also listens with TLS at address. The arguments are the files of its certificate and
-// key, and of the authority of clients' certificates.
+// StartTLS starts a server that also listens with TLS, at the returned address. The arguments are the files of its
+// certificate and key, and of the authority of clients' certificates.
 func StartTLS(t testing.TB, certificate, key, authority string) (server *Server, address string) {
 	t.Helper()
 	port := freeport.Number(t)
