@@ -103,7 +103,8 @@ func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Chang
 // manyTicks is more than any record has room for, and small enough that sums of a few do not wrap.
 const manyTicks = 1 << 60
 
-// lasting returns how many ticks of b last as long, from the instant nanos on, as the given ticks of from, rounded up.
+// lasting converts ticks of another bucket, counted from the instant nanos on, to ticks of b that last as long, rounded
+// up.
 func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
 	if ticks == 0 || b.sameTicks(from) {
 		return ticks
@@ -156,9 +157,13 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 }
 
 // endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. Three
-// parameters are instants. At before, the last window of the clock within the key's window began. At stays, the key's
-// window would have ended without the change. At latest, a token may have been taken for the last time. No earlier
-// window of the key ended after before, or after latest.
+// parameters are instants:
+//
+//   - before: the beginning of the last window of the clock within the key's window
+//   - stays: the end that the key's window would have without the change
+//   - latest: the latest time at which a token may have been taken
+//
+// No earlier window of the key ended after the instant before, or after latest.
 //
 // The window ends with the window of the clock in which it would have ended. But a whole window of the clock must have
 // passed since the earlier of before and latest, because a raised limit may fill it. If fewer windows of the clock are

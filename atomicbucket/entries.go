@@ -143,7 +143,8 @@ func (e *Entries) Status(r Record, nanos int64, d Demand) Status {
 	}
 }
 
-// Following returns the algorithm itself. The algorithm before must be a limit that forgets tokens after the same time.
+// Following returns the algorithm itself. The previous algorithm must be a limit that forgets tokens after the same
+// time.
 func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(e, before); err != nil {
 		return nil, err

@@ -319,8 +319,8 @@ func TestHowFarAheadACountMayBe(t *testing.T) {
 	}
 }
 
-// TestHowFarAheadWhatIsInFlightMayBe: the clock of a call may be up to late periods behind the record. A call that is
-// further behind reads the record as past.
+// TestHowFarAheadWhatIsInFlightMayBe: the field late says by how many periods the clock of a call may be behind
+// the record. A call that is further behind reads the record as past.
 func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	c, err := NewConcurrency(5, MaxInFlight, time.Minute)
 	require.NoError(t, err)

@@ -114,8 +114,8 @@ func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) 
 	return b.share(tokens, period, burst, 1_000_000, "a millionth")
 }
 
-// share does what Share does, but the rate may become slower by 1/parts, which the error names by part, such as "a
-// millionth".
+// share does what Share does, but the rate may become slower by 1/parts. The error names this fraction by the text
+// part, such as "a millionth".
 func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {

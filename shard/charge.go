@@ -228,8 +228,8 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	}
 }
 
-// moveBy takes the demand d from a record that has room for it, and sets the status for the demand asks. If d is for
-// nothing, the request is refused and nothing is written. The verdict is Undecided if the record has changed.
+// moveBy takes one demand, d, from a record that has room for it, and sets the status for another demand, asks. If d is
+// for nothing, the request is refused and nothing is written. The verdict is Undecided if the record has changed.
 func (t *Table) moveBy(
 	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {

@@ -55,9 +55,9 @@ func (t *Table) Reset(p Place) bool {
 }
 
 // recordAt does what record does, and also returns the time for which the call must read the record: now, or the
-// watermark if that is later. For a key without a record it returns a full record and a nil slot. It starts over if the
-// watermark has passed the time of the call after the search (R7): a record may have been forgotten, or be too far
-// ahead to be read correctly.
+// watermark if that is later. For a key without a record it returns a full record and a nil slot. After the search it
+// reads the watermark again, and starts over if the watermark has passed the time of the call (R7): a record may have
+// been forgotten, or be too far ahead to be read correctly.
 func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
 		at, _ = t.follow(now, clock)

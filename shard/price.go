@@ -73,8 +73,8 @@ func (t *Table) latest(p Place, now int64) int64 {
 // speeds reports whether tokens come back faster at the price of the call than at the price of the record.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
-// statusOf does what [Plan.status] does, for a view. The debt comes back at the record's own price until a request
-// converts the record: one that is admitted, or one that is refused and has a lower price.
+// statusOf does what [Plan.status] does, for a view. A request converts the record if it is admitted, or if it is
+// refused and its price is lower. Until then the debt comes back at the record's own price.
 func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	status := p.status(v.Record, nanos, d)
 	if v.same || v.speeds() && status.RetryAfter > 0 {
@@ -168,8 +168,8 @@ func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.Stat
 	return tick + owed, owed <= plan.most
 }
 
-// hasten records, before a conversion, the price token at which a record is converted. Refunds use the lowest such
-// price, because debts may have come back at its rate.
+// hasten stores, before a conversion, the price at which the record is converted. Refunds use the lowest such price,
+// because debts may have come back at its rate.
 func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }

@@ -76,8 +76,9 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	return t.miss(p, request{now: now, clock: now, n: n, quota: TierQuota(tier)})
 }
 
-// Decide does what [Table.Take] does, and sets status to what the client may want to know: the record after the take,
-// or the wait if the record refused. If the call read no record, or there was no room, status is unchanged.
+// Decide does what [Table.Take] does, and sets *status to what the client may want to know: the status of the record
+// after the take, or the wait if the record refused. If the call read no record, or there was no room, *status is
+// unchanged.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
@@ -103,8 +104,8 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 }
 
-// hitLines is how many lines of a probe window Hit searches. They have 98 of 100 records if live records fill 0.6 of
-// the table.
+// hitLines is how many lines of a probe window Hit searches. If live records fill 0.6 of the table, 98 of 100 records
+// are in these lines.
 const hitLines = 2
 
 // Hit handles the common case of Take in a table of token buckets; in other tables its verdict is always Undecided.

@@ -75,7 +75,7 @@ func Serve(ctx context.Context, env *conformance.Env, id string, held []conforma
 	return rpclimit.OK
 }
 
-// Runs reports whether a front with a framework runs a case: it does without a store. The cases with a store run
+// Runs reports whether a front with a framework runs a case: every case without a store. The cases with a store run
 // through [Direct].
 func Runs(k *conformance.Case) bool { return !k.Stored }
 
