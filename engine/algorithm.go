@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// An Algorithm is the method by which a policy counts tokens. [Policy.Algorithm] returns the algorithm of a policy.
+// An Algorithm is the method by which a [Policy] counts tokens.
 type Algorithm uint8
 
 // The algorithms. Each has the name of the function that returns a [Policy] with it. The zero [Policy] has NoAlgorithm.
@@ -30,8 +30,7 @@ func Algorithms() []Algorithm {
 	}
 }
 
-// String returns the name of the algorithm as it is written in a sentence: "token bucket", "batch refill", "fixed
-// window", "sliding window", "sliding log" or "concurrency"; "" for NoAlgorithm.
+// String returns the name as in a sentence, such as "token bucket" or "sliding log", and "" for NoAlgorithm.
 func (a Algorithm) String() string {
 	if int(a) < len(algorithmNames) {
 		return algorithmNames[a]

@@ -16,7 +16,6 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// perMinute makes policies of one algorithm, with a number of tokens per minute.
 type perMinute struct {
 	name   string
 	policy func(limit uint64) Policy
@@ -32,15 +31,14 @@ var algorithms = []perMinute{
 	{"concurrency", func(limit uint64) Policy { return Concurrency(limit, time.Minute) }},
 }
 
-// tier returns a policy with the given limit. All policies that tier returns can be tiers of the same limiter.
+// tier returns a policy with the given limit, which can be a tier next to all others that tier returns.
 func (a perMinute) tier(limit uint64) Policy {
-	if a.name == "batch refill" { // its tiers may differ only in their bursts
+	if a.name == "batch refill" {
 		return BatchRefill(10, time.Minute, limit)
 	}
 	return a.policy(limit)
 }
 
-// forEach runs a test for every algorithm, with 100 tokens per minute. The clock begins 20 seconds after a full minute.
 func forEach(t *testing.T, options []Option, f func(t *testing.T, a perMinute, l *Limiter, h *hand)) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {
@@ -50,8 +48,7 @@ func forEach(t *testing.T, options []Option, f func(t *testing.T, a perMinute, l
 	}
 }
 
-// A window of 100 tokens in 60 s begins with the key's first request. Every answer says how many tokens are left and
-// when the window ends. All answers in one window name the same end.
+// A window begins with the key's first request, and all answers in it name the same end.
 func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	for i := range uint64(100) {
@@ -75,7 +72,7 @@ func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, ResetAfter: 1}, l.Take("k", 97))
 }
 
-// Aligned windows begin with the clock's minutes. The test's clock starts 20 s after a full minute.
+// Aligned windows begin with the clock's minutes, whenever the first request comes.
 func TestAlignedWindowEndsOnTheMinute(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute).Aligned())
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, ResetAfter: 40 * time.Second}, l.Take("k", 100))
@@ -85,8 +82,7 @@ func TestAlignedWindowEndsOnTheMinute(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 99, ResetAfter: time.Minute}, l.Take("k", 1))
 }
 
-// The estimate is floor(previous x weight) + current. With 80 tokens in the last minute, 30 in this minute, and a
-// quarter of this minute over, the estimate is 60 + 30.
+// The estimate is floor(previous x weight) + current.
 func TestSlidingWindowEstimate(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
 	require.True(t, l.Take("k", 80).Allowed)
@@ -102,7 +98,7 @@ func TestSlidingWindowEstimate(t *testing.T) {
 	assert.EqualValues(t, 80, l.Peek(l.Key("k"), 0).Remaining, "floor(20.5)")
 }
 
-// In a sliding log, a token leaves the window exactly when one window has passed since it was taken, and not earlier.
+// A token leaves the window of a sliding log exactly one window after it was taken, and not earlier.
 func TestSlidingLogIsExact(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(100, time.Minute))
 	for range 10 {
@@ -117,8 +113,7 @@ func TestSlidingLogIsExact(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 5, ResetAfter: time.Second}, l.Take("k", 25))
 }
 
-// Refused requests do not count. (Some sliding window counters count refused requests. This is a fault: a client that
-// keeps sending requests is then never admitted again.)
+// Refused requests do not count. If they did, as in some counters, a client that keeps sending would never be admitted.
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		quiet := l.Key("quiet") // takes as much as the other key, and then waits
@@ -141,8 +136,7 @@ func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	})
 }
 
-// RetryAfter is exact for every cost, in the decisions of Take and of Peek: after that wait the request is admitted,
-// and a nanosecond earlier it is not.
+// RetryAfter of Take and Peek is exact: the request is admitted after that wait, and not a nanosecond earlier.
 func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(8, 8))
@@ -167,9 +161,8 @@ func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	})
 }
 
-// The capacity is 100, and 10 tokens come back every 1000 ms. A client that polls more often than once per 1000 ms
-// still gets all tokens that come back. (A limiter that sets lastRefill = now at every check does not give it these
-// tokens.)
+// A client that polls more often than a token comes back still gets all tokens. A limiter that sets lastRefill = now at
+// every check loses them.
 func TestBatchRefillWhileAClientPolls(t *testing.T) {
 	l, h := newLimiter(t, BatchRefill(10, time.Second, 100))
 	require.True(t, l.Take("k", 100).Allowed)
@@ -191,7 +184,6 @@ func TestBatchRefillWhileAClientPolls(t *testing.T) {
 	assert.False(t, l.Allow("k"), "the bucket holds no more")
 }
 
-// The bucket holds at most 10 tokens and gets 2 per second. Requests have different costs.
 func TestTokenBucketWithCosts(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(2), 10))
 	assert.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 3, ResetAfter: 3500 * time.Millisecond},
@@ -204,8 +196,7 @@ func TestTokenBucketWithCosts(t *testing.T) {
 	assert.False(t, l.Allow("k"))
 }
 
-// A request for more than the limit is never admitted, by any algorithm, and changes nothing. (Some limiters have the
-// fault that they admit the first request of a new key whatever it costs, and the count becomes negative.)
+// A request for more than the limit is never admitted, not even as the first of a new key, and changes nothing.
 func TestFirstRequestAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		for _, n := range []uint64{101, 1 << 32, 1 << 62, math.MaxUint64 - 50, math.MaxUint64} {
@@ -226,8 +217,8 @@ func TestFirstRequestAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestSweepNeverResetsALiveQuota (I7): a sweep at any moment changes no answer, however long a key was not used. (A
-// limiter that forgets keys after a fixed idle time has this fault.)
+// TestSweepNeverResetsALiveQuota (I7): a sweep changes no answer, however long a key was not used. A limiter that
+// forgets keys after a fixed idle time fails.
 func TestSweepNeverResetsALiveQuota(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(9, 9))
@@ -247,8 +238,8 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 			for i := range uint64(10) {
 				after[i] = l.Peek(l.KeyUint64(i), 1+i*10)
 				if after[i].Remaining == 100 {
-					// A key can be forgotten before its window is over, if none of its tokens count any more. Its
-					// ResetAfter then changes, so the test does not compare ResetAfter.
+					// A key whose tokens no longer count can be forgotten before its window is over, so its ResetAfter
+					// may change.
 					before[i].ResetAfter, after[i].ResetAfter = 0, 0
 				}
 			}
@@ -259,9 +250,8 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 	})
 }
 
-// TestRequestsAtAWindowEdge (I1, I8): concurrent requests whose clocks are on both sides of a window edge do not reset
-// counters. (A limiter with this fault admitted 4.7 times the limit with 200 goroutines. The goroutines that saw the
-// new window and the goroutines that still saw the old one reset each other's counter.)
+// TestRequestsAtAWindowEdge (I1, I8): concurrent requests with clocks on both sides of a window edge do not reset each
+// other's counters. A limiter with this fault admitted 4.7 times the limit.
 func TestRequestsAtAWindowEdge(t *testing.T) {
 	edge := time.Unix(1_700_000_040, 0) // a full minute
 	for _, a := range algorithms {
@@ -300,8 +290,7 @@ func TestRequestsAtAWindowEdge(t *testing.T) {
 	}
 }
 
-// TestStaleTimes (I8): a time in the past creates no tokens, in any algorithm. (In x/time/rate, such a time does create
-// tokens: at 1000/s, it admits 1001 events in a millisecond.)
+// TestStaleTimes (I8): a time in the past creates no tokens, as it does in x/time/rate.
 func TestStaleTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k, base := l.Key("k"), h.now()
@@ -336,13 +325,12 @@ func TestLeapingTimes(t *testing.T) {
 	})
 }
 
-// TestATimeFromTheFutureMovesNothing (I1): a request with a time ten years ahead is refused, and all other keys are
-// unaffected. A request that is ahead by at most maxLead is decided at its own time, also in a full table. The
-// request's time has no other effect: a record that is idle only at that time is not forgotten, and no other key gets
-// its tokens sooner.
+// TestATimeFromTheFutureMovesNothing (I1): a request ten years ahead is refused. A request that is ahead by at most
+// maxLead is decided at its own time, but forgets no record that is idle only then, and gives no other key tokens
+// sooner.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
-		h.advance(39*time.Second + 500*time.Millisecond) // half a second before the next minute
+		h.advance(39*time.Second + 500*time.Millisecond)
 		for i := range uint64(31) {
 			require.True(t, l.TakeKey(l.KeyUint64(i), 100).Allowed)
 		}
@@ -372,9 +360,8 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestARateThatRoundsChargesFromTheNextNanosecond: at 97/s with burst 10, Remaining is 8, 8, 7 and 6 in four requests.
-// Remaining is exactly the number of tokens that can be taken at that instant. The part of a token that is missing
-// because of the rounding comes back at most two nanoseconds later.
+// TestARateThatRoundsChargesFromTheNextNanosecond: Remaining is exactly what can be taken at that instant. The part of
+// a token that rounding takes comes back at most two nanoseconds later.
 func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(97), 10))
 	for _, want := range []uint64{8, 8, 7, 6} {
@@ -397,8 +384,8 @@ func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	}
 }
 
-// A limit of 1e6 per second grants 1e6 in the first second and 1e6 in the next. (A faulty limiter used the quotient
-// interval / tokens as the number of tokens that come back, so it granted 1,000 in the next second.)
+// A limit of 1e6 per second grants 1e6 in the next second, too. A limiter that divides the interval by the tokens
+// granted 1,000.
 func TestAMillionASecondInEverySecond(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -413,12 +400,12 @@ func TestAMillionASecondInEverySecond(t *testing.T) {
 		l, h := newLimiter(t, c.policy)
 		for second := range 4 {
 			admitted := 0
-			for range 1000 { // a thousand tokens per millisecond
+			for range 1000 {
 				if l.Take("k", 1000).Allowed {
 					admitted += 1000
 				}
 				if second == 0 {
-					for l.Take("k", 1000).Allowed { // in the first second, all at once
+					for l.Take("k", 1000).Allowed {
 						admitted += 1000
 					}
 				}
@@ -438,7 +425,7 @@ func TestAMillionASecondInEverySecond(t *testing.T) {
 	}
 }
 
-// At 1e7 tokens per hour, nothing overflows. (The product of nanoseconds and tokens does not fit into an int64.)
+// At 1e7 tokens per hour, the product of nanoseconds and tokens does not fit into an int64, but nothing overflows.
 func TestTenMillionAnHour(t *testing.T) {
 	for _, p := range []Policy{
 		TokenBucket(Per(1e7, time.Hour), 1e7), BatchRefill(1e7, time.Hour, 1e7), FixedWindow(1e7, time.Hour),
@@ -461,8 +448,7 @@ func TestTenMillionAnHour(t *testing.T) {
 	assert.EqualValues(t, 100_000, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// 3e8 tokens per second are 300 per microsecond. (With whole nanoseconds per token, 3 instead of 3 1/3, the rate would
-// be 11 % too fast.)
+// 3e8 tokens per second are 300 per microsecond. With whole nanoseconds per token, the rate would be 11 % too fast.
 func TestThreeHundredMillionASecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(3e8), 600))
 	require.True(t, l.Take("k", 600).Allowed)
@@ -473,8 +459,7 @@ func TestThreeHundredMillionASecond(t *testing.T) {
 	}
 }
 
-// New refuses numbers that the algorithm cannot grant, and names them. (A faulty limiter accepted them, and later
-// panicked because of them.)
+// New refuses numbers that the algorithm cannot grant, and names them, instead of panicking later.
 func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -523,8 +508,8 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// TestSetPolicyHandsOutNoFreshBucket (I1): after a change of the limit, the tokens that a key has taken still count,
-// and the rest of the new limit is available at once.
+// TestSetPolicyHandsOutNoFreshBucket (I1): after a change of the limit, taken tokens still count, and the rest of the
+// new limit is available at once.
 func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	for _, a := range algorithms[:5] {
 		t.Run(a.name, func(t *testing.T) {
@@ -551,7 +536,7 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 			}
 		})
 	}
-	t.Run("sliding log", func(t *testing.T) { // a conversion does not change its requests
+	t.Run("sliding log", func(t *testing.T) {
 		l, h := newLimiter(t, SlidingLog(100, time.Minute))
 		require.True(t, l.Take("half", 50).Allowed)
 		require.True(t, l.Take("all", 100).Allowed)
@@ -570,8 +555,7 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	})
 }
 
-// TestChangesOfPolicyDoNotAddUp: the limit goes up and down a hundred times, in small and large steps. All roundings
-// together are less than a token.
+// TestChangesOfPolicyDoNotAddUp: the roundings of a hundred changes of the limit are together less than a token.
 func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	courses := map[string]func(i uint64) uint64{
 		"to and fro":     func(i uint64) uint64 { return 100 + i%2 },
@@ -601,10 +585,8 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	}
 }
 
-// If SetPolicy changes the length of the window, taken tokens still count. A fixed window that becomes longer ends
-// later by the same time. A fixed window that becomes shorter keeps its end, unless two conditions are true: no more
-// tokens than the limit were taken, and a window that begins now would end sooner. Then the window ends when the window
-// that begins now would end.
+// After a change of the length, taken tokens still count. A longer fixed window ends later. A shorter one keeps its
+// end, or ends with a window that begins now, if no more than the limit was taken and that is sooner.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -615,9 +597,8 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
-	// After the change, an aligned window ends with the first complete window of the clock that begins when the old
-	// window began, or later. Here the old window began ahead of the clock. Of the windows of 7s, one begins 2s before
-	// the beginning of the old window, and the next one 5s after the beginning of the old window.
+	// An aligned window, begun ahead of the clock, ends with the first complete window of the clock from its beginning
+	// on.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
@@ -660,8 +641,8 @@ func TestSetPolicyOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestSetPolicyUnderTraffic (I1): the clock stands still and the limit goes up and down while goroutines take. No key
-// gets more than the highest limit.
+// TestSetPolicyUnderTraffic (I1): while the limit goes up and down under concurrent takes, no key gets more than the
+// highest limit.
 func TestSetPolicyUnderTraffic(t *testing.T) {
 	rounds := 25
 	if testing.Short() {
@@ -680,7 +661,7 @@ func underTraffic(t *testing.T, a perMinute, seed uint64) {
 	const keys, goroutines = 6, 4
 	limits := []uint64{1000, 600, 210, 7, 1000, 350}
 	l, _ := newLimiter(t, a.policy(limits[0]), MaxKeys(20), Shards(1))
-	granted := make([]map[uint64]uint64, goroutines*keys) // by goroutine and key: tokens that each limit granted
+	granted := make([]map[uint64]uint64, goroutines*keys)
 	var all, busy sync.WaitGroup
 	var stop atomic.Bool
 	busy.Add(goroutines)
@@ -726,8 +707,7 @@ func underTraffic(t *testing.T, a perMinute, seed uint64) {
 	}
 }
 
-// Free users, paying users and partners in one limiter: each tier has its own limit, and keys under a tier that does
-// not exist are refused.
+// Each tier has its own limit, and keys under a tier that does not exist are refused.
 func TestTiers(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {
@@ -742,7 +722,6 @@ func TestTiers(t *testing.T) {
 				require.False(t, l.TakeAt(k, 1, h.now()).Allowed)
 				require.Equal(t, l.Peek(k, 1), l.TakeKey(k, 1))
 			}
-			// A key that changes its tier keeps the tokens that it has taken.
 			k := l.Key("climber")
 			require.True(t, l.TakeKey(k, 10).Allowed)
 			require.False(t, l.AllowKey(k))
@@ -767,8 +746,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers of a token bucket may differ in rate and burst. The tokens that a key owes come back at the rate of the tier
-// under which the key last took tokens.
+// Tiers of a token bucket may differ in rate and burst. A debt comes back at the rate of the tier that last took.
 func TestTiersOfATokenBucket(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(PerSecond(100), 200)))
 	free := l.Key("k")
@@ -839,7 +817,6 @@ func TestRefund(t *testing.T) {
 		l.Refund(l.Key("k"), 100)
 		require.True(t, l.Take("k", 100).Allowed)
 
-		// After the end of the window nothing is owed, so a refund does nothing, neither now nor later.
 		h.advance(3 * time.Minute)
 		l.Refund(l.Key("k"), 50)
 		require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining)
@@ -848,7 +825,7 @@ func TestRefund(t *testing.T) {
 	})
 }
 
-// If a policy has windows, it matters which requests a refund gives back.
+// With windows, it matters which requests a refund gives back.
 func TestRefundOfWindows(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(10, time.Minute))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -875,7 +852,6 @@ func TestRefundOfWindows(t *testing.T) {
 		"the oldest five")
 }
 
-// refusals is an observer that records its calls.
 type refusals struct {
 	lock sync.Mutex
 	all  []refusal
@@ -949,7 +925,6 @@ func TestObserverMayCallTheLimiter(t *testing.T) {
 	}
 }
 
-// No call allocates, with any algorithm, even if there are tiers and an observer.
 func TestNoAlgorithmAllocates(t *testing.T) {
 	for _, a := range algorithms {
 		var seen atomic.Int64
@@ -978,8 +953,8 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 	}
 }
 
-// Every algorithm has a name, policies in the list above, and a case in each switch. An algorithm without a case panics
-// instead of being treated as another one.
+// Every algorithm has a name, policies in the list above, and a case in each switch. Without a case, it must panic
+// instead of being treated as another algorithm.
 func TestEveryAlgorithmHasItsCases(t *testing.T) {
 	tested := map[Algorithm]bool{}
 	for _, a := range algorithms {

@@ -2,15 +2,14 @@ package engine
 
 import "fmt"
 
-// maxRequests is the largest number of requests that [TakeAll] accepts.
 const maxRequests = 64
 
-// A Request is one of the requests of [TakeAll]. It asks one limiter for tokens.
+// A Request asks one limiter for tokens, as part of a call of [TakeAll].
 type Request struct {
 	Limiter *Limiter
 	Key     Key
 	N       uint64 // tokens
-	Hold    bool   // N is an estimate: an N above the limit counts as the limit ([Limiter.Hold])
+	Hold    bool   // N is an estimate: above the limit it counts as the limit ([Limiter.Hold])
 }
 
 // An Answer is a limiter's answer to one [Request] of [TakeAll].
@@ -19,37 +18,27 @@ type Answer struct {
 	Receipt  Receipt // for the tokens taken; the zero Receipt if the requests were refused
 }
 
-// TakeAll takes from several limits at once, all or nothing. These may be limits per second and per hour, for example,
-// or limits per user and for all users together. The requests are allowed if every limiter allows its request.
-// Otherwise nothing is taken, and each limiter gives the answer that it would give to its request alone. The answers
-// that are not Allowed show which limiters refuse. The same requests cannot be admitted before the longest RetryAfter
-// is over. TakeAll writes its answers to the slice answers, in the order of the requests. This slice must be long
-// enough for them. TakeAll does not allocate. Package limits does the same for requests of a server, in memory and in
-// stores.
+// TakeAll takes from several limits at once, all or nothing: for example limits per second and per hour, or per user
+// and for all users. If one limiter refuses, nothing is taken, and each limiter answers as it would to its request
+// alone. The same requests cannot be admitted before the longest RetryAfter is over. The answers are in the order of
+// the requests; the slice answers must be long enough. TakeAll does not allocate. Package limits does the same for
+// requests of a server, in memory and in stores.
 //
-// TakeAll takes from one limiter after the other, in the order of the requests. If a limiter refuses, TakeAll gives the
-// tokens back to all limiters from which it has taken. The refund makes each record what it would be without that take
-// ([Receipt.Refund]). No call waits for another, so no order of limiters can deadlock.
+// TakeAll takes in the order of the requests, and gives the takes back if a limiter refuses ([Receipt.Refund]). No call
+// waits for another. Takes and refunds are atomic, but TakeAll is not, so other calls may see takes that are given
+// back:
 //
-// TakeAll is not atomic. Each of its takes is atomic, and so is each of its refunds. Every other call sees a take or a
-// refund as soon as it is made. So other calls count tokens that a call of TakeAll has taken, even if a later limiter
-// then refuses that call. This has the following consequences:
+//   - No limiter ever admits more than its limit.
+//   - A call may be refused because of tokens that another call gives back a moment later.
+//   - Calls for the last tokens of the same limiters in different orders may all be refused. If all calls use one
+//     order, as many are admitted as if they came one after the other. Put the limiter first that refuses most often.
+//   - The answers of a refused call describe slightly different moments.
 //
-//   - No limiter ever admits more than its limit. Other calls can take the tokens of a refused call only after these
-//     tokens were given back.
-//   - A call may be refused because of tokens that another call gives back a moment later. The answer of the refused
-//     call counts those tokens as taken: Remaining is lower, and RetryAfter longer, than without the other call. When
-//     all calls have returned, refused calls have taken nothing.
-//   - Calls that take the last tokens of the same limiters in different orders may all be refused, because each is
-//     refused for tokens that another call gives back later. This does not happen if all calls name the limiters in the
-//     same order: the number of admitted calls is then the same as if the calls came one after the other. So use the
-//     same order in all calls, and put the limiter first that refuses most often.
-//   - After a refused call has given its tokens back, it computes the answers of the limiters one after the other. So
-//     the answers describe slightly different moments.
+// A refused call changes something in three cases:
 //
-// In three cases a refused call changes something. A bucket that was nearly full may lose part of a token, if another
-// request takes before the tokens are given back. If a take evicted another key, that key does not get its record back.
-// The tokens stay taken if a nearby key in the table is evicted or reset before they are given back ([Receipt.Refund]).
+//   - A nearly full bucket may lose part of a token, if another request takes before the refund.
+//   - A key that a take evicted does not get its record back.
+//   - Tokens stay taken if a nearby key in the table is evicted or reset before the refund.
 //
 // TakeAll returns an error and takes nothing if there are no requests, more than 64 requests, a nil limiter, or two
 // requests for the same key of the same limiter.
@@ -72,8 +61,7 @@ func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	return true, nil
 }
 
-// undo gives back the tokens that were taken before the request with the index i was refused. To get the answers to all
-// other requests, it peeks at their limiters.
+// undo gives back the takes of the requests before request i, and peeks for the answers of all requests except i.
 func undo(requests []Request, answers []Answer, i int) {
 	for j := range i {
 		answers[j].Receipt.Release()
@@ -90,7 +78,6 @@ func undo(requests []Request, answers []Answer, i int) {
 	}
 }
 
-// check checks the requests of [TakeAll].
 func check(requests []Request) error {
 	if len(requests) < 1 || len(requests) > maxRequests {
 		return fmt.Errorf("engine: TakeAll: %d requests: want 1 to %d", len(requests), maxRequests)

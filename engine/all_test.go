@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// pinned returns a limiter whose clock the test moves.
 func pinned(t testing.TB, now *time.Time, policy Policy, options ...Option) *Limiter {
 	l, err := New(policy, append(options, MaxKeys(1000), ClockFunc(func() time.Time { return *now }))...)
 	require.NoError(t, err)
@@ -21,8 +20,6 @@ func pinned(t testing.TB, now *time.Time, policy Policy, options ...Option) *Lim
 	return l
 }
 
-// TakeAll takes from every limit or from none. The test's function ask returns one decision: the decision with the
-// fewest tokens left if the requests are admitted, and the decision with the longest wait if they are refused.
 func TestAllOrNothing(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	second, hour := pinned(t, &now, TokenBucket(PerSecond(10), 10)), pinned(t, &now, FixedWindow(25, time.Hour))
@@ -44,7 +41,7 @@ func TestAllOrNothing(t *testing.T) {
 	require.Equal(t, time.Hour-time.Second, d.RetryAfter)
 	require.Equal(t, uint64(25), d.Limit)
 	now = now.Add(time.Second)
-	d = ask(6) // only the hour refuses
+	d = ask(6)
 	require.False(t, d.Allowed)
 	require.Equal(t, time.Hour-2*time.Second, d.RetryAfter)
 	require.Equal(t, uint64(10), second.Peek(second.Key("ann"), 1).Remaining, "given back")
@@ -52,8 +49,7 @@ func TestAllOrNothing(t *testing.T) {
 	require.Equal(t, uint64(98), everybody.Peek(everybody.Key(""), 1).Remaining)
 }
 
-// TestTakeAllSaysNothingOfTheCallBefore: if a slice of answers is reused, it contains only the answers of the latest
-// call.
+// TestTakeAllSaysNothingOfTheCallBefore: a reused slice of answers has only the answers of the latest call.
 func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(10), 10), MaxQuota(3))
@@ -72,8 +68,7 @@ func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	}
 }
 
-// TestARefusedTakeAllHasNoReceipt: a refused call leaves no receipts in the answers, even if the slice of answers was
-// used before.
+// TestARefusedTakeAllHasNoReceipt: a refused call leaves no receipts in a reused slice of answers.
 func TestARefusedTakeAllHasNoReceipt(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(1), 3))
@@ -86,7 +81,6 @@ func TestARefusedTakeAllHasNoReceipt(t *testing.T) {
 	}
 }
 
-// TestTakeAllOfManyRequests: TakeAll accepts 64 requests.
 func TestTakeAllOfManyRequests(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(1), 1))
@@ -99,12 +93,12 @@ func TestTakeAllOfManyRequests(t *testing.T) {
 	require.True(t, allowed)
 }
 
-// A request that was admitted without a record took nothing, so TakeAll gives nothing back for it. Otherwise the refund
-// would give back tokens that other requests took.
+// A request that was admitted without a record took nothing, so TakeAll must not give back tokens of other requests for
+// it.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
-	for i := range uint64(100_000) { // until the table is full
+	for i := range uint64(100_000) {
 		full.TakeKey(full.KeyUint64(i), 1)
 	}
 	require.Positive(t, full.Stats().Unrecorded)
@@ -119,8 +113,6 @@ func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	}
 }
 
-// TakeAll returns a different error for each mistake: the same key of the same limiter twice, no request, too many
-// requests, and no limiter.
 func TestAllRefuses(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l, m := pinned(t, &now, TokenBucket(PerSecond(1), 5)), pinned(t, &now, TokenBucket(PerSecond(1), 5))
@@ -137,7 +129,7 @@ func TestAllRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Goroutines take from two limits in opposite order at the same time: no call hangs, and neither limit is exceeded.
+// Goroutines take from two limits in opposite order: no call hangs, and neither limit is exceeded.
 func TestAllInOppositeOrders(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 50 {
@@ -164,8 +156,7 @@ func TestAllInOppositeOrders(t *testing.T) {
 	}
 }
 
-// hooked returns a limiter and a function, next. After next(call), the limiter runs the function call once, when it
-// next reads its clock.
+// hooked returns a limiter that runs the argument of next once, when it next reads its clock.
 func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	var then atomic.Pointer[func()]
 	l, err := New(policy, MaxKeys(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
@@ -179,8 +170,7 @@ func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	return l, func(call func()) { then.Store(&call) }
 }
 
-// TestWhatTakeAllsSeeOfEachOther: a call of TakeAll may be refused because of tokens that another call has taken and
-// will give back.
+// TestWhatTakeAllsSeeOfEachOther: a call may be refused because of tokens that another call will give back.
 func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 	one := func(l *Limiter) Request { return Request{Limiter: l, Key: l.Key("k"), N: 1} }
 	hour, plenty := TokenBucket(Per(1, time.Hour), 1), TokenBucket(PerSecond(100), 100)
@@ -206,7 +196,7 @@ func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 		other, whenOther := hooked(t, plenty)
 		b, _ := hooked(t, hour)
 		goOn, done := make(chan struct{}), make(chan Decision)
-		whenAsked(func() { // the token of a is taken
+		whenAsked(func() {
 			hasB := make(chan struct{})
 			whenOther(func() { close(hasB); <-goOn })
 			go func() {
@@ -241,8 +231,8 @@ func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 	})
 }
 
-// TestTakeAllsInOneOrder: if concurrent calls name the same limits in the same order, the number of admitted calls is
-// the same as if the calls came one after the other.
+// TestTakeAllsInOneOrder: concurrent calls in the same order of limits are admitted as often as calls one after the
+// other.
 func TestTakeAllsInOneOrder(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 100 {
@@ -264,7 +254,6 @@ func TestTakeAllsInOneOrder(t *testing.T) {
 	}
 }
 
-// TakeBatch gives the same decisions as a loop of TakeKey.
 func TestTakeBatch(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, policy := range []Policy{TokenBucket(PerSecond(1), 3), SlidingLog(3, time.Minute),

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAllowReadsEveryClock: with every clock, and with every hash of keys, Allow admits a request when the clock
-// reaches the time at which a token is back. The watermark stands still meanwhile, so Allow must get the time from the
-// clock.
+// TestAllowReadsEveryClock: with every clock and hash, Allow admits a request when its token is back. The watermark
+// (latest time of the table) stands still, so an Allow that does not read the clock fails.
 func TestAllowReadsEveryClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	for clock, option := range map[string]Option{"counter": ClockTSC(), "precise": ClockPrecise(), "coarse": ClockCoarse()} {

@@ -2,14 +2,12 @@ package engine
 
 import "fmt"
 
-// batchAhead is the number of keys whose cache lines [Limiter.TakeBatch] loads from memory together. It is about twice
-// the number of cache lines that a core can wait for at once.
+// batchAhead is how many keys' cache lines [Limiter.TakeBatch] loads together: about twice what a core can wait for.
 const batchAhead = 24
 
-// TakeBatch takes n tokens from each of the keys, one key after the other, and writes the answers to the slice
-// decisions. It is faster than a loop of TakeKey, because it reads the clock once and loads the cache lines of several
-// keys at the same time. A key may occur more than once. If the slice decisions is shorter than the slice keys,
-// TakeBatch returns an error and takes nothing.
+// TakeBatch takes n tokens from each of the keys, one after the other, and writes the answers to decisions. It is
+// faster than a loop of TakeKey, because it reads the clock once and loads several cache lines at the same time. A key
+// may occur more than once. If decisions is shorter than keys, TakeBatch returns an error and takes nothing.
 func (l *Limiter) TakeBatch(keys []Key, n uint64, decisions []Decision) error {
 	l.requireMade()
 	if len(decisions) < len(keys) {

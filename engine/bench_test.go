@@ -9,8 +9,8 @@ import (
 
 // The module bench/ has the benchmarks that use only the public API.
 
-// BenchmarkCoarseLateness measures how late the word of a coarse clock is while every processor is busy. No request is
-// refused, because a refusal would renew the word. The results are the metrics; ns/op has no meaning here.
+// BenchmarkCoarseLateness measures how late a coarse clock is while every processor is busy. No request is refused,
+// because a refusal would renew the clock's word. The results are the metrics; ns/op has no meaning.
 func BenchmarkCoarseLateness(b *testing.B) {
 	l, err := New(TokenBucket(PerSecond(1), 1), ClockCoarse(), MaxKeys(1))
 	if err != nil {

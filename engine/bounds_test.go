@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestATimeIsAtMostASecondAhead tests to the nanosecond how far the time of a request may be ahead of the clock. A time
-// in the distant past is never ahead, even if the clock is near the end of the timeline.
+// TestATimeIsAtMostASecondAhead tests to the nanosecond how far a request may be ahead of the clock. A time in the past
+// is never ahead, even if the clock is near the end of the timeline.
 func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	k := l.Key("k")
@@ -28,9 +28,8 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	require.LessOrEqual(t, early, time.Duration(0))
 }
 
-// TestARefusalForWantOfRoomHasAWait: if a request is refused because the table is full, its wait lasts until the first
-// record becomes idle, to the nanosecond. A request ahead of the clock must not use a record that is idle at the
-// request's time but not yet at the clock's time. So the request ahead of the clock must wait, too.
+// TestARefusalForWantOfRoomHasAWait: without room, the wait lasts until the first record is idle by the clock, to the
+// nanosecond. A request ahead of the clock must not use a record that is idle only at the request's time.
 func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 	for i := range uint64(10_000) {
@@ -47,8 +46,7 @@ func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	t.Fatal("there is room for 10,000 keys")
 }
 
-// TestAReservationOfNoPatience: if the longest wait of a reservation is 0 or negative, the reservation takes only
-// available tokens.
+// TestAReservationOfNoPatience: a reservation that may not wait takes only available tokens.
 func TestAReservationOfNoPatience(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1))
 	for i, patience := range []time.Duration{0, -1, math.MinInt64} {
@@ -65,7 +63,6 @@ func TestAReservationOfNoPatience(t *testing.T) {
 	require.EqualValues(t, 1, delay)
 }
 
-// TestTheLargestQuota: a quota may have as many tokens as a record has room for. One more token is refused.
 func TestTheLargestQuota(t *testing.T) {
 	for _, with := range []func(n uint64) Policy{
 		func(n uint64) Policy { return FixedWindow(n, time.Minute) },
@@ -89,8 +86,7 @@ func TestTheLargestQuota(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfAnotherKindIsNamed: if a limiter cannot make a quota of a policy, the error names the limiter's own
-// policy, with its limit.
+// TestAQuotaOfAnotherKindIsNamed: the error of an impossible quota names the limiter's own policy with its limit.
 func TestAQuotaOfAnotherKindIsNamed(t *testing.T) {
 	for _, own := range []Policy{
 		FixedWindow(5, time.Minute), SlidingWindow(5, time.Minute), SlidingLog(5, time.Minute), Concurrency(5, time.Minute),
@@ -130,14 +126,13 @@ func (c *doneLater) Done() <-chan struct{} {
 	return done
 }
 
-// A pastDeadline context has a deadline that is over, but the context is not done yet.
+// A pastDeadline context has a deadline that is over, but is not done yet.
 type pastDeadline struct{ context.Context }
 
 func (pastDeadline) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-// TestWaitTakesWhatIsThere: Wait takes nothing if the context is done before the call. If the tokens are available,
-// Wait takes them in two other cases: the context becomes done during the call, or the context is past its deadline but
-// not done.
+// TestWaitTakesWhatIsThere: Wait takes nothing if the context is done before the call. It takes available tokens if the
+// context becomes done during the call, or is past its deadline but not done.
 func TestWaitTakesWhatIsThere(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -155,8 +150,7 @@ func TestWaitTakesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestTheErrorOfAWaitNamesTheWait: the error of Wait names the time until all requested tokens are available, not the
-// time until some of them are.
+// TestTheErrorOfAWaitNamesTheWait: the error names the wait for all requested tokens, not for some of them.
 func TestTheErrorOfAWaitNamesTheWait(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(4, 30*time.Second))
 	require.True(t, l.Take("k", 3).Allowed)
@@ -166,8 +160,8 @@ func TestTheErrorOfAWaitNamesTheWait(t *testing.T) {
 	require.ErrorContains(t, l.Wait(shortly(t), "k", 4), "engine: Wait(4): the wait would be too long: 30s, and ")
 }
 
-// TestARefundOfNothingChangesNoReceipt: a refund of 0 tokens does not make a receipt less exact. The last reservation
-// in line still gets all its tokens back, at any version of the record.
+// TestARefundOfNothingChangesNoReceipt: a refund of 0 tokens does not make a receipt less exact, at any version of the
+// record.
 func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	for name, options := range map[string][]Option{"one rate": nil, "several rates": {MaxQuota(20)}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)
@@ -184,8 +178,8 @@ func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAllowAsksTheExactClockBeforeARefusalCosts: the coarse clock is late, so at its time there is no token yet. The
-// calls must be admitted at the time of the exact clock. The test runs in synctest's time.
+// TestAllowAsksTheExactClockBeforeARefusalCosts: a request that a late coarse clock would refuse is admitted by the
+// exact clock, and not charged as a refusal.
 func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	for _, charge := range []RefusalCharge{ChargeTheRest, ChargePenalty} {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,10 +204,9 @@ func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoRefusalsIsObserved: an observer of one in two refusals sees some refusals, but not all. The smallest
-// share that may be observed is one in 2^30.
+// TestOneOfTwoRefusalsIsObserved: an observer of one in two refusals sees some, but not all.
 func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
-	newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(Key, uint64) {}, 1<<30)) // no error
+	newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(Key, uint64) {}, 1<<30))
 	seen := 0
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1), Observe(func(Key, uint64) { seen++ }, 2))
 	for range 1001 {
@@ -223,8 +216,7 @@ func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
 	require.Less(t, seen, 1000)
 }
 
-// TestALookAheadIsOfItsTime: if TakeAt is called with 0 tokens and a time ahead of the clock, the waits that it reports
-// begin at that time.
+// TestALookAheadIsOfItsTime: the waits that TakeAt of 0 tokens reports begin at its time, not at the clock's.
 func TestALookAheadIsOfItsTime(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	require.True(t, l.Take("k", 5).Allowed)

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// calendars returns a function that attaches limiters to one file, and the path of the file. The test moves the clock
-// of these limiters.
+// calendars returns the path of a file and a function that attaches limiters to it. The test moves their clock.
 func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...Option) (*Limiter, error), path string) {
 	path = filepath.Join(t.TempDir(), "table")
 	return func(p Policy, options ...Option) (*Limiter, error) {
@@ -24,9 +23,8 @@ func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...O
 	}, path
 }
 
-// TestCalendarsInAFile: all processes of a file count in the same period, which ends for all of them at the same
-// nanosecond. If a process holds tokens in one period, and another process settles them in the next, nothing is taken
-// from the next period.
+// TestCalendarsInAFile: a period ends for all processes of a file at the same nanosecond. A hold of one period that
+// another process settles in the next takes nothing from the next.
 func TestCalendarsInAFile(t *testing.T) {
 	for _, c := range []struct {
 		per        Period
@@ -69,8 +67,7 @@ func TestCalendarsInAFile(t *testing.T) {
 	}
 }
 
-// TestNumbersOfACalendarInAFile: one process changes the numbers of the policy for all processes. The period and the
-// zone stay the same.
+// TestNumbersOfACalendarInAFile: a change of the numbers applies to all processes, and keeps the period and the zone.
 func TestNumbersOfACalendarInAFile(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)
@@ -106,7 +103,7 @@ func TestNumbersOfACalendarInAFile(t *testing.T) {
 	assert.EqualValues(t, 2, table.Indebted)
 }
 
-// TestCopiesOfCalendars: in a copy of the file, keys owe as much as in the file, in the current period.
+// TestCopiesOfCalendars: in a copy of the file, keys owe as much in the current period.
 func TestCopiesOfCalendars(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	p := CalendarWindow(100, Month, berlin)
@@ -131,9 +128,8 @@ func TestCopiesOfCalendars(t *testing.T) {
 	require.Error(t, RestoreShared(path+".copy", path+".week"))
 }
 
-// TestRulesOfZones: a process that knows other rules of the zone would begin periods at other times, so it is refused.
-// A process is also refused if it does not know the zone in the file. A policy is refused if the name of its zone does
-// not fit on one line of the file.
+// TestRulesOfZones: a process with other rules of the zone, or without the zone, is refused, because it would begin
+// periods at other times. A zone whose name does not fit on one line of the file is refused, too.
 func TestRulesOfZones(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)
@@ -160,8 +156,8 @@ func TestRulesOfZones(t *testing.T) {
 	require.ErrorContains(t, err, "control characters")
 }
 
-// TestForeignNumbersOfCalendars: if the file of a calendar window contains the numbers of another kind of limit, it is
-// reported as damaged.
+// TestForeignNumbersOfCalendars: numbers of another kind of limit in the file of a calendar window are reported as
+// damage.
 func TestForeignNumbersOfCalendars(t *testing.T) {
 	for name, p := range map[string]Policy{
 		"another period": FixedWindow(5, Week.Longest()).Aligned(), "not aligned": FixedWindow(5, Day.Longest()),
@@ -178,7 +174,7 @@ func TestForeignNumbersOfCalendars(t *testing.T) {
 			Fields: c.fields(ps), Bytes: bytes, Settle: layout.Settle, Mark: layout.Mark,
 			Begin: func(memory []byte) error {
 				numbers := ps.numbers()
-				copy(numbers, p.numbers(p.grant, 5)) // of the base policy
+				copy(numbers, p.numbers(p.grant, 5))
 				return layout.Begin(memory, numbers)
 			},
 		})

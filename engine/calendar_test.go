@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCalendarWindow: a day has 23, 24 or 25 hours, and RetryAfter is exact. If tokens are held in one period and
-// settled in the next, nothing is taken from the next period.
+// TestCalendarWindow: a day has 23, 24 or 25 hours, and RetryAfter is exact. A hold that is settled in the next period
+// takes nothing from it.
 func TestCalendarWindow(t *testing.T) {
 	for _, c := range []struct {
 		per        Period
@@ -45,8 +45,7 @@ func TestCalendarWindow(t *testing.T) {
 	}
 }
 
-// TestCalendarPolicies: calendar policies can be compared with ==, have a text, and can be changed to other policies of
-// the same kind.
+// TestCalendarPolicies: calendar policies can be compared with ==, have a text, and follow each other.
 func TestCalendarPolicies(t *testing.T) {
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	require.NoError(t, err)

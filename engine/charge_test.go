@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestChargeTakesWhatHasHappened (I1, I2): a key with a debt above the limit is admitted again when enough of the debt
-// has come back, exact to the nanosecond.
+// TestChargeTakesWhatHasHappened (I1, I2): a key in debt is admitted again when enough has come back, to the
+// nanosecond.
 func TestChargeTakesWhatHasHappened(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy engine.Policy
@@ -46,8 +46,7 @@ func TestChargeTakesWhatHasHappened(t *testing.T) {
 	}
 }
 
-// TestChargeWithoutMaxDebt: the default bound is ten limits for both kinds of buckets, and one limit for all other
-// algorithms.
+// TestChargeWithoutMaxDebt: the default bound is ten limits for buckets, and one limit for all other algorithms.
 func TestChargeWithoutMaxDebt(t *testing.T) {
 	for policy, owed := range map[engine.Policy]uint64{
 		engine.TokenBucket(engine.PerSecond(1), 7):          70,
@@ -72,7 +71,7 @@ func TestChargeWithoutMaxDebt(t *testing.T) {
 	}
 }
 
-// TestChargeBadInput: numbers out of range return errors that name them, and unusual charges have defined answers.
+// TestChargeBadInput: errors name numbers out of range, and unusual charges have defined answers.
 func TestChargeBadInput(t *testing.T) {
 	for _, limits := range []uint64{0, 1<<32 + 1, math.MaxUint64} {
 		_, err := engine.New(engine.FixedWindow(1, time.Hour), engine.MaxDebt(limits))
@@ -107,7 +106,7 @@ func TestChargeBadInput(t *testing.T) {
 	require.Equal(t, uint64(3), l.Peek(l.Key("anna"), 1).Remaining)
 }
 
-// TestChargeWithoutRoom: if a new key finds no slot, its charge is lost and reported as lost.
+// TestChargeWithoutRoom: a charge of a new key without a slot is lost and reported as lost.
 func TestChargeWithoutRoom(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Refuse, engine.Admit, engine.Evict} {
 		l, _ := limiterOf(t, engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.MaxKeys(1), engine.Overflow(overflow))
@@ -123,8 +122,7 @@ func TestChargeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCost (I1): with each kind of charge, a refused request takes the tokens that the kind says, in every
-// algorithm.
+// TestRefusalsThatCost (I1): a refused request takes what the kind of charge says, in every algorithm.
 func TestRefusalsThatCost(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.Per(10, time.Hour), 10), "fixed window": engine.FixedWindow(10, time.Hour),
@@ -149,7 +147,6 @@ func TestRefusalsThatCost(t *testing.T) {
 					require.Equal(t, want[2], l.Peek(l.Key("anna"), 1).Remaining)
 				}
 
-				// A request for more than the limit is also charged. A refused Allow is charged one token.
 				l.Take("berta", math.MaxUint64)
 				left := uint64(10)
 				if charge != engine.ChargeNothing {
@@ -167,8 +164,8 @@ func TestRefusalsThatCost(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCostByALateClock: whether a request is refused and charged is decided at the exact time. So with a
-// late coarse clock, a request that should be admitted is not charged as a refusal.
+// TestRefusalsThatCostByALateClock: with a late coarse clock, a request that should be admitted is not charged as a
+// refusal.
 func TestRefusalsThatCostByALateClock(t *testing.T) {
 	for _, charge := range []engine.RefusalCharge{engine.ChargeTheRest, engine.ChargePenalty} {
 		l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 2), engine.MaxKeys(10), engine.ClockCoarse(),
@@ -191,7 +188,6 @@ func expired() context.Context {
 	return ctx
 }
 
-// TestReserveCostsNoPenalty: a refused reservation is not charged as a refusal.
 func TestReserveCostsNoPenalty(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBucket(engine.PerSecond(1), 2), engine.ChargeRefusals(engine.ChargePenalty))
 	require.True(t, l.Take("anna", 2).Allowed)
@@ -205,8 +201,7 @@ func TestReserveCostsNoPenalty(t *testing.T) {
 	require.Equal(t, 4*time.Second, l.Peek(l.Key("anna"), 1).RetryAfter)
 }
 
-// TestChargesAreExact (I2): if many goroutines charge a key concurrently, every token is either charged or reported as
-// lost.
+// TestChargesAreExact (I2): every token of concurrent charges is either charged or reported as lost.
 func TestChargesAreExact(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.Per(1000, time.Hour), 1000),
@@ -235,7 +230,6 @@ func TestChargesAreExact(t *testing.T) {
 	}
 }
 
-// TestChargeAllocatesNothing: charges and refusals that cost do not allocate.
 func TestChargeAllocatesNothing(t *testing.T) {
 	for name, c := range quotasOf {
 		l, _ := limiterOf(t, c.own, engine.ClockPrecise(), engine.ChargeRefusals(engine.ChargePenalty))

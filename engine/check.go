@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Check returns the error that [New] would return for the numbers of the policy and of the tiers ([Tiers]), or nil if
-// New would accept them. It keeps no memory.
+// Check returns the error that [New] would return for the numbers of the policy and the [Tiers], or nil. It keeps no
+// memory.
 func (p Policy) Check(tiers ...Policy) error {
 	if err := checkTiers(tiers); err != nil {
 		return err
@@ -18,10 +18,9 @@ func (p Policy) Check(tiers ...Policy) error {
 	return err
 }
 
-// Bytes returns how many bytes of memory a limiter takes that [New] makes with the policy and the options. The result
-// equals [Stats].Bytes of such a limiter, if it is made on this machine with the same GOMAXPROCS. With [Shared] the
-// result is the length of the file, on any machine. If New would refuse the arguments, Bytes returns an error. Bytes
-// does not open the file, and does not check whether the machine has that much memory.
+// Bytes returns how many bytes of memory [New] would allocate for a limiter with these arguments, which is also its
+// [Stats].Bytes on this machine with the same GOMAXPROCS. With [Shared] it is the length of the file, on any machine.
+// If New would refuse the arguments, Bytes returns an error, but it checks neither the file nor the machine's memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
 	c, err := configured(options)
 	if err != nil {
@@ -43,11 +42,9 @@ func Bytes(policy Policy, options ...Option) (uint64, error) {
 	return header + bytes, nil
 }
 
-// CheckChange returns the error that [Limiter.SetPolicy] would return for a change of a limiter's policies, or nil if
-// the limiter would accept the change. The parameter from lists the policies with which the limiter was made, and the
-// parameter to lists the policies after the change. Both lists name the limiter's own policy first, then the policies
-// of its tiers. If the policies of the limiter have been changed before, the list from must still have the policies
-// with which the limiter was made, not its current ones.
+// CheckChange returns the error that [Limiter.SetPolicy] would return for a change, or nil. The list from has the
+// policies with which [New] made the limiter, even if they were changed since. The list to has the policies after the
+// change. Both lists begin with the limiter's own policy, and its tiers follow.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
 		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),
@@ -68,14 +65,13 @@ func CheckChange(from, to []Policy) error {
 	return err
 }
 
-// In a shared table, the number of requests in flight, of all keys together, is bounded. The bound is a fixed number,
-// plus one for every few slots.
+// The takes in flight of all keys of a shared table are at most spareEntries, plus one for every slotsToEntry slots.
 const (
 	spareEntries = atomicbucket.MaxInFlight + 1
 	slotsToEntry = 4
 )
 
-// table returns the configuration of a table for a limiter with the configuration c and the given plan.
+// table returns the configuration of the table for a limiter with this plan.
 func (c *config) table(plan *shard.Plan) shard.Config {
 	layout := shard.Config{
 		Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: shard.Overflow(c.overflow), Prefault: c.prefault,

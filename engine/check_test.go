@@ -11,7 +11,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// checked are lists of a policy and its tiers. New accepts some of these lists and refuses others.
 var checked = [][]engine.Policy{
 	{engine.TokenBucket(engine.PerSecond(100), 200)},
 	{engine.TokenBucket(engine.PerSecond(100), 200), engine.TokenBucket(engine.PerSecond(1000), 5)},
@@ -31,7 +30,7 @@ var checked = [][]engine.Policy{
 	append([]engine.Policy{engine.FixedWindow(10, time.Minute)}, make([]engine.Policy, 15)...),
 }
 
-// TestCheckIsWhatNewSays: Check and New return the same errors, for valid and invalid numbers.
+// TestCheckIsWhatNewSays: Check and New return the same errors.
 func TestCheckIsWhatNewSays(t *testing.T) {
 	for _, p := range checked {
 		l, err := engine.New(p[0], engine.MaxKeys(1), engine.Tiers(p[1:]...))
@@ -67,8 +66,7 @@ func TestBytesIsWhatNewHolds(t *testing.T) {
 	assert.ErrorContains(t, err, "engine: MaxKeys(") // more memory than a machine can have
 }
 
-// TestCheckChangeIsWhatSetPolicySays: CheckChange and SetPolicy agree for a change from every valid policy to every
-// other one, valid or not.
+// TestCheckChangeIsWhatSetPolicySays: CheckChange and SetPolicy agree for every pair of policies.
 func TestCheckChangeIsWhatSetPolicySays(t *testing.T) {
 	for _, from := range checked {
 		if from[0].Check(from[1:]...) != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// clockKind says where a limiter's time comes from.
 type clockKind uint8
 
 const (
@@ -19,9 +18,8 @@ const (
 	clockFunc
 )
 
-// A clock counts nanoseconds on the limiter's timeline. It starts at the Unix time at which the clock was made, and
-// then advances with the source of the time, such as the counter or the monotonic clock. A change of the wall clock
-// does not move it. The timeline has no negative times: it begins in 1970 and ends in 2262.
+// A clock counts nanoseconds on the limiter's timeline, from 1970 to 2262. It starts at the Unix time at which it was
+// made, and then advances with its source, such as the counter. A change of the wall clock does not move it.
 type clock struct {
 	kind     clockKind
 	base     time.Time // an instant, with its monotonic reading if it has one
@@ -29,7 +27,7 @@ type clock struct {
 	function toldClock // only for clockFunc
 	// counter is the calibrated time stamp counter, or nil if there is none.
 	counter *counterClock
-	// line has the counter's current calibration if the kind is clockTSC. For other kinds it always has nil.
+	// line has the counter's current calibration for clockTSC; for other kinds its value is nil.
 	line *atomic.Pointer[calibration]
 
 	_      [64]byte
@@ -37,8 +35,7 @@ type clock struct {
 	_      [56]byte
 }
 
-// newClock returns a clock of the given kind. If that kind is not available, newClock returns a clock of another kind,
-// which replaces it.
+// newClock returns a clock of the kind, or clockPrecise instead of clockTSC if the counter is not available.
 func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	c := &clock{kind: kind, base: time.Now(), line: new(atomic.Pointer[calibration])}
 	if kind == clockFunc {
@@ -59,9 +56,8 @@ func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	return c, nil
 }
 
-// join puts the clock on the timeline of other processes, by the machine's monotonic clock. After that, the clock
-// differs from the machine's clock by less than a microsecond, unless this goroutine was suspended during every one of
-// its readings.
+// join puts the clock on the timeline of other processes, by the machine's monotonic clock. The error is less than a
+// microsecond, unless this goroutine was suspended during every one of its readings.
 func (c *clock) join(timeline func() int64) {
 	var ahead int64
 	width := time.Duration(math.MaxInt64)
@@ -81,7 +77,6 @@ func (c *clock) join(timeline func() int64) {
 	}
 }
 
-// nanos returns the time.
 func (c *clock) nanos() int64 {
 	if line := c.line.Load(); line != nil {
 		return line.nanosAt(tsc.Read())
@@ -100,7 +95,6 @@ func (c *clock) nanos() int64 {
 	return c.told()
 }
 
-// precise returns the time by Go's monotonic clock.
 func (c *clock) precise() int64 { return c.origin + int64(time.Since(c.base)) }
 
 // exact returns the time by the cheapest clock that is never late.
@@ -120,8 +114,7 @@ func (c *clock) surely() int64 {
 }
 
 // machine returns the time by the machine's monotonic clock, which all processes of a shared table have in common. If
-// the counter is ahead of that clock, for example because it kept running while the machine slept, machine stops using
-// the counter.
+// the counter is ahead, for example because it ran while the machine slept, machine stops using the counter.
 func (c *clock) machine() int64 {
 	if now := c.precise(); c.counter == nil || tolerable(time.Duration(c.counter.nanos()-now), recalibrateEvery) {
 		return now
@@ -130,7 +123,6 @@ func (c *clock) machine() int64 {
 	return c.precise()
 }
 
-// lateness returns how late the clock may be; 0 if it is never late.
 func (c *clock) lateness() time.Duration {
 	if c.kind == clockCoarse {
 		return coarseDoubt
@@ -138,8 +130,7 @@ func (c *clock) lateness() time.Duration {
 	return 0
 }
 
-// instant returns t as a time of the timeline. A time before the beginning of the timeline counts as its beginning, and
-// a time after its end counts as its end.
+// instant returns t on the timeline. A time before the timeline counts as its beginning, a time after it as its end.
 func (c *clock) instant(t time.Time) int64 {
 	if nanos, ok := c.unix(t); ok {
 		ahead := c.function.ahead.Load()
@@ -151,8 +142,8 @@ func (c *clock) instant(t time.Time) int64 {
 	return math.MaxInt64
 }
 
-// unix returns the nanoseconds from 1970 to t. If both t and the base have a monotonic reading, it calculates with
-// these readings. It returns false if the result is negative or does not fit into an int64.
+// unix returns the nanoseconds from 1970 to t, by monotonic readings if t and the base have them. It returns false if
+// the result is negative or does not fit into an int64.
 func (c *clock) unix(t time.Time) (int64, bool) {
 	d := int64(t.Sub(c.base)) // at most 292 years, because Sub saturates
 	if d > math.MaxInt64-c.origin || c.origin+d < 0 {

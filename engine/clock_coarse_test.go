@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// coarseInABubble runs f in a synctest bubble, with a limiter that has a coarse clock. Before each call of the limiter,
-// f calls late to choose how late this clock is.
+// coarseInABubble runs f in a synctest bubble, with a coarse clock whose lateness f sets by late before each call.
 func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter, late func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, ClockCoarse(), MaxKeys(10))
@@ -27,8 +26,7 @@ func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limite
 }
 
 // TestACoarseClockAdmitsEarlyByItsLateness: in the worst case, a take at a late reading is charged for that earlier
-// time. When the reading is correct again, the tokens that came back since then are available at once. So within a real
-// time t, a key gets what it would get within t + lateness.
+// time. So within a real time t, a key gets exactly what it would get within t + lateness.
 func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	const lateness = 10 * time.Millisecond
 	take := func(l *Limiter) (n int) {
@@ -60,9 +58,8 @@ func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	}
 }
 
-// TestInRealTimeACoarseClockKeepsItsBound (I1): the clock is late by varying amounts, up to lateness. Within any real
-// time t, a key gets at most burst + rate * (t + lateness). The bound is tight: a key sometimes gets more than burst +
-// rate * t.
+// TestInRealTimeACoarseClockKeepsItsBound (I1): at varying lateness, a key gets at most burst + rate * (t + lateness)
+// in any real time t, and sometimes more than burst + rate * t.
 func TestInRealTimeACoarseClockKeepsItsBound(t *testing.T) {
 	const burst, lateness = 10, 8 * time.Millisecond
 	type passed struct {

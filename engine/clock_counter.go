@@ -24,14 +24,13 @@ type counterClock struct {
 	leftSince time.Time
 }
 
-// A calibration is a linear function from counts to nanoseconds. It is immutable; recalibrate publishes a new one.
+// A calibration is an immutable linear function from counts to nanoseconds. recalibrate publishes a new one.
 type calibration struct {
 	count uint64 // the count at which the line begins
 	nanos int64  // the time at this count
 	mul   uint64 // nanoseconds per count, as mul / 2^58
 }
 
-// nanosAt returns the time at a reading of the counter.
 func (c *calibration) nanosAt(count uint64) int64 {
 	d := count - c.count
 	if int64(d) < 0 {
@@ -41,18 +40,18 @@ func (c *calibration) nanosAt(count uint64) int64 {
 	return c.nanos + int64(hi)
 }
 
-// counterScale is the shift that makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. With
-// it, a calibration is valid for 2^58 counts, which is three years at 2.5 GHz.
+// counterScale is the shift that makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. It
+// keeps a calibration valid for 2^58 counts, which is three years at 2.5 GHz.
 const counterScale = 6
 
-// shared has the process's counter clock. The first limiter that needs this clock makes it.
+// shared has the process's counter clock, made for the first limiter that needs it.
 var shared struct {
 	sync.Mutex
 	clock *counterClock
 }
 
-// sharedCounter returns the process's counter clock. It returns nil if the kernel does not trust the counter. It also
-// returns nil if Go's clock does not advance as the counter does, for example in a testing/synctest bubble.
+// sharedCounter returns the process's counter clock. It returns nil if the kernel does not trust the counter, or if
+// Go's clock does not advance with the counter, as in a testing/synctest bubble.
 func sharedCounter() *counterClock {
 	shared.Lock()
 	defer shared.Unlock()
@@ -72,8 +71,7 @@ func sharedCounter() *counterClock {
 	return nil
 }
 
-// moved returns a counter clock whose timeline is shared with other processes. The parameter ahead is the number of
-// nanoseconds by which this timeline is later than the timeline of c.
+// moved returns a counter clock on a timeline of several processes, which is ahead of c's timeline by some nanoseconds.
 func (c *counterClock) moved(ahead int64) *counterClock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +88,7 @@ func makeCounter() *counterClock {
 		return nil
 	}
 	first := takeSample()
-	// The bound on i ends the loop if Go's clock stands still.
+	// This bound ends the loop if Go's clock stands still.
 	for i := 0; i < 1<<20 && time.Since(first.at) < calibrationTime; i++ {
 	}
 	second := takeSample()
@@ -105,7 +103,7 @@ func makeCounter() *counterClock {
 
 const (
 	// calibrationTime is how long the first calibration spins. A sample is accurate to some tens of nanoseconds, so the
-	// first line is accurate to about 20 parts in a million. Later calibrations make it more accurate.
+	// first line is accurate to about 20 parts in a million. Later calibrations improve it.
 	calibrationTime = 2 * time.Millisecond
 	// recalibrateEvery is the usual time between two calibrations. slewTime is the shortest time over which an error is
 	// corrected.
@@ -113,15 +111,13 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether a working counter can have drifted from Go's clock by the duration in the parameter off
-// within the duration in the parameter elapsed. Systems correct their clocks by at most 500 parts in a million. So if
-// the drift is more than that and also more than 10ms, the counter stopped or was set, or Go's clock has another
-// source.
+// tolerable reports whether a working counter can have drifted from Go's clock by the duration off in the time elapsed.
+// Systems correct their clocks by at most 500 parts in a million. So if the drift is more than that and more than 10ms,
+// the counter stopped or was set, or Go's clock has another source.
 func tolerable(off, elapsed time.Duration) bool {
 	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
 }
 
-// nanos returns the time. It costs one reading of the counter and one multiplication.
 func (c *counterClock) nanos() int64 {
 	if line := c.current.Load(); line != nil {
 		return line.nanosAt(tsc.Read())
@@ -129,10 +125,9 @@ func (c *counterClock) nanos() int64 {
 	return c.left + int64(time.Since(c.leftSince))
 }
 
-// recalibrate compares the counter with Go's clock. It changes the slope of the line so that the counter and Go's clock
-// show the same time again later, without a jump. If the counter is off by more than is tolerable, it is never used
-// again: Go's clock continues from the last reading of the counter. A call within a second of the previous call does
-// nothing.
+// recalibrate compares the counter with Go's clock. It changes the slope of the line so that both will agree again,
+// without a jump. If the error is more than tolerable, Go's clock continues from the last reading, and the counter is
+// never used again. A call within a second of the previous call does nothing.
 func (c *counterClock) recalibrate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +136,7 @@ func (c *counterClock) recalibrate() {
 	if line == nil || elapsed < time.Second {
 		return
 	}
-	// All times are calculated from the sample, because this goroutine may have been suspended since the sample was
-	// taken.
+	// Use only times of the sample: this goroutine may have been suspended since the sample was taken.
 	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next
@@ -155,20 +149,18 @@ func (c *counterClock) recalibrate() {
 		return
 	}
 	begin := tsc.Read()
-	// The time until the next calibration is about as long as the time since the previous one, so the error is
-	// corrected over that time. A faster correction would overshoot.
+	// The next calibration comes after about as long as the previous one, so the error is corrected over that time. A
+	// faster correction would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
 	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
 }
 
-// A sample is one instant on both clocks.
 type sample struct {
 	count uint64
 	at    time.Time
 }
 
-// takeSample reads the counter before and after Go's clock, several times. It returns the sample for which the two
-// readings of the counter are closest.
+// takeSample reads the counter before and after Go's clock several times, and returns the tightest of these samples.
 func takeSample() sample {
 	best, width := sample{}, uint64(1<<63)
 	for range 16 {
@@ -183,7 +175,7 @@ func takeSample() sample {
 }
 
 // slope returns the nanoseconds per count between two samples, in the form of a calibration. It returns false if no
-// working counter could give that result.
+// working counter could have that slope.
 func slope(a, b sample) (uint64, bool) {
 	nanos, counts := uint64(b.at.Sub(a.at)), b.count-a.count
 	if int64(nanos) <= 0 || int64(counts) <= 0 || nanos>>counterScale >= counts {

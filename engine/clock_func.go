@@ -8,29 +8,25 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// maxBack is how far the time of a [ClockFunc] may go back and still count as only late. Times go back a little if
-// goroutines read a clock concurrently, or if a clock is adjusted. Such steps back are shorter than maxBack.
+// maxBack is how far the time of a [ClockFunc] may go back and still count as only late. Concurrent readings and
+// adjustments of a clock go back by less.
 const maxBack = time.Minute
 
-// A toldClock takes the time from the function of a [ClockFunc]. This function may be faulty, and the times that it
-// returns become the watermark of the table, which never falls. If the function goes back by more than maxBack, the
-// timeline continues from the latest time that the function returned. Otherwise every key would wait until the function
-// reaches that time again. If the function jumps ahead by more than maxBack, it may be returning from such a step back.
-// The timeline then advances only by the part of the jump that exceeds the timeline's lead over the function. So the
-// lead is never more than the largest single excursion of the function.
+// A toldClock takes the time from the function of a [ClockFunc], which may be faulty. If the function goes back by more
+// than maxBack, the timeline continues from the latest time, because otherwise every key would wait until the function
+// is there again. If the function then jumps ahead by more than maxBack, it may be returning, so the timeline advances
+// only by what exceeds its lead. The lead is thus never more than the function's largest single excursion.
 type toldClock struct {
 	read   func() time.Time
 	latest atomic.Int64 // the latest time that was returned, on the timeline
 	ahead  atomic.Int64 // how far the timeline is ahead of the function
 }
 
-// told returns the time according to the function. It ignores a time outside the timeline, and also a time in the
-// second half of the rest of the timeline. Then the limiter's time stands still, so that the timeline is not used up
-// when the function is right again.
+// told returns the time according to the function. The time stands still if the function returns a time outside the
+// timeline, or in the second half of the rest of the timeline. Otherwise, a wrong time could use up the timeline.
 //
-// told is lock-free. It starts over, and calls the function again, only if another call has changed a value that this
-// call had read and wants to replace. It does not start over because it has itself changed the field ahead. Otherwise,
-// the loop would be endless if the function jumped back and forth with each reading.
+// told is lock-free: it starts over only if another call changed a value that it wants to replace. It does not start
+// over after its own change of ahead. Otherwise a function that jumps back and forth would make the loop endless.
 func (c *clock) told() int64 {
 	f := &c.function
 	for {
@@ -61,7 +57,7 @@ func (c *clock) told() int64 {
 
 // latest returns the latest time that the clock has returned. No take has had a later time.
 func (c *clock) latest() int64 {
-	if line := c.line.Load(); line != nil { // the same as nanos, with two calls less
+	if line := c.line.Load(); line != nil { // like nanos, with two calls less
 		return line.nanosAt(tsc.Read())
 	}
 	now := c.surely()

@@ -9,10 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// set makes the clock show the given time, which may be in any year.
 func (h *hand) set(at time.Time) { h.other.Store(&at) }
 
-// pass moves the clock on by the time d. Every half minute of this time, the limiter reads the clock.
+// pass moves the clock on by d, and lets the limiter read it every half minute.
 func (h *hand) pass(l *Limiter, d time.Duration) {
 	for ; d > 0; d -= maxBack / 2 {
 		h.advance(maxBack / 2)
@@ -20,9 +19,8 @@ func (h *hand) pass(l *Limiter, d time.Duration) {
 	}
 }
 
-// TestAClockThatLeapsAndComesBack: the clock leaps ahead and comes back. Records that became idle in the leap stay
-// idle, and the limiter's time continues from the time of the leap. No key waits until the clock reaches that time
-// again, however often the clock leaps. One leap refills each key at most once.
+// TestAClockThatLeapsAndComesBack: after a leap ahead and back, no key waits until the clock is there again. One leap
+// refills each key at most once, however often the clock leaps.
 func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		const years = 365 * 24 * time.Hour
@@ -51,13 +49,13 @@ func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	})
 }
 
-// TestAClockThatIsWrongAgainAndAgain (I1): single readings of the clock are early or late by any amount. Of the
-// readings that are ahead, only the one that is furthest ahead causes more admissions, and only once.
+// TestAClockThatIsWrongAgainAndAgain (I1): of many wrong readings, only the one furthest ahead causes more admissions,
+// and only once.
 func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		require.True(t, l.Take("k", 100).Allowed)
 		for minutes := time.Duration(20); minutes > 10; minutes-- {
-			for range 2 { // first back, then further back
+			for range 2 {
 				h.advance(-minutes * time.Minute)
 				require.False(t, l.Allow("k"))
 			}
@@ -75,8 +73,8 @@ func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesToAndFro: a call reads the function once, even if each reading is far from the previous one. All
-// leaps ahead together advance the limiter's time only once.
+// TestAClockThatGoesToAndFro: a call reads the function once, even if each reading is far from the previous one, and
+// all leaps together advance the limiter's time only once.
 func TestAClockThatGoesToAndFro(t *testing.T) {
 	const leap = 10 * maxBack
 	begin := time.Unix(1_700_000_000, 0)
@@ -94,8 +92,8 @@ func TestAClockThatGoesToAndFro(t *testing.T) {
 	}
 }
 
-// TestAClockThatReadsNoTime: a reading outside the timeline is ignored. Time stands still, and continues when the clock
-// is right again.
+// TestAClockThatReadsNoTime: a reading outside the timeline is ignored, and time continues when the clock is right
+// again.
 func TestAClockThatReadsNoTime(t *testing.T) {
 	begin := time.Unix(1_700_000_000, 0)
 	for _, wrong := range []time.Time{
@@ -117,8 +115,8 @@ func TestAClockThatReadsNoTime(t *testing.T) {
 	}
 }
 
-// TestLeapsThatTheTimelineCannotHold: a reading that would leave less than half of the rest of the timeline is ignored.
-// In 2023, half of the rest is 119 years. Time continues when the clock is right again.
+// TestLeapsThatTheTimelineCannotHold: a reading in the second half of the rest of the timeline (119 years from 2023) is
+// ignored.
 func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		right := time.Unix(1_700_000_000, 0)
@@ -151,8 +149,8 @@ func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesBackALittleIsLate: the clock goes back by a minute. Until it reaches the time of the latest reading
-// again, nothing is admitted. After that, time continues without a gap.
+// TestAClockThatGoesBackALittleIsLate: after a step back of a minute, nothing is admitted until the latest time is
+// there again. Then time continues without a gap.
 func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		longest := 2 * maxBack
@@ -171,8 +169,8 @@ func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	})
 }
 
-// TestARefundByALateClockGivesNoMore (I1): a take has used all tokens that had come back until the time of the take. A
-// refund that is made after the clock has gone back must not give these tokens back again.
+// TestARefundByALateClockGivesNoMore (I1): a refund after the clock has gone back must not give back tokens that had
+// already come back and were taken again.
 func TestARefundByALateClockGivesNoMore(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		_, receipt := l.TakeReceipt(l.Key("k"), 50)

@@ -29,7 +29,7 @@ func TestPreciseClockInABubble(t *testing.T) {
 	})
 }
 
-// In a synctest bubble, the counter does not show the bubble's time, so the default clock uses Go's clock instead.
+// In a synctest bubble, the counter does not show the bubble's time, so the default clock uses Go's clock.
 func TestDefaultClockInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(Per(1, time.Hour), 1), MaxKeys(10))
@@ -43,7 +43,6 @@ func TestDefaultClockInABubble(t *testing.T) {
 	})
 }
 
-// The background sweeper sweeps once per interval.
 func TestSweeperInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(1), 5), ClockPrecise(), MaxKeys(100), SweepInterval(time.Minute))
@@ -59,8 +58,7 @@ func TestSweeperInABubble(t *testing.T) {
 	})
 }
 
-// A refusal at the time of a coarse clock is checked with the exact clock, and the word is renewed. A refusal with a
-// long wait is not checked.
+// A refusal by a coarse clock is checked with the exact clock and renews the word, unless its wait is long.
 func TestCoarseClockChecksRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(1000), 1), ClockCoarse(), MaxKeys(10))
@@ -116,26 +114,25 @@ func TestCounterKeepsTime(t *testing.T) {
 			before := c.origin + int64(time.Since(c.base))
 			nanos := c.nanos()
 			after := c.origin + int64(time.Since(c.base))
-			// slack is 200 parts in a million of the time since the first calibration, and a microsecond more because
-			// the two clocks are not read at the same instant.
+			// slack is 200 parts in a million, and a microsecond more because the two clocks are not read at the same
+			// instant.
 			slack := (after-c.origin)/5000 + 1000
 			require.GreaterOrEqual(t, nanos, before-slack)
 			require.LessOrEqual(t, nanos, after+slack)
 		}
 		c.mu.Lock()
-		c.last.at = c.last.at.Add(-2 * time.Second) // as if two seconds had passed
+		c.last.at = c.last.at.Add(-2 * time.Second)
 		c.last.count -= c.count(2 * time.Second)
 		c.mu.Unlock()
 		c.recalibrate()
 	}
 }
 
-// count returns how many counts the counter makes in the time d.
 func (c *counterClock) count(d time.Duration) uint64 {
 	return uint64(float64(d) / float64(c.current.Load().mul) * (1 << (64 - counterScale)))
 }
 
-// If the counter stops agreeing with Go's clock, it is no longer used, and time does not go back.
+// A counter that stops agreeing with Go's clock is no longer used, and time does not go back.
 func TestCounterThatRunsAwayIsGivenUp(t *testing.T) {
 	if !tsc.Trusted() {
 		return // this machine has no counter that could be given up

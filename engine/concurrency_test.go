@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestNeverMoreInside: goroutines take and release tokens concurrently. A key never has more tokens in flight than its
-// limit, and at the end it has none in flight.
+// TestNeverMoreInside: under concurrent takes and releases, a key never has more tokens in flight than its limit, and
+// none at the end.
 func TestNeverMoreInside(t *testing.T) {
 	const keys, limit = 3, 4
 	l, err := New(Concurrency(limit, time.Hour), MaxKeys(50), Tiers(Concurrency(2, time.Hour)))
@@ -49,7 +49,7 @@ func TestNeverMoreInside(t *testing.T) {
 				}
 				inside[i].Add(-int64(n))
 				var releases sync.WaitGroup
-				if random.IntN(20) == 0 { // release it twice, concurrently
+				if random.IntN(20) == 0 {
 					releases.Go(func() { e.Release() })
 				}
 				e.Release()
@@ -70,11 +70,11 @@ func TestNeverMoreInside(t *testing.T) {
 	assert.Zero(t, l.Stats().Forgotten)
 }
 
-// TestAnEntryThatNeverComesBack: a take that is never released is forgotten after one to two periods, and counted once
-// in Stats. A later release does nothing.
+// TestAnEntryThatNeverComesBack: a take that is never released is forgotten after one to two periods, and counted once.
+// A later release does nothing.
 func TestAnEntryThatNeverComesBack(t *testing.T) {
 	l, h := newLimiter(t, Concurrency(3, time.Minute), SweepInterval(24*time.Hour))
-	d, lost := l.TakeReceipt(l.Key("k"), 2) // the clock begins 20 s after a full minute
+	d, lost := l.TakeReceipt(l.Key("k"), 2)
 	assert.Equal(t, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 100 * time.Second}, d)
 	h.advance(90 * time.Second)
 	d, kept := l.TakeReceipt(l.Key("k"), 1)
@@ -102,8 +102,8 @@ func TestAnEntryThatNeverComesBack(t *testing.T) {
 	assert.EqualValues(t, 4, l.Stats().Forgotten)
 }
 
-// TestAChangeOfTheLimitKeepsWhatIsInside: requests stay in flight when the limit changes, and are released as before.
-// That is true even if the limit is now lower than their number, or 0, and however often it has changed.
+// TestAChangeOfTheLimitKeepsWhatIsInside: takes stay in flight through changes of the limit, even to 0, and are
+// released as before.
 func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(5, time.Hour))
 	d, many := l.TakeReceipt(l.Key("k"), 4)
@@ -141,8 +141,7 @@ func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	require.NoError(t, CheckChange([]Policy{Concurrency(2, time.Hour)}, []Policy{Concurrency(1<<16-1, time.Hour)}))
 }
 
-// TestAResetForgetsWhatIsInside: a reset forgets the takes in flight. If one of them is released later, that does not
-// release tokens of later takes.
+// TestAResetForgetsWhatIsInside: the release of a take that a reset has forgotten does not release later takes.
 func TestAResetForgetsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour))
 	d, before := l.TakeReceipt(l.Key("k"), 2)
@@ -156,8 +155,7 @@ func TestAResetForgetsWhatIsInside(t *testing.T) {
 	assert.EqualValues(t, 2, l.Peek(l.Key("k"), 1).Remaining)
 }
 
-// TestEvictionsInFlight: the key with the fewest tokens in flight is evicted for a new key, and Stats counts the
-// eviction.
+// TestEvictionsInFlight: the key with the fewest tokens in flight is evicted for a new key, and Stats counts it.
 func TestEvictionsInFlight(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour), MaxKeys(1), Shards(1))
 	var entries []Receipt
@@ -177,7 +175,6 @@ func TestEvictionsInFlight(t *testing.T) {
 	assert.Zero(t, l.Stats().Keys)
 }
 
-// TestQuotasInFlight: a limit in flight may come with the request, as a quota.
 func TestQuotasInFlight(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(1, time.Hour))
 	three, err := l.Quota(Concurrency(3, time.Hour))
@@ -223,7 +220,6 @@ func TestEntriesOfOtherPolicies(t *testing.T) {
 	})
 }
 
-// TestEnteringDoesNotAllocate: takes and releases do not allocate.
 func TestEnteringDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(3, time.Hour))
 	k := l.Key("k")
@@ -235,8 +231,8 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and from a rate together, or from neither. The
-// receipt of the limit in flight releases the tokens in flight.
+// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and from a rate, or from neither, and its receipt
+// releases.
 func TestAllWithALimitInFlight(t *testing.T) {
 	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
 	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))

@@ -5,25 +5,23 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a request that can never be admitted, because it costs more than the limit.
+// Never is the RetryAfter of a request that can never be admitted because it costs more than the limit.
 const Never time.Duration = math.MaxInt64
 
 // A Decision is the answer to one request.
 type Decision struct {
 	// Allowed says whether the request may pass.
 	Allowed bool
-	// Limit is the highest number of tokens that the key can take at once: the burst of a bucket, or the limit of a
-	// window.
+	// Limit is the most tokens that the key can take at once: the burst of a bucket, or the limit of a window.
 	Limit uint64
 	// Remaining is how many whole tokens are left after this decision.
 	Remaining uint64
-	// RetryAfter is zero when the request is allowed. Otherwise it is exact. If nothing else is taken from the key in
-	// the meantime, the same request is admitted after exactly this time, and not one nanosecond sooner. RetryAfter is
-	// [Never] for a request that costs more than the limit.
+	// RetryAfter is zero when the request is allowed, and [Never] if it costs more than the limit. Otherwise it is
+	// exact: if nothing else is taken from the key, the same request is admitted after this time, and not one
+	// nanosecond sooner.
 	RetryAfter time.Duration
-	// ResetAfter is the time until a bucket is full again if nothing else is taken. For a fixed window and a sliding
-	// window counter it is the time until the current window ends, and for a log the time until the oldest request
-	// leaves the window. ResetAfter is 0 if no taken tokens of the key count any more. RetryAfter and ResetAfter are at
-	// most 292 years, the longest Duration.
+	// ResetAfter is the time until a bucket is full if nothing else is taken, until the current window of a fixed or
+	// sliding window counter ends, or until the oldest request of a log leaves its window. It is 0 if no taken tokens
+	// of the key count any more. RetryAfter and ResetAfter are at most 292 years, the longest Duration.
 	ResetAfter time.Duration
 }

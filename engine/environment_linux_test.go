@@ -22,11 +22,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests in this file cause failures in the environment of a shared table: too little memory, copies with holes,
-// processes that stop, folders and clocks of other users, and files that are removed. `make test-environment` runs
-// these tests. They need root, because they mount file systems.
+// The tests in this file cause failures in the environment of a shared table, such as full disks, stopped processes and
+// removed files. `make test-environment` runs them. They need root, because they mount file systems.
 
-// mounted mounts a tmpfs with a size in bytes, and returns its folder.
 func mounted(t *testing.T, size int64) string {
 	folder := t.TempDir()
 	if err := unix.Mount("weir-test", folder, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
@@ -37,13 +35,13 @@ func mounted(t *testing.T, size int64) string {
 	return folder
 }
 
-// largeLimiter returns a limiter with the usual numbers. Its file has 26 MiB.
+// largeLimiter returns a limiter whose file has 26 MiB.
 func largeLimiter(path string) (*Limiter, error) {
 	return New(FixedWindow(1000, 24*time.Hour), Shared(path))
 }
 
-// TestEnvironmentStarter is not a test but the program that a starter runs. It attaches to a file, takes a token,
-// prints how many tokens are left, and stays attached until its input ends.
+// TestEnvironmentStarter is the program of a starter. It attaches, takes a token, prints how many are left, and stays
+// attached until its input ends.
 func TestEnvironmentStarter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -56,10 +54,9 @@ func TestEnvironmentStarter(t *testing.T) {
 	}
 	defer l.Close()
 	fmt.Println("left", l.Take("key", 1).Remaining)
-	_, _ = io.Copy(io.Discard, os.Stdin) // it does not matter why the input ends
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// A starter is a process that attaches to a file.
 type starter struct {
 	*exec.Cmd
 	in  io.Closer
@@ -77,8 +74,7 @@ func start(t *testing.T, path string) starter {
 	return starter{c, in, out}
 }
 
-// says returns the line that the process writes. The process writes it when it has attached, or when it has failed to
-// attach.
+// says returns the line that the process writes when it has attached or failed to.
 func (s starter) says() (line string) {
 	word := make([]byte, 1)
 	for !strings.HasSuffix(line, "\n") {
@@ -96,8 +92,8 @@ func (s starter) end() error {
 	return errors.Join(err, s.Wait())
 }
 
-// TestEnvironmentStartStorm: if many processes start at the same time and the file system has 64 MB, the usual size of
-// Docker's /dev/shm, all of them attach to one file of 26 MiB and take from one bucket.
+// TestEnvironmentStartStorm: in a file system of 64 MB, as Docker's /dev/shm, many processes that start at the same
+// time attach to one file of 26 MiB and take from one bucket.
 func TestEnvironmentStartStorm(t *testing.T) {
 	for round := range 5 {
 		folder := mounted(t, 64<<20)
@@ -123,7 +119,7 @@ func TestEnvironmentStartStorm(t *testing.T) {
 	}
 }
 
-// TestEnvironmentFullDisk: without room for the file New fails and leaves nothing, and with room again it succeeds.
+// TestEnvironmentFullDisk: without room for the file, New fails and leaves nothing; with room again it succeeds.
 func TestEnvironmentFullDisk(t *testing.T) {
 	folder := mounted(t, 40<<20)
 	path, ballast := filepath.Join(folder, "table"), filepath.Join(folder, "ballast")
@@ -139,8 +135,8 @@ func TestEnvironmentFullDisk(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestEnvironmentSparseRestore: a copy with holes that is moved into place is allocated completely when a process
-// attaches. If the disk is full, attaching returns an error, so no process is killed later.
+// TestEnvironmentSparseRestore: attaching to a copy with holes allocates it completely, or returns an error on a full
+// disk, so that no process is killed later.
 func TestEnvironmentSparseRestore(t *testing.T) {
 	folder := mounted(t, 40<<20)
 	path, ballast := filepath.Join(folder, "table"), filepath.Join(folder, "ballast")
@@ -175,8 +171,8 @@ func TestEnvironmentSparseRestore(t *testing.T) {
 	}
 }
 
-// TestEnvironmentStoppedWhileAttaching: a process that is stopped at any moment of its start, even while it makes the
-// file, does not prevent others from attaching.
+// TestEnvironmentStoppedWhileAttaching: a process that is stopped at any moment of its start does not prevent others
+// from attaching.
 func TestEnvironmentStoppedWhileAttaching(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute")
@@ -189,7 +185,7 @@ func TestEnvironmentStoppedWhileAttaching(t *testing.T) {
 			require.NoError(t, l.Close())
 		}
 		s := start(t, path)
-		for spin := rand.IntN(20_000_000); spin > 0; spin-- { // some milliseconds
+		for spin := rand.IntN(20_000_000); spin > 0; spin-- {
 		}
 		require.NoError(t, syscall.Kill(s.Process.Pid, syscall.SIGSTOP))
 		began := time.Now()
@@ -203,7 +199,7 @@ func TestEnvironmentStoppedWhileAttaching(t *testing.T) {
 	}
 }
 
-// TestEnvironmentRemoved: processes whose file is removed notice it, and later processes start one new file.
+// TestEnvironmentRemoved: processes notice that their file is removed, and later processes start one new file.
 func TestEnvironmentRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	first, err := largeLimiter(path)
@@ -227,8 +223,8 @@ func TestEnvironmentRemoved(t *testing.T) {
 	assert.EqualValues(t, 1000-8, second.Peek(second.Key("key"), 1).Remaining, "one file for all that came")
 }
 
-// TestEnvironmentForeignFolder: a process is refused in two cases: the folder belongs neither to the process's user nor
-// to root, or another user has made a file with the name.
+// TestEnvironmentForeignFolder: New refuses a folder of another user than the process's or root, and another user's
+// file.
 func TestEnvironmentForeignFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestEnvironmentForeignFolder is skipped: only root starts processes of others")

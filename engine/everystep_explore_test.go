@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// stepPolicies has, for every algorithm, the policy of a limiter and the policy of its second tier, which has another
-// limit.
+// stepPolicies has, for every algorithm, the policy of a limiter and of its second tier.
 var stepPolicies = [][2]Policy{
 	{TokenBucket(PerSecond(1), 20), TokenBucket(Per(1, 700*time.Millisecond), 30)},
 	{BatchRefill(3, time.Minute, 20), BatchRefill(3, time.Minute, 30)},
@@ -26,26 +25,25 @@ var stepPolicies = [][2]Policy{
 	pricedSteps,
 }
 
-// pricedSteps is the pair of policies for a limiter that is made with [TokenBuckets]. For this limiter, the first
-// policy is a quota.
+// pricedSteps is the pair of policies for a limiter of [TokenBuckets]; the first one is a quota.
 var pricedSteps = [2]Policy{TokenBucket(PerSecond(1), 21), TokenBucket(Per(1, 700*time.Millisecond), 30)}
 
-// A step has a limiter, which is used for one execution, and a key under the limiter's second tier.
+// A step has the limiter of one execution, and a key under its second tier.
 type step struct {
 	*Limiter
 	key Key
 	own Quota // of the first policy, if that is a quota; the zero Quota is the limiter's own policy
 	// priced is true if a token has different prices under the two policies.
 	priced bool
-	// waiting is true if a caller waits in line. If a refused request is concurrent with a call at another price, its
-	// wait may be longer than the wait before that call and the wait after that call.
+	// waiting is true if a caller waits in line. A refused request next to a call at another price may then wait longer
+	// than before that call and after it.
 	waiting bool
 	// again makes another step with the same policies, in which no request waits.
 	again func() step
 }
 
-// forEachStep runs a call with a limiter of every algorithm, once for each of the call's operations on shared words.
-// Each time, it runs another call immediately before that operation.
+// forEachStep runs a call for every algorithm, once for each of its operations on shared words, and runs another call
+// immediately before that operation.
 func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
 	for _, p := range stepPolicies {
 		t.Run(p[0].String(), func(t *testing.T) {
@@ -71,9 +69,8 @@ func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func
 	}
 }
 
-// TestAReceiptIsOfItsTakeAtEveryStep (I1): before one operation of a call that makes a receipt, the key is reset, and
-// another call takes the same number of tokens. This is tried before every operation. The receipt never gives back the
-// tokens that the other call took.
+// TestAReceiptIsOfItsTakeAtEveryStep (I1): before any operation of a call that makes a receipt, the key is reset and
+// another call takes. The receipt never gives back tokens of the other call.
 func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	type back = func()
 	verbs := map[string]func(s step) back{
@@ -89,7 +86,7 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 		},
 		"hold of the limit": func(s step) back {
 			d, h := s.Hold(s.key, math.MaxUint64)
-			if !d.Allowed { // the other call was first
+			if !d.Allowed {
 				return func() {}
 			}
 			return func() { h.Settle(0) }
@@ -143,8 +140,8 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestWhatEndsEndsOnceAtEveryStep (I2): before one operation of a call that ends a receipt, another call ends the same
-// receipt. This is tried before every operation. Tokens that a third call has taken stay taken.
+// TestWhatEndsEndsOnceAtEveryStep (I2): two concurrent calls end the same receipt. Tokens that a third call has taken
+// stay taken.
 func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	for name, of := range map[string]func(s step) (end func()){
 		"entry": func(s step) func() {
@@ -182,9 +179,8 @@ func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAQuotaIsOfOnePlanAtEveryStep (I1): before one operation of the call that makes a quota, the limiter's policy
-// changes to a policy with other ticks. This is tried before every operation. The quota is made for one of the two
-// policies: either its tokens come back at its rate, or it grants nothing.
+// TestAQuotaIsOfOnePlanAtEveryStep (I1): while a quota is made, the policy changes to other ticks. The quota must be
+// right for one of the two policies, or grant nothing.
 func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	for _, changes := range []int{1, 2} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -214,8 +210,7 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// stepVerbs are the calls that, for concurrent calls, take effect in one step. Each function returns the answer of its
-// call.
+// stepVerbs are the calls that take effect in one step for concurrent calls. Each returns its answer.
 var stepVerbs = map[string]func(s step) any{
 	"allow":    func(s step) any { return s.AllowKey(s.key) },
 	"take":     func(s step) any { return s.TakeKey(s.key, 3) },
@@ -258,9 +253,9 @@ func outcomeOf(s step, call, other any) any {
 	return [4]any{call, other, own, tier}
 }
 
-// requireOneAfterTheOther runs a call, and another call before each of its operations. The answers of both calls, and
-// the state of the key after them, must be the same as if one call was made after the other. The function prepare
-// creates the situation before the calls. It returns false if that situation is not possible.
+// requireOneAfterTheOther runs a call, and another call before each of its operations. The answers and the final state
+// must be as if one call was made after the other. prepare creates the situation, or returns false if it is not
+// possible.
 func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare func(t *testing.T, s *step) bool) {
 	forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
 		one, two := s.again(), s.again()
@@ -277,8 +272,7 @@ func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare
 	})
 }
 
-// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before each operation of one call, another call is made for the same
-// key, for all pairs of calls.
+// TestVerbsBesideEachOtherAtEveryStep (I2, I9): every pair of calls for one key is as if made one after the other.
 func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for otherName, other := range stepVerbs {
@@ -293,7 +287,6 @@ func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	}
 }
 
-// under changes the key of a step: the key is then under the limiter's own policy, or under a quota.
 func (s *step) under(t *testing.T, quota bool) {
 	s.key = s.key.Tier(0)
 	if s.priced && s.Policy(0).grant == grantsQuotas {
@@ -312,7 +305,6 @@ func (s *step) under(t *testing.T, quota bool) {
 	s.key = s.key.With(q)
 }
 
-// change changes the numbers of all tiers.
 func (s *step) change(t *testing.T) {
 	own, tier := s.Policy(0), s.Policy(1)
 	tier.limit = 28
@@ -335,9 +327,8 @@ func (s *step) waits() bool {
 	return s.waiting
 }
 
-// TestVerbsUnderEverythingAtEveryStep (I2, I9): before each operation of every call, a take, a charge or a reset is
-// made for the same key. The test does this in every combination of three conditions: the key is under the limiter's
-// own policy or under a quota, the policy was changed before or not, and a caller waits or not.
+// TestVerbsUnderEverythingAtEveryStep (I2, I9): every call next to a take, a charge or a reset is as if made before or
+// after it: with and without a quota, a changed policy, and a waiting caller.
 func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for _, otherName := range []string{"take", "charge", "reset"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The length of a language model's answer is not known in advance. A request first takes the tokens that it may cost.
-// After the answer, the hold is settled with the tokens that the answer has cost.
+// A request first takes the tokens that a language model's answer may cost. After the answer, the hold is settled with
+// the tokens that it has cost.
 func ExampleLimiter_Hold() {
 	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
@@ -33,8 +33,7 @@ func ExampleLimiter_Hold() {
 	// refused, retry later
 }
 
-// An answer is shortened to the tokens that are left. If fewer tokens are left than the shortest answer needs, the
-// request is refused.
+// An answer is shortened to the tokens that are left, and refused if these are too few.
 func ExampleLimiter_HoldUpTo() {
 	tokens, _ := engine.New(engine.FixedWindow(1000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
@@ -49,8 +48,8 @@ func ExampleLimiter_HoldUpTo() {
 	// false 0
 }
 
-// A request takes from three limits, all or nothing: the requests of a tenant, the tokens of a tenant, and the tokens
-// of a model. Then the receipt of each limit is settled in the unit of that limit.
+// A request takes from three limits, all or nothing: requests of a tenant, tokens of a tenant, and tokens of a model.
+// The receipt of each limit is settled in its unit.
 func ExampleReceipt_Settle() {
 	requests, _ := engine.New(engine.FixedWindow(60, time.Minute), engine.MaxKeys(1000))
 	defer requests.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// If a key is used more than once, it needs to be hashed only once.
+// A key that is used more than once needs to be hashed only once.
 func ExampleLimiter_Key() {
 	reads, _ := engine.New(engine.TokenBucket(engine.Per(100, time.Hour), 100), engine.MaxKeys(1000))
 	writes, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
@@ -22,8 +22,7 @@ func ExampleLimiter_Key() {
 	// Output: 70 6
 }
 
-// KeyBytes makes a key of the bytes in a buffer, without a conversion to a string. The key is the same as for the text
-// with these bytes.
+// KeyBytes makes a key of the bytes in a buffer, without a conversion to a string.
 func ExampleLimiter_KeyBytes() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -34,7 +33,7 @@ func ExampleLimiter_KeyBytes() {
 	// Output: 9
 }
 
-// KeyUint64 makes a key of a number, such as a user's id. A number and a text with the same bytes are different keys.
+// KeyUint64 makes a key of a number. A number and a text with the same bytes are different keys.
 func ExampleLimiter_KeyUint64() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -44,7 +43,7 @@ func ExampleLimiter_KeyUint64() {
 	// Output: 9 10
 }
 
-// A client may have a whole IPv6 network. With the network's address as the key, it counts as one client.
+// With the network's address as the key, a client with a whole IPv6 network counts as one client.
 func ExampleLimiter_KeyAddr_network() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(1000))
 	defer limiter.Close()

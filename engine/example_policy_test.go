@@ -41,7 +41,6 @@ func ExampleLimiter_Sweep() {
 	// 1
 }
 
-// Policy returns the policies that a limiter has.
 func ExampleLimiter_Policy() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.Tiers(engine.FixedWindow(100, time.Hour)),
 		engine.MaxKeys(1000))
@@ -60,7 +59,7 @@ func ExamplePolicy_Check() {
 	// engine: sliding log 100000/1m0s: limit of 100000 tokens every 1m0s: want 1 to 4096 tokens
 }
 
-// Bytes reports how much memory a limiter takes. The limiter need not exist.
+// Bytes reports how much memory a limiter would take.
 func ExampleBytes() {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 5),
 		engine.SlidingLog(10, time.Minute)} {
@@ -72,8 +71,7 @@ func ExampleBytes() {
 	// sliding log: some 160 MB, <nil>
 }
 
-// Precision reports how late a limiter may admit a request. A log may be late if its window is long and its limit is
-// high.
+// A log may be late if its window is long and its limit is high.
 func ExamplePolicy_Precision() {
 	for _, policy := range []engine.Policy{
 		engine.SlidingLog(5, time.Hour), engine.SlidingLog(5, 24*time.Hour), engine.SlidingLog(4096, time.Hour),

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Only failed logins count: when a login succeeds, its token is given back. The receipt identifies the request.
+// Only failed logins count: when a login succeeds, its token is given back.
 func ExampleLimiter_TakeReceipt() {
 	logins, _ := engine.New(engine.SlidingLog(3, 15*time.Minute), engine.MaxKeys(1000))
 	defer logins.Close()
@@ -32,7 +32,7 @@ func ExampleLimiter_TakeReceipt() {
 	// too many failures
 }
 
-// A request takes the highest number of tokens that it may cost, and later gives back the tokens that it did not use.
+// A request takes the most that it may cost, and later gives back what it did not use.
 func ExampleReceipt_Refund() {
 	limiter, _ := engine.New(engine.FixedWindow(1000, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -55,7 +55,7 @@ func ExampleLimiter_Refund() {
 
 	limiter.Take("anna", 5)
 	limiter.Refund(limiter.Key("anna"), 2)
-	limiter.Refund(limiter.Key("berta"), 2) // berta has taken nothing
+	limiter.Refund(limiter.Key("berta"), 2)
 	fmt.Println(limiter.Peek(limiter.Key("anna"), 0).Remaining, limiter.Peek(limiter.Key("berta"), 0).Remaining)
 	// Output: 7 10
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Allow takes one token and returns only whether the request may pass. It is the cheapest call.
 func ExampleLimiter_Allow() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 3), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -24,7 +23,6 @@ func ExampleLimiter_Allow() {
 	// another key: true
 }
 
-// Peek returns the decision that Take would make, and takes nothing.
 func ExampleLimiter_Peek() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 3), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -39,8 +37,8 @@ func ExampleLimiter_Peek() {
 	// false 1 left, wait 6s
 }
 
-// A take of 0 tokens reports how many tokens a key has at another time. This time may be up to a second ahead of the
-// limiter's clock, or in the past.
+// A take of 0 tokens reports how many tokens a key has at another time, up to a second ahead of the clock, or in the
+// past.
 func ExampleLimiter_TakeAt_nothing() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 5), engine.MaxKeys(1000),
@@ -58,8 +56,7 @@ func ExampleLimiter_TakeAt_nothing() {
 	// an hour ahead: false
 }
 
-// Each message of a batch takes one token. TakeBatch reads the clock once, and loads several keys from memory at the
-// same time.
+// Each message of a batch takes one token. TakeBatch reads the clock once, and loads several keys at the same time.
 func ExampleLimiter_TakeBatch() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(2, time.Hour), 2), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -82,7 +79,7 @@ func ExampleLimiter_TakeBatch() {
 	// anna false
 }
 
-// A request takes from two limits, all or nothing. Every limit answers, so the caller knows which limit refuses.
+// A request takes from two limits, all or nothing. Every limit answers, so the caller knows which one refuses.
 func ExampleTakeAll() {
 	perSecond, _ := engine.New(engine.TokenBucket(engine.PerSecond(5), 5), engine.MaxKeys(1000))
 	perDay, _ := engine.New(engine.FixedWindow(3, 24*time.Hour), engine.MaxKeys(1000))
@@ -108,7 +105,7 @@ func ExampleTakeAll() {
 	// refused by the limit per day of 3
 }
 
-// A reset gives a key a full bucket, for example after a user has paid or proved who they are.
+// A reset gives a key a full bucket, for example after a user has paid.
 func ExampleLimiter_Reset() {
 	limiter, _ := engine.New(engine.FixedWindow(3, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -135,7 +132,7 @@ func ExampleConcurrency() {
 	fmt.Println(d.Allowed)
 
 	first.Release()
-	first.Release() // does nothing
+	first.Release()
 	fmt.Println(limiter.Peek(limiter.Key("anna"), 1).Remaining, "more")
 	second.Release()
 	// Output:

@@ -23,7 +23,7 @@ func Example() {
 	// Output: served
 }
 
-// Take takes any number of tokens. Its decision has everything that an answer to the client needs.
+// The decision of Take has everything that an answer to the client needs.
 func ExampleLimiter_Take() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(60, time.Minute), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -51,7 +51,7 @@ func ExampleLimiter_KeyAddr() {
 	// Output: true
 }
 
-// TakeAt decides at a given time. In this example, the times come from a log that is replayed.
+// The times come from a log that is replayed.
 func ExampleLimiter_TakeAt() {
 	start := time.Date(2015, 5, 17, 10, 5, 3, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), engine.MaxKeys(1000),
@@ -87,7 +87,7 @@ func ExampleTiers() {
 	// anna buys the plan: 48 left
 }
 
-// Under a lower limit, a decision does not show tokens that a key has used above this limit. Owed returns them.
+// Owed also returns tokens above the limit, which a decision does not show.
 func ExampleLimiter_Owed() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour))
 	defer limiter.Close()
@@ -150,8 +150,8 @@ func ExampleBlocked() {
 	// false true
 }
 
-// The cost of an answer is known only after the answer. The key may then owe more than its limit, and its next request
-// is refused until enough of this debt has come back.
+// The cost of an answer is known only after the answer. The key may then owe more than its limit, and is refused until
+// enough of this debt has come back.
 func ExampleLimiter_Charge() {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(600, time.Minute), 600),
@@ -168,7 +168,7 @@ func ExampleLimiter_Charge() {
 	// again after 1m30.1s
 }
 
-// The numbers of a limiter change while it is in use. The tokens that a key has taken still count.
+// The numbers change while the limiter is in use. The tokens that a key has taken still count.
 func ExampleLimiter_SetPolicy() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()

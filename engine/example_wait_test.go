@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A worker waits, so that it does not send faster than the limit allows. If the tokens would come too late or never,
-// Wait returns at once.
+// A worker waits, so that it does not send faster than the limit allows. If the tokens come too late, Wait returns at
+// once.
 func ExampleLimiter_Wait() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1000), 1), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -37,8 +37,7 @@ func ExampleLimiter_Wait() {
 	// engine: Wait(2): more tokens than the limit of 1
 }
 
-// Reserve gives the caller a place in the queue. The caller knows when its tokens are available, and can still give its
-// place back.
+// The caller knows when its tokens are available, and can still give its place in the queue back.
 func ExampleLimiter_Reserve() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),

@@ -18,12 +18,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// FuzzPolicy (I1): for any numbers, New either returns an error that names the wrong number and its range, or makes a
-// limiter that admits exactly its burst while the clock stands still.
+// FuzzPolicy (I1): for any numbers, New returns an error that names the wrong number and its range, or makes a limiter
+// that admits exactly its burst while the clock stands still.
 func FuzzPolicy(f *testing.F) {
 	f.Add(1.0, int64(time.Second), uint64(5), int32(1000), 1)
 	f.Fuzz(func(t *testing.T, tokens float64, period int64, burst uint64, keys int32, shards int) {
-		maxKeys := int(keys) % 5000 // so that memory stays small; 0 and negative numbers stay out of range
+		maxKeys := int(keys) % 5000
 		now := time.Unix(1_700_000_000, 123_456_789)
 		clock := func() time.Time { return now }
 		policy := TokenBucket(Per(tokens, time.Duration(period)), burst)
@@ -43,8 +43,7 @@ func FuzzPolicy(f *testing.F) {
 		algorithm, err := TokenBucket(Per(tokens, time.Duration(period)), burst).build(burst)
 		require.NoError(t, err)
 		exact := algorithm.(*atomicbucket.TokenBucket).Exact()
-		// Either the whole burst is taken at once, or all tokens but three are taken at once and the last three one by
-		// one.
+		// The whole burst is taken at once, or its last three tokens one by one.
 		require.Equal(t, Decision{Limit: burst, Remaining: burst, RetryAfter: Never}, l.Take("k", burst+1))
 		all := l.Take("all at once", burst)
 		require.True(t, all.Allowed)
@@ -58,8 +57,8 @@ func FuzzPolicy(f *testing.F) {
 		for i := range one {
 			d := l.Take("k", 1)
 			if i == one-1 && i+burst > 1 && !exact {
-				// This is the exception in the comment of TokenBucket: if a burst is taken in parts within one tick,
-				// its last token waits for the next tick.
+				// The exception of TokenBucket: if a burst is taken in parts within one tick, its last token waits for
+				// the next tick.
 				require.False(t, d.Allowed)
 				require.Positive(t, d.RetryAfter)
 				if d.RetryAfter > time.Second {
@@ -120,9 +119,8 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	return nil
 }
 
-// FuzzKey (I2): a key depends only on its text, whatever the text is. The key is the same for a string and for its
-// bytes. It is different for another text, and for an address or a number with the same bytes. All calls for one key
-// use the same bucket.
+// FuzzKey (I2): equal texts and bytes have the same key and bucket. Other texts, addresses and numbers with the same
+// bytes have another.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("a"), []byte("b"), uint64(7))
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
@@ -173,14 +171,13 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// requireOneBucketOf calls requireOneBucket for a key that has no text.
 func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 	requireOneBucket(t, l, k, func(n uint64) Decision { return l.TakeKey(k, n) }, func() bool { return l.AllowKey(k) },
 		func(n uint64) Decision { return l.Peek(k, n) }, func() { l.Reset(k) })
 }
 
-// requireOneBucket checks three things: a key and its text have the same bucket, this bucket is full and has two
-// tokens, and Peek returns the decision that Take then makes.
+// requireOneBucket checks that a key and its text have the same bucket, that it is full and has two tokens, and that
+// Peek returns what Take then returns.
 func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
 	peek func(uint64) Decision, reset func()) {
 	defer l.Reset(k)

@@ -2,8 +2,7 @@ package engine
 
 import "testing"
 
-// BenchmarkHold compares a hold with the take that it includes. Both take one token from a limit of a million, so
-// neither is refused.
+// BenchmarkHold compares a hold with the take that it includes.
 func BenchmarkHold(b *testing.B) {
 	l, err := New(TokenBucket(PerSecond(1e9), 1<<30), MaxKeys(1000))
 	if err != nil {

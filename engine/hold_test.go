@@ -13,12 +13,10 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// left returns how many tokens of a key are left.
 func left(l *Limiter, key string) uint64 { return l.Peek(l.Key(key), 0).Remaining }
 
-// TestAHoldCostsWhatItIsSettledFor (I2): if a hold is settled with a cost below, at or above the estimate, the key pays
-// exactly this cost. A hold that is never settled costs the estimate. If a hold is settled twice, the first settlement
-// counts.
+// TestAHoldCostsWhatItIsSettledFor (I2): the key pays exactly the cost of the first settlement, or the estimate without
+// one.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, less := l.Hold(l.Key("k"), 30)
@@ -50,8 +48,7 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	})
 }
 
-// TestAReceiptChargesLater: if the cost is higher than the number of tokens that were taken, Settle charges the
-// difference, even after the receipt has ended.
+// TestAReceiptChargesLater: a cost above the tokens taken is charged, even after the receipt has ended.
 func TestAReceiptChargesLater(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		_, h := l.Hold(l.Key("k"), 30)
@@ -79,8 +76,8 @@ func TestAReceiptChargesLater(t *testing.T) {
 	require.EqualValues(t, 10, r.Taken())
 }
 
-// TestAnEstimateAboveTheLimit: a request whose estimate is above the limit is admitted if the key has its whole limit.
-// The cost above the limit is charged, up to the bound on the debt, and Settle reports the rest.
+// TestAnEstimateAboveTheLimit: such a request is admitted if the key has its whole limit. The cost above the limit is
+// charged up to the bound on the debt, and Settle reports the rest.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, h := l.Hold(l.Key("k"), math.MaxUint64)
@@ -101,7 +98,6 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestAHoldUnderOtherLimits checks holds of keys under tiers and quotas, under Unlimited, and under Blocked.
 func TestAHoldUnderOtherLimits(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(100, time.Minute), Tiers(FixedWindow(10, time.Minute), Unlimited()))
 	quota, err := l.Quota(FixedWindow(50, time.Minute))
@@ -131,11 +127,11 @@ func TestAHoldUnderOtherLimits(t *testing.T) {
 	require.EqualValues(t, 100, l.Peek(k, 0).Remaining)
 }
 
-// TestAHoldIsSettledInTheNextWindow (I1): a hold of one window is settled in the next one. Nothing is given back to the
-// next window, but an additional cost is charged to it.
+// TestAHoldIsSettledInTheNextWindow (I1): nothing is given back to the next window, but an additional cost is charged
+// to it.
 func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
-		h.advance(39 * time.Second) // to the end of a minute
+		h.advance(39 * time.Second)
 		_, less := l.Hold(l.Key("k"), 50)
 		_, more := l.Hold(l.Key("k"), 20)
 		h.advance(2 * time.Minute)
@@ -145,10 +141,9 @@ func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 		more.Settle(25)
 		require.EqualValues(t, 65, left(l, "k"))
 	})
-	// A sliding window counter also counts tokens of the previous window. So the tokens of the hold are given back to
-	// the previous window.
+	// A sliding window counter also counts the previous window, so tokens are given back to it.
 	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
-	h.advance(40 * time.Second) // the beginning of a minute
+	h.advance(40 * time.Second)
 	_, hold := l.Hold(l.Key("k"), 60)
 	h.advance(time.Minute)
 	require.True(t, l.Take("k", 10).Allowed)
@@ -157,8 +152,8 @@ func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	require.EqualValues(t, 70, left(l, "k"))
 }
 
-// TestAHoldOutlivesMuch (I1): after Close, a hold is settled as usual. After a reset, an eviction or a change of the
-// policy, a hold gives back no tokens that other requests have taken, and an additional cost is charged.
+// TestAHoldOutlivesMuch (I1): after a reset, an eviction or a change of the policy, a hold gives back no tokens of
+// other requests, and charges an additional cost. After Close, it is settled as usual.
 func TestAHoldOutlivesMuch(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, l *Limiter, a perMinute)
@@ -187,8 +182,8 @@ func TestAHoldOutlivesMuch(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedIsTheSumSettled (I2): holds are settled in other goroutines, most of them twice, and some holds are
-// dropped. The sum of the charges is the sum of the settled costs.
+// TestTheSumChargedIsTheSumSettled (I2): of holds that are settled twice or dropped in other goroutines, exactly the
+// settled costs are charged.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	const limit = 4000
 	for _, a := range algorithms {
@@ -212,7 +207,7 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 							}
 							cost := random.Uint64N(25)
 							if random.IntN(5) == 0 {
-								cost = h.of.Tokens() // dropped
+								cost = h.of.Tokens()
 							} else {
 								for range 2 { // two goroutines settle, and one settlement counts
 									settling.Go(func() { assert.Zero(t, h.Settle(cost)) })
@@ -233,9 +228,8 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedUnderEviction (I2, I7): keys evict each other. The sum of debts and forgiven tokens is at least the
-// sum of the settled costs. The first sum may be larger, because the hold of a forgotten key is not given back. But it
-// is at most the sum, over all holds, of the estimate or the cost, whichever is larger.
+// TestTheSumChargedUnderEviction (I2, I7): while keys evict each other, debts and forgiven tokens are in sum at least
+// the settled costs, and at most the larger of estimate and cost of each hold.
 func TestTheSumChargedUnderEviction(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		random := rand.New(rand.NewPCG(7, 7))
@@ -268,8 +262,7 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 	})
 }
 
-// TestHoldAllIsAllOrNothing: TakeAll holds requests and tokens, of a user and of all users, all or nothing. Each limit
-// is settled separately.
+// TestHoldAllIsAllOrNothing: TakeAll holds of several limits all or nothing, and each limit is settled separately.
 func TestHoldAllIsAllOrNothing(t *testing.T) {
 	requests, _ := newLimiter(t, FixedWindow(2, time.Minute))
 	tokens, _ := newLimiter(t, TokenBucket(PerSecond(10), 1000))
@@ -283,7 +276,7 @@ func TestHoldAllIsAllOrNothing(t *testing.T) {
 	require.Equal(t, []uint64{1, 850, 850}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
 
 	require.True(t, tokens.Take("all", 500).Allowed)
-	_, _ = holdAll(ask[1:2], holds[2:]) // is dropped
+	_, _ = holdAll(ask[1:2], holds[2:])
 	tokens.Reset(tokens.Key("anna"))
 	_, holds[2] = tokens.Hold(tokens.Key("anna"), 150)
 	ask[1], ask[2] = ask[2], ask[1]
@@ -309,7 +302,6 @@ func TestHoldAllIsAllOrNothing(t *testing.T) {
 	require.ErrorContains(t, err, "same key")
 }
 
-// TestHoldsDoNotAllocate: holds and their settlements do not allocate, for one limit and for several.
 func TestHoldsDoNotAllocate(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")

@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHoldOfNothingIsOfItsKey: if the argument most of HoldUpTo is 0, the limit of the key's tier still decides. If
-// the argument least is 0, it counts as 1. The cost of the request is charged to the key under its tier. A refused hold
-// charges nothing.
+// TestAHoldOfNothingIsOfItsKey: a HoldUpTo of nothing is admitted by the limit of the key's tier, and its cost is
+// charged under that tier. A refused one charges nothing.
 func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(Per(1, 7*time.Second), 5)))
 	k := l.Key("k").Tier(1)
@@ -33,8 +32,7 @@ func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	}
 }
 
-// TestAHoldWithoutALimitChargesNobody: if a key is unlimited, the cost of a request is not counted, even if the cost is
-// higher than the hold.
+// TestAHoldWithoutALimitChargesNobody: for an unlimited key, no cost is counted, even above the hold.
 func TestAHoldWithoutALimitChargesNobody(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	for _, most := range []uint64{0, 3} {

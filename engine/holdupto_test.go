@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldUpTo: HoldUpTo takes the available tokens, if their number is at least the argument least, and never more
-// than the argument most. Its receipt is settled like any hold.
+// TestHoldUpTo: HoldUpTo takes the available tokens from least to most, and its receipt is settled like any hold.
 func TestHoldUpTo(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -40,8 +39,8 @@ func TestHoldUpTo(t *testing.T) {
 	})
 }
 
-// TestAHoldOfNothingIsRefusedInDebt: if the argument least of HoldUpTo is 0, the request is refused if the key is in
-// debt or has no tokens. If the key has tokens, the request is admitted, and its cost is charged afterwards.
+// TestAHoldOfNothingIsRefusedInDebt: without tokens a request with least 0 is refused; with tokens it is charged
+// afterwards.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -61,7 +60,6 @@ func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	})
 }
 
-// TestHoldUpToUnderOtherLimits checks HoldUpTo for keys under a quota, under Unlimited, and under Blocked.
 func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(24*time.Hour))
 	for _, c := range []struct {
@@ -80,8 +78,8 @@ func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// TestHoldUpToAtOnce: many goroutines call HoldUpTo at the same time. Together they get the limit. No goroutine gets
-// fewer tokens than its argument least. If a goroutine is refused, fewer tokens than that were left.
+// TestHoldUpToAtOnce: concurrent calls together get the limit, none gets fewer tokens than its least, and a refused one
+// found fewer.
 func TestHoldUpToAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	for round := range 50 {

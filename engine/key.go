@@ -11,19 +11,17 @@ import (
 )
 
 // A Key is a hashed key. Make it once with [Limiter.Key] or one of its variants, and use it for any number of
-// decisions. With the default hash a Key works in every limiter of this process, and in no other process. With
-// [HashStable] a Key works in every limiter that has that option. With [Shared] it works in every limiter of the same
-// file.
+// decisions. By default a Key works in every limiter of this process, and in no other process. With [HashStable] it
+// works in every limiter that has this option, and with [Shared] in every limiter of the same file.
 //
-// The three kinds of key (text, address and number) are hashed separately: an address and a text with the same bytes
-// are different keys.
+// An address and a text with the same bytes are different keys, and so is a number.
 type Key struct {
 	hash  uint64
 	quota shard.Quota // zero means the limiter's own policy
 }
 
-// Tier returns the same key under another tier of the limiter: see [Tiers]. If the limiter does not have this tier, it
-// refuses every request for the key, and RetryAfter is [Never].
+// Tier returns the same key under another tier of the limiter ([Tiers]). A limiter without this tier refuses every
+// request for the key, and RetryAfter is [Never].
 func (k Key) Tier(tier int) Key {
 	if tier < 0 || tier >= shard.MaxTiers {
 		tier = shard.MaxTiers - 1
@@ -32,19 +30,18 @@ func (k Key) Tier(tier int) Key {
 	return k
 }
 
-// seeds has one secret seed for each kind of key. They are drawn once per process.
+// seeds has one secret seed for each kind of key, drawn once per process.
 var seeds = struct{ text, addr, number keyhash.Seed }{
 	keyhash.NewSeed(), keyhash.NewSeed(), keyhash.NewSeed(),
 }
 
-// The stable hash has no seeds. These constants make the hashes of the three kinds of key different.
+// The stable hash has no seeds. These constants make the hashes of the kinds of keys different.
 const (
 	stableAddr   = 0x9e37_79b9_7f4a_7c15
 	stableNumber = 0xd1b5_4a32_d192_ed03
 )
 
-// Key returns the key of a text. The text may have any length, and the empty text is a key like any other. Key does not
-// allocate.
+// Key returns the key of a text of any length, including the empty text. It does not allocate.
 func (l *Limiter) Key(text string) Key {
 	if !l.seeded {
 		if l.secrets != nil {
@@ -56,7 +53,7 @@ func (l *Limiter) Key(text string) Key {
 	return Key{hash: keyhash.String(seeds.text, text)}
 }
 
-// KeyBytes returns the same key as Key(string(text)). It does not allocate, and does not keep the slice.
+// KeyBytes returns Key(string(text)). It does not allocate, and does not keep the slice.
 func (l *Limiter) KeyBytes(text []byte) Key {
 	if !l.seeded {
 		if l.secrets != nil {
@@ -69,7 +66,7 @@ func (l *Limiter) KeyBytes(text []byte) Key {
 }
 
 // KeyAddr returns the key of an address. An IPv4 address and the same address mapped into IPv6 are one key. The zone is
-// ignored, and the zero Addr has the key of the address ::. KeyAddr does not allocate.
+// ignored, and the zero Addr has the key of ::. KeyAddr does not allocate.
 func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	b := addr.As16()
 	if !l.seeded {
@@ -82,7 +79,7 @@ func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	return Key{hash: keyhash.Bytes(seeds.addr, b[:])}
 }
 
-// KeyUint64 returns the key of a number, such as a user's id. KeyUint64 does not allocate.
+// KeyUint64 returns the key of a number, such as a user's id. It does not allocate.
 func (l *Limiter) KeyUint64(n uint64) Key {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], n)

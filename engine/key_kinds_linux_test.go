@@ -13,9 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/keyhash"
 )
 
-// TestKindsOfKeys: with every hash, a text and its bytes are the same key, but an address or a number is another key
-// than its bytes. Different hashes give different keys, and so do different seeds. Two limiters of the same file give
-// the same keys.
+// TestKindsOfKeys: with every hash, a text and its bytes are one key, but an address or a number is another. Other
+// hashes and seeds give other keys, and two limiters of one file the same.
 func TestKindsOfKeys(t *testing.T) {
 	seeded, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	stable, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), HashStable())

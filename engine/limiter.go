@@ -11,14 +11,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Limiter applies one [Policy] to each of any number of keys. Make one with [New]. All its methods may be called from
-// any goroutine at any time. The methods that decide are lock-free and do not allocate.
+// A Limiter applies one [Policy] to each of any number of keys. Make one with [New]. All its methods are safe for
+// concurrent use. The methods that decide are lock-free and do not allocate.
 //
-// The methods of a nil or zero Limiter panic with a message that names New. Some methods have no check for that,
-// because it would cost every decision an instruction. They panic like any use of a nil pointer. The methods without a
-// check are Allow, Take and their variants. For a nil Limiter, the methods that make a [Key] have no check either. For
-// a zero Limiter, these methods have a check, so Allow and Take run without a check only if they get a Key that another
-// Limiter made.
+// The methods of a nil or zero Limiter panic with a message that names New. Some may panic without this message,
+// because a check would cost every decision an instruction: Allow, Take and their variants, and for a nil Limiter also
+// the methods that make a [Key].
 type Limiter struct {
 	table *shard.Table
 	clock *clock
@@ -34,20 +32,18 @@ type Limiter struct {
 	number uint64 // a random number of this limiter in this process: see Receipt.Append
 }
 
-// policies has the policies of a limiter. A limiter's plan is made from these policies.
 type policies struct {
 	base Policy   // the latest policy other than Unlimited or Blocked, if there was one
 	all  []Policy // the limiter's own policy and those of its tiers
 	last []Policy // like base, for each policy in all
 	room []uint64 // for each policy in all, its highest limit ever: keys may have used that many tokens
 
-	quotas uint64 // what keys may owe under quotas: see capacity
+	quotas uint64 // the most that keys may owe under quotas: see capacity
 
 	longest time.Duration // the longest window that there ever was
-	rounded uint64        // the highest estimate of a sliding window, rounded up, at a change of the length
+	rounded uint64        // the highest estimate of a sliding window, rounded up, at a change of its length
 }
 
-// now returns the current policies, which are the policies of the table's plan.
 func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
 
 func policiesOf(own Policy, tiers []Policy) policies {
@@ -60,10 +56,10 @@ func policiesOf(own Policy, tiers []Policy) policies {
 }
 
 // New returns a limiter with the policy. Every bucket is full. New allocates all memory that the limiter's table ever
-// needs. [Stats] reports how much that is.
+// needs; [Stats] reports how much.
 //
-// A limiter sweeps in the background. Close stops the sweeper. If a limiter is dropped without Close, its sweeper stops
-// when the garbage collector finds the limiter. (In a testing/synctest bubble, Close it before the bubble ends.)
+// A limiter sweeps in the background until Close, or until the garbage collector finds that the limiter was dropped.
+// (In a testing/synctest bubble, Close it before the bubble ends.)
 //
 // New returns an error for a number out of range, a nil option, or a table larger than the machine's memory. The error
 // names the value and the range.
@@ -112,7 +108,6 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	return l, nil
 }
 
-// configured returns the configuration that results from the options.
 func configured(options []Option) (config, error) {
 	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
 	for i, option := range options {
@@ -126,9 +121,9 @@ func configured(options []Option) (config, error) {
 	return c, nil
 }
 
-// Close stops the sweeper and waits until it has stopped. The limiter still decides correctly afterwards, but it no
-// longer counts live keys. If it has a coarse clock, it uses the exact clock after that. A second Close does nothing.
-// The error is always nil; it exists for io.Closer.
+// Close stops the sweeper and waits until it has stopped. The limiter still decides correctly afterwards, but no longer
+// counts live keys. A coarse clock then becomes exact. A second Close does nothing. The error is always nil; it exists
+// for io.Closer.
 func (l *Limiter) Close() error {
 	l.requireMade()
 	l.background.halt()
@@ -136,16 +131,15 @@ func (l *Limiter) Close() error {
 	return nil
 }
 
-// Sweep forgets every key whose bucket is full, and brings [Stats] up to date. It does so at once, in the caller's
-// goroutine. The background sweeper does the same from time to time. Call Sweep when you need current numbers. It takes
-// some nanoseconds for each slot.
+// Sweep forgets every key whose bucket is full, and brings [Stats] up to date, in the caller's goroutine. The
+// background sweeper does the same from time to time. Sweep takes some nanoseconds for each slot.
 func (l *Limiter) Sweep() {
 	l.requireMade()
 	l.table.Sweep(l.clock.nanos(), nil)
 	l.background.checkFile()
 }
 
-// requireMade panics if New did not make the limiter. The methods that take tokens do not call it: see [Limiter].
+// requireMade panics if New did not make the limiter. The methods that take tokens do not call it ([Limiter]).
 func (l *Limiter) requireMade() {
 	if l == nil || l.table == nil {
 		panic("engine: a Limiter that is nil or zero: make it with engine.New, and look at New's error")

@@ -34,7 +34,6 @@ func (h *hand) now() time.Time {
 
 func (h *hand) advance(d time.Duration) { h.nanos.Add(int64(d)) }
 
-// newLimiter returns a limiter, and the clock of the limiter, which the test moves.
 func newLimiter(t testing.TB, p Policy, options ...Option) (*Limiter, *hand) {
 	h := new(hand)
 	l, err := New(p, append([]Option{ClockFunc(h.now), MaxKeys(1000)}, options...)...)
@@ -74,9 +73,7 @@ func TestDecision(t *testing.T) {
 		"the bucket holds no more than its burst")
 }
 
-// A request with a cost of 0 is always admitted, and a request with a cost above the limit is never admitted. Neither
-// of them changes anything. (Some limiters have the fault that they admit the first request with a cost above the
-// limit.)
+// A cost of 0 is always admitted, a cost above the limit never, not even for a new key. Neither changes anything.
 func TestCostsOutsideTheBucket(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(2), 10))
 	for _, n := range []uint64{11, math.MaxUint64, uint64(1) << 63} {
@@ -115,12 +112,12 @@ func TestReset(t *testing.T) {
 	assert.False(t, l.Allow("k"))
 }
 
-// TestTakeAtLateTimes (I8): a call with a time in the past never admits what a call with the latest time would refuse.
+// TestTakeAtLateTimes (I8): a call with a time in the past never admits what the latest time would refuse.
 func TestTakeAtLateTimes(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1000), 1))
 	k, base := l.Key("k"), time.Unix(1_700_000_000, 0)
 	admitted := 0
-	for i := range 1001 { // x/time/rate admits all of these: 1001 events in a millisecond
+	for i := range 1001 {
 		at := base.Add(time.Duration(i) * time.Microsecond)
 		if i%2 == 1 {
 			at = at.Add(-time.Hour / 2)
@@ -184,7 +181,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A Key that is made with the default hash works in every limiter of the process.
+// A Key of the default hash works in every limiter of the process.
 func TestOneKeyForSeveralLimiters(t *testing.T) {
 	a, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1))
 	b, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 2))
@@ -227,7 +224,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// New refuses a table that is too large for the memory. The error names the numbers.
+// New refuses a table that is too large for the memory, and names the numbers.
 func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux reports how much memory there is")
@@ -237,8 +234,8 @@ func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	assert.ErrorContains(t, err, "bytes")
 }
 
-// TestMemoryForAMillionKeys (I6): a table for a million keys has 27 bytes per key. Stats reports this size, the formula
-// gives the same size, and the heap grows by at most this size.
+// TestMemoryForAMillionKeys (I6): a table for a million keys has 27 bytes per key by Stats and by the formula, and the
+// heap grows by at most that.
 func TestMemoryForAMillionKeys(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -11,18 +11,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// lines has the callers that wait for tokens of a limiter. For each key, they are in the order of their turns. If
-// several processes share the table, each process has its own lines.
+// lines has, for each key, the callers that wait for tokens, in the order of their turns. Each process of a shared
+// table has its own lines.
 //
-// A reservation in the middle of a line cannot be given back ([Limiter.Reserve]), because the callers behind it already
-// know when their reservations are due. So when a caller leaves, the callers behind it move up.
+// When a caller leaves, the callers behind it move up instead of giving the tokens back: those callers already know
+// when their reservations are due, so tokens in the middle of a line cannot be given back ([Limiter.Reserve]).
 type lines struct {
 	mu sync.Mutex
 	of map[Key][]*Turn
 }
 
-// A Turn is a place in the line of a key, with tokens that were taken ahead of time ([Limiter.Queue]). Its methods Come
-// and Leave end it. It may be used from any goroutine. The methods of a Turn lock and allocate. Decisions do neither.
+// A Turn is a place in the line of a key, with tokens that were taken ahead of time ([Limiter.Queue]). Come or Leave
+// ends it. A Turn may be used from any goroutine. Its methods lock and allocate, but decisions do neither.
 type Turn struct {
 	limiter *Limiter
 	key     Key
@@ -30,23 +30,22 @@ type Turn struct {
 	plan    *shard.Plan // the plan at the time of the reservation
 
 	// lines.mu of the limiter guards the following fields.
-	parts []part // n tokens in all, in the order in which they were reserved; no tokens after the turn has ended
+	parts []part // n tokens in all, in the order of their reservation; none after the turn has ended
 	due   int64  // when the tokens are available, by the limiter's clock
-	moved func() // if not nil, it is called when the time in due becomes earlier
+	moved func() // if not nil, called when due becomes earlier
 }
 
-// A part has those tokens of one reservation that belong to one turn. If a turn moves up by more or fewer tokens than
-// it has itself, it afterwards shares a reservation with another turn.
+// A part has the tokens of one reservation that belong to one turn. Turns share a reservation if a turn has moved up by
+// more or fewer tokens than it has itself.
 type part struct {
 	of     *reservation
 	n      uint64
 	shared bool // another turn has a part of the reservation, or some of its tokens were given back
 }
 
-// Queue is [Limiter.Reserve] for a caller that waits in line. If a caller in front of it in the line of the same key
-// leaves, this caller moves up, and [Turn.Until] returns the new wait. The result delay is 0 if the tokens were
-// available. Queue returns the same errors as Reserve. Algorithms other than the token bucket have no line, so Queue
-// returns an error for them.
+// Queue is [Limiter.Reserve] for a caller that waits in line. If a caller in front of it leaves, this caller moves up,
+// and [Turn.Until] returns the new wait. The result delay is 0 if the tokens were available. Queue returns the errors
+// of Reserve, so it works only with token buckets.
 func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.requireMade()
 	if t, delay, err = l.queue(k, n, maxWait); err != nil {
@@ -55,8 +54,8 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue does what Queue does. A delay of 0 means that the turn is not in a line, because its tokens were available.
-// Only the delay shows this: a turn that is in a line may have moved up so far that its tokens are available.
+// queue does what Queue does. Only a delay of 0 shows that the turn is not in a line: a turn in a line may also have
+// moved up so far that its tokens are available.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
@@ -74,9 +73,9 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, r.delay, nil
 }
 
-// Until returns how long the caller must still wait, by the limiter's clock. The result is 0 or less if the tokens are
-// available. After this call, the function moved is called whenever the wait has become shorter. This function must not
-// block and must not call a method of a Turn. It may be nil.
+// Until returns how long the caller must still wait, by the limiter's clock, or 0 or less if the tokens are available.
+// From now on, the function moved is called whenever the wait becomes shorter. It may be nil. It must not block, and
+// must not call a method of a Turn.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -84,8 +83,8 @@ func (t *Turn) Until(moved func()) time.Duration {
 	return time.Duration(t.due - t.limiter.clock.surely())
 }
 
-// Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. If the caller has moved up
-// by more or fewer tokens than its turn has, the receipt is void.
+// Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. The receipt is void if the
+// caller has moved up by more or fewer tokens than its turn has.
 func (t *Turn) Come() Receipt {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -99,13 +98,11 @@ func (t *Turn) Come() Receipt {
 	return parts[0].of.receipt
 }
 
-// Leave ends the turn of a caller that does not proceed, whether it has waited or not. The callers behind it move up.
-// If all of them wait for the same number of tokens as this caller, each moves to the place of the caller in front of
-// it. Otherwise they move up by the tokens of this caller. This second rule has two exceptions. A caller does not move
-// up past the reservation of a caller outside of the line. With [BatchRefill], a caller does not move up if its tokens
-// come with a later refill than the tokens of the caller that leaves. After the moves, the tokens at the end of the
-// line are free and are given back. If a caller outside of the line has reserved behind the line, only the tokens that
-// its reservation does not need come back ([Receipt.Refund]).
+// Leave ends the turn of a caller that does not proceed, and the callers behind it move up. If all of them wait for the
+// same number of tokens as this caller, each takes the place in front of it. Otherwise they move up by this caller's
+// tokens, but not past the reservation of a caller outside of the line, and with [BatchRefill] not to an earlier
+// refill. Tokens that become free at the end of the line are given back. If a caller outside has reserved behind the
+// line, only tokens that its reservation does not need come back ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
@@ -116,7 +113,7 @@ func (t *Turn) Leave() {
 		moved = t.shift(behind)
 	} else {
 		for _, other := range behind {
-			if t.due > other.due { // other may have reserved tokens that were given back
+			if t.due > other.due { // other's reserved tokens may have been given back
 				continue
 			}
 			t.parts, other.parts = other.parts, t.parts
@@ -133,10 +130,9 @@ func (t *Turn) Leave() {
 	haveMoved(moved)
 }
 
-// shift moves turns up by the tokens of a turn that has left in front of them. It stops at the first turn whose tokens
-// do not directly follow the tokens in front of it. In this case, a caller outside of the line has the reservation in
-// between. If the turn moved up past that reservation, both callers would proceed at the same time. shift returns the
-// turns whose wait is now shorter.
+// shift moves turns up by the tokens of a turn that has left in front of them. It returns the turns whose wait is now
+// shorter. It stops at the first turn whose tokens do not directly follow the tokens in front: a caller outside of the
+// line has reserved in between, and past that reservation both callers would proceed at the same time.
 func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
 	for _, other := range behind {
@@ -157,8 +153,8 @@ func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	return moved
 }
 
-// exchanged takes the parts of a turn that leaves and of the turn behind it, and divides them again. The turn that
-// stays gets the first n tokens of both turns, and the turn that leaves gets the rest.
+// exchanged divides the parts of a turn that leaves and of the turn behind it again: the turn that stays gets the first
+// n tokens, and the turn that leaves gets the rest.
 func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	for _, p := range append(leaves, stays...) {
 		switch {
@@ -174,9 +170,9 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	return last, first
 }
 
-// overtake moves a turn to the front of its line, because the caller of the turn proceeds now. The turns that were in
-// front of it could have proceeded before it, because their tokens came earlier. These turns are now due later, but no
-// later than this turn was. After that, the tokens of the turns that stay directly follow each other.
+// overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front could
+// have proceeded earlier. They are now due later, but no later than this turn was. So the tokens of the turns that stay
+// directly follow each other.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
@@ -191,15 +187,14 @@ func (t *Turn) overtake() {
 	}
 }
 
-// ignores reports whether a gap in front of the turn is at most half a token. Such a gap has one of two causes:
-// rounding, or a reservation under a quota whose tokens come back in less time.
+// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or from a
+// reservation under a quota whose tokens come back in less time.
 func (t *Turn) ignores(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half
 }
 
-// haveMoved calls the function moved of each turn whose time has changed. The line and its tokens must have been
-// updated before. If the function of one turn panics, haveMoved still calls the functions of the other turns.
+// haveMoved calls the function moved of each turn, even if an earlier one panics. The line must be up to date before.
 func haveMoved(turns []*Turn) {
 	if len(turns) > 0 {
 		defer haveMoved(turns[1:])
@@ -209,8 +204,6 @@ func haveMoved(turns []*Turn) {
 	}
 }
 
-// remove removes a turn from its line, and returns the turns behind it. A turn that has ended, or did not have to wait,
-// is not in a line.
 func (l *lines) remove(t *Turn) (behind []*Turn) {
 	line := l.of[t.key]
 	i := slices.Index(line, t)
@@ -226,7 +219,7 @@ func (l *lines) remove(t *Turn) (behind []*Turn) {
 	return line[i:]
 }
 
-// wait waits until the turn is due, and ends the turn. If the context is done before, the turn leaves the line.
+// wait waits until the turn is due, and ends it. If the context is done before, the turn leaves the line.
 func (t *Turn) wait(ctx context.Context) error {
 	for {
 		moved, wake := context.WithCancel(ctx)

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// place returns a turn for the next place in the line of a key.
 func place(t *testing.T, l *Limiter, k Key, n uint64) *Turn {
 	t.Helper()
 	turn, _, err := l.Queue(k, n, time.Hour)
@@ -20,10 +19,10 @@ func place(t *testing.T, l *Limiter, k Key, n uint64) *Turn {
 	return turn
 }
 
-// TestATurnEndsOnce: the first Come or Leave ends a turn, even if its caller did not have to wait. A turn that Leave
-// ends costs nothing. Later calls of Come or Leave change nothing.
+// TestATurnEndsOnce: the first Come or Leave ends a turn, whether or not its caller waited; later calls change nothing.
+// A turn that Leave ends costs nothing.
 func TestATurnEndsOnce(t *testing.T) {
-	for _, drained := range []uint64{0, 4} { // with 0 the caller does not wait, with 4 it waits
+	for _, drained := range []uint64{0, 4} {
 		lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 			left := func() int64 { return int64(4 - l.Peek(k, 0).Remaining) }
 			require.True(t, l.TakeKey(k, drained).Allowed)
@@ -47,8 +46,7 @@ func TestATurnEndsOnce(t *testing.T) {
 	}
 }
 
-// TestACallerThatLeavesAgain: a second Leave of a turn does not give back tokens of another turn that shares a
-// reservation with it.
+// TestACallerThatLeavesAgain: a second Leave gives back no tokens of another turn that shares a reservation.
 func TestACallerThatLeavesAgain(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 4)
@@ -62,8 +60,7 @@ func TestACallerThatLeavesAgain(t *testing.T) {
 	})
 }
 
-// TestUntilIsFromNowOn: Until, called late or again, returns the wait from now until the same moment. If the moment is
-// over, the wait is at most 0.
+// TestUntilIsFromNowOn: Until, called late or again, returns the wait until the same moment.
 func TestUntilIsFromNowOn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -78,7 +75,6 @@ func TestUntilIsFromNowOn(t *testing.T) {
 	})
 }
 
-// TestUntilIsByTheLimitersClock: Until returns the wait by the limiter's clock, which stands still in this test.
 func TestUntilIsByTheLimitersClock(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(1), 1))
@@ -104,9 +100,8 @@ func TestAWaitOfANanosecond(t *testing.T) {
 	})
 }
 
-// wellMade asserts three properties of a line. Each turn has as many tokens as its caller wants. The parts of a
-// reservation have, in sum, no more tokens than the reservation took. A part is marked as shared if and only if it is
-// not a complete reservation.
+// wellMade asserts that each turn has the tokens that its caller wants, that the parts of a reservation have no more
+// tokens than it took, and that exactly those parts are shared that are not a complete reservation.
 func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	t.Helper()
 	given := map[*reservation]uint64{}
@@ -125,10 +120,8 @@ func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	}
 }
 
-// TestALineHasNoGaps: all reservations of a key are made in its line, and callers leave and come at random. Each caller
-// must wait only for the tokens of the callers in front of it, and for its own. When a caller leaves, the callers
-// behind it are informed of the shorter wait, and no other callers are. Some of the rates have tokens that do not take
-// a whole number of nanoseconds, and some callers wait for several tokens.
+// TestALineHasNoGaps: while callers leave and come at random, each waits only for the tokens in front of it and its
+// own, and is informed exactly when its wait becomes shorter. Some rates are rounded.
 func TestALineHasNoGaps(t *testing.T) {
 	for seed := range uint64(32) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -185,8 +178,8 @@ func TestALineHasNoGaps(t *testing.T) {
 	}
 }
 
-// TestALineOfBatches: callers that wait for tokens of the same batch have the same wait, and none of them is informed
-// when another one leaves. The tokens of a caller that leaves go to the next caller.
+// TestALineOfBatches: callers for one batch have the same wait, and are not informed when one leaves. The leaving
+// caller's tokens go to the next caller.
 func TestALineOfBatches(t *testing.T) {
 	for _, n := range []uint64{2, 3} {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
@@ -211,9 +204,8 @@ func TestALineOfBatches(t *testing.T) {
 	}
 }
 
-// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by exactly as many tokens as it has, its receipt is the receipt
-// for its tokens. If it moves up by more or fewer tokens, its receipt is void, so that the receipt cannot give back a
-// token of another turn.
+// TestTheReceiptOfATurnThatMovesUp: a turn that moves up by as many tokens as it has gets the receipt for its new
+// tokens. Otherwise its receipt is void, so that it cannot give back a token of another turn.
 func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	for _, c := range []struct{ leaves, first, second, taken, rest uint64 }{
 		{1, 1, 2, 1, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {1, 1, 1, 1, 1}, {3, 1, 2, 0, 0},
@@ -230,9 +222,8 @@ func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	}
 }
 
-// TestALineAfterAReset: a caller that reserves after a reset of its key is due earlier than the callers in front of it.
-// If one of the callers in front leaves, the time of the caller that reserved after the reset does not change. If that
-// caller comes, the times of the callers in front do not change.
+// TestALineAfterAReset: a caller that reserves after a reset is due earlier than the callers in front of it. When one
+// of them leaves, or this caller comes, the times of the others do not change.
 func TestALineAfterAReset(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		for _, comes := range []bool{false, true} {
@@ -266,12 +257,9 @@ func TestALineAfterAReset(t *testing.T) {
 	}
 }
 
-// TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than the callers behind them.
-// When the first caller leaves, each of the other callers moves up by the time in which the first caller's tokens come
-// back. This time is calculated at the first caller's rate or at the rate of the caller that moves up, whichever is
-// faster. When the last caller comes before the others, each of the others is due later by the time in which the last
-// caller's tokens come back at the last caller's rate. No turn moves past a reservation of a caller outside of the
-// line.
+// TestALineUnderTwoRates: the front of a line has reserved at another rate than the rest. When the first caller leaves,
+// each turn moves up by the time of its tokens at the faster of both rates. When the last comes first, the others are
+// due later by its tokens at its rate. No turn moves past a reservation outside of the line.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {
@@ -316,8 +304,8 @@ func TestALineUnderTwoRates(t *testing.T) {
 	}
 }
 
-// TestALineOfOneCostMovesUpPastOthers: if all turns wait for the same number of tokens, each turn moves to the place of
-// the turn in front of it. It does so even if another caller has reserved in between.
+// TestALineOfOneCostMovesUpPastOthers: if all turns have one cost, each takes the place in front, even past a
+// reservation of a caller outside.
 func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 4)
@@ -337,8 +325,8 @@ func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	})
 }
 
-// endless is a context that never ends. Because it is not a type of package context, package context starts a goroutine
-// for each context that is derived from an endless context.
+// endless is a context that never ends. Because it is not a type of package context, each context that is derived from
+// it needs a goroutine.
 type endless struct{ context.Context }
 
 func (endless) Done() <-chan struct{} { return make(chan struct{}) }

@@ -9,10 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quotaLine runs a test in a synctest bubble, with a key under a quota. The quota grants a token every three seconds,
-// and has a burst of two. The key has taken both tokens. Under the limiter's own policy, a token would come back in a
-// second, or in an hour. The function queue, which the test gets, returns a turn for the next place in the line of the
-// key.
+// quotaLine runs a test in a synctest bubble, with a key whose quota grants two tokens at once and one every three
+// seconds. The key has taken both. Tokens of the limiter's own policy come back in a second or in an hour.
 func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn)) {
 	for _, token := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -31,7 +29,6 @@ func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue fu
 	}
 }
 
-// waits asserts how many seconds each turn waits.
 func waits(t *testing.T, seconds map[*Turn]int) {
 	t.Helper()
 	for turn, want := range seconds {
@@ -39,8 +36,8 @@ func waits(t *testing.T, seconds map[*Turn]int) {
 	}
 }
 
-// TestALineUnderAQuotaMovesUpByItsTokens: turns move up by the time of tokens of the quota, not of the limiter's own
-// policy. The turns have different costs, so turns behind the reservation of a caller outside of the line do not move.
+// TestALineUnderAQuotaMovesUpByItsTokens: turns move up by the time of the quota's tokens, not of the limiter's. Turns
+// behind a reservation outside of the line do not move.
 func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {
@@ -67,9 +64,8 @@ func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	}
 }
 
-// TestATurnUnderAQuotaComesFirst: a turn whose caller comes before the callers in front of it gets the first tokens,
-// and each of the other turns is due later. Turns in front of the reservation of a caller outside of the line do not
-// change.
+// TestATurnUnderAQuotaComesFirst: a turn whose caller comes early gets the first tokens, and the others are due later,
+// except those in front of a reservation outside of the line.
 func TestATurnUnderAQuotaComesFirst(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {

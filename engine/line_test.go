@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lined runs a test in a synctest bubble, with a limiter that has the bubble's clock.
 func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,8 +24,7 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 	})
 }
 
-// TestATurnThatMovesUpBeforeItIsAwaited: if a turn moves up before its caller begins to wait, the caller waits only
-// until the new time.
+// TestATurnThatMovesUpBeforeItIsAwaited: a caller of a turn that has moved up waits only until the new time.
 func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -41,8 +39,7 @@ func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	})
 }
 
-// TestALineOfSeveralCosts: when a caller leaves, the callers behind it move up by its tokens, unless a caller outside
-// of the line has reserved in between.
+// TestALineOfSeveralCosts: callers move up by the tokens of the caller that leaves, but not past a reservation outside.
 func TestALineOfSeveralCosts(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
@@ -74,13 +71,12 @@ func TestALineOfSeveralCosts(t *testing.T) {
 			}
 			second.Leave()
 			third.Leave()
-			first.Leave() // does nothing
+			first.Leave()
 		})
 	}
 }
 
-// TestAPanicOfMoved: if the function moved of one turn panics, the line and its tokens are still correct, and all other
-// callers are informed.
+// TestAPanicOfMoved: if the function moved of one turn panics, the line is correct, and all other callers are informed.
 func TestAPanicOfMoved(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		lined(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter, k Key) {
@@ -104,8 +100,7 @@ func TestAPanicOfMoved(t *testing.T) {
 	}
 }
 
-// TestGoodputUnderCancellation: callers that leave the line do not delay the callers that stay, even if callers want
-// different numbers of tokens.
+// TestGoodputUnderCancellation: callers that leave the line do not delay the callers that stay, whatever they cost.
 func TestGoodputUnderCancellation(t *testing.T) {
 	for most := range uint64(3) {
 		lined(t, TokenBucket(PerSecond(50), 3), func(t *testing.T, l *Limiter, k Key) {
@@ -131,8 +126,8 @@ func TestGoodputUnderCancellation(t *testing.T) {
 	}
 }
 
-// TestLinesKeepTheLaw: callers with different costs join the line, leave it, take and reserve. Over any time, no more
-// tokens are due than the limit and the rate allow. No turn is due later than the call that made it has reported.
+// TestLinesKeepTheLaw: while callers of different costs join, leave, take and reserve, no more tokens are due than the
+// limit allows, and no turn is due later than its call reported.
 func TestLinesKeepTheLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -216,8 +211,7 @@ func TestLinesKeepTheLaw(t *testing.T) {
 	}
 }
 
-// TestALineForOneBatch: callers wait for the same batch of tokens, and leave after the batch has come, in any order. No
-// token is lost.
+// TestALineForOneBatch: callers for one batch leave after it has come, in any order, and no token is lost.
 func TestALineForOneBatch(t *testing.T) {
 	for seed := range uint64(50) {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
@@ -241,9 +235,8 @@ func TestALineForOneBatch(t *testing.T) {
 	}
 }
 
-// TestACallerThatComesOutOfTurn: a caller comes although callers in front of it, whose tokens came earlier, are still
-// in the line. The callers in front keep their places and lose no tokens. If one of them then leaves, the callers
-// behind it move up by its tokens.
+// TestACallerThatComesOutOfTurn: the callers in front of a caller that comes early lose no tokens. If one of them
+// leaves, the others move up by its tokens.
 func TestACallerThatComesOutOfTurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)
@@ -279,7 +272,7 @@ func TestTheReceiptOfATurn(t *testing.T) {
 		assert.Zero(t, l.Peek(k, 0).Remaining)
 		receipt.Refund(2)
 		assert.EqualValues(t, 2, l.Peek(k, 0).Remaining)
-		turn.Leave() // does nothing after Come
+		turn.Leave()
 		assert.EqualValues(t, 2, l.Peek(k, 0).Remaining)
 	})
 }

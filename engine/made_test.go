@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// methods returns calls of a limiter's methods. The methods that decide about a Key or make a Key are in quick. They
-// have no good error message for a nil limiter, because the check would cost too much time.
+// methods returns calls of a limiter's methods. Those in quick, which decide about a Key or make one, have no good
+// message for a nil limiter, because the check would cost too much time.
 func methods(l *Limiter) (all, quick map[string]func()) {
 	p, k := TokenBucket(PerSecond(1), 1), Key{}
 	all = map[string]func(){
@@ -38,8 +38,7 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 	return all, quick
 }
 
-// TestALimiterThatNewDidNotMakeSaysSo: if a program ignores New's error and uses the nil limiter, the limiter panics
-// with a message that names New.
+// TestALimiterThatNewDidNotMakeSaysSo: a limiter that New did not make panics with a message that names New.
 func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 	for _, l := range []*Limiter{nil, {}} {
 		slow, quick := methods(l)
@@ -58,8 +57,7 @@ func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 	}
 }
 
-// TestASpreadThatNewSpreadDidNotMakeSaysSo: the methods of a nil or zero Spread panic with a message that names
-// NewSpread.
+// TestASpreadThatNewSpreadDidNotMakeSaysSo: a nil or zero Spread panics with a message that names NewSpread.
 func TestASpreadThatNewSpreadDidNotMakeSaysSo(t *testing.T) {
 	for _, s := range []*Spread{nil, {}} {
 		for name, call := range map[string]func(){

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestErrorsNameTheValueAndTheRange: functions that check numbers without a limiter return errors that name the value
-// and the range.
+// TestErrorsNameTheValueAndTheRange: functions that check numbers without a limiter name the value and the range.
 func TestErrorsNameTheValueAndTheRange(t *testing.T) {
 	bucket := TokenBucket(PerSecond(1), 5)
 	tiers := func(n int) (all []Policy) {

@@ -7,23 +7,23 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An account has the exact debt of one key in the model of a limiter. Instants are in nanoseconds on the limiter's
-// timeline. A call may have an earlier instant than the calls before it.
+// An account has the exact debt of one key in the model of a limiter. Instants are nanoseconds on the limiter's
+// timeline, and may be earlier than in previous calls.
 type account interface {
 	under(q *grants) // applies the limit of a quota to the calls that follow
 	take(at int64, n uint64) bool
 	charge(at int64, n, limits uint64) (charged uint64) // charges up to n; the debt is then at most limits * limit
 	remaining(at int64) uint64
 	retry(at int64, n uint64) int64 // nanoseconds until n tokens are available; n is at most the limit
-	reset(at int64) int64           // nanoseconds until nothing is owed, or the window is over
+	reset(at int64) int64
 	idle(at int64) bool
 	clear()
-	paper(at int64, n uint64) paper // the receipt of the latest take
+	paper(at int64, n uint64) paper
 	giveBack(at int64, of *paper, n uint64, near nearby)
 	refund(at int64, n uint64, near nearby)
 }
 
-// grants has the numbers under which a call for a key is made: the numbers of the limiter, of a tier, or of a quota.
+// grants has the numbers of a limiter, a tier or a quota under which a call is made.
 type grants struct {
 	name   string
 	key    func(Key) Key
@@ -33,12 +33,12 @@ type grants struct {
 	tokens uint64 // if 0, everything is refused
 	all    bool   // everything is allowed
 	ever   uint64 // the highest limit that these grants ever had
-	made   int    // how often the quota was made again
+	made   int
 }
 
 func (q *grants) limit() int64 { return int64(q.tokens) * q.token }
 
-// paper is the model's receipt of a take. The field n is the number of tokens that were not given back yet.
+// paper is the model's receipt of a take. n is the number of tokens that were not given back yet.
 type paper struct {
 	n     uint64
 	at    int64
@@ -53,10 +53,9 @@ type nearby struct {
 	latest int64 // the latest time of a grant, of a waiting request that is due, or of the call
 }
 
-// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond, or, for a bucket that is refilled
-// in batches, a token.
+// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond, or, for batches, a token.
 type ticker struct {
-	perNano          int64 // 0 for batches
+	perNano          int64
 	refill, interval int64
 }
 
@@ -67,7 +66,6 @@ func (c ticker) ticks(at int64) int64 {
 	return at / c.interval * c.refill
 }
 
-// wait returns the time from the instant at until the given number of ticks have passed.
 func (c ticker) wait(at, ticks int64) int64 {
 	switch {
 	case ticks <= 0:
@@ -78,8 +76,8 @@ func (c ticker) wait(at, ticks int64) int64 {
 	return (at/c.interval+(ticks+c.refill-1)/c.refill)*c.interval - at
 }
 
-// tickerOf returns the ticker of a limiter of one rate. For a token bucket, perNano is the numerator of the rate in
-// tokens per nanosecond, as a reduced fraction.
+// tickerOf returns the ticker of a limiter of one rate. perNano is the numerator of the rate in tokens per nanosecond,
+// as a reduced fraction.
 func tickerOf(p Policy) ticker {
 	switch p.algorithm {
 	case AlgorithmTokenBucket:
@@ -94,19 +92,18 @@ func tickerOf(p Policy) ticker {
 	return ticker{}
 }
 
-// A bucket is the account of a token bucket. It stores the tick at which the bucket is full. The debt is the number of
-// ticks until then.
+// A bucket is the account of a token bucket: the tick at which it is full. The debt is the number of ticks until then.
 type bucket struct {
 	ticker
 	q     *grants
 	full  int64
 	given int64
 	*prices
-	price int64 // what a token of the debt cost; only if the limiter has prices
+	price int64
 }
 
-// prices has what a limiter of several rates knows about all keys. The price of a token is the number of ticks in which
-// it comes back.
+// prices has what a limiter of several rates knows about all keys. The price of a token is the ticks in which it comes
+// back.
 type prices struct {
 	fastest   int64        // the lowest price at which a debt of any key was converted; 0 if none was
 	clock     func() int64 // the earliest time at which a later call may be decided
@@ -114,7 +111,6 @@ type prices struct {
 	ahead     func() int64 // the latest time at which a request was granted or a waiting request is due
 }
 
-// seen returns the debt in ticks at the price of the call's quota.
 func (b *bucket) seen(at int64) int64 {
 	if b.prices == nil || b.price == 0 || b.price == b.q.token {
 		return b.owed(at)
@@ -122,9 +118,8 @@ func (b *bucket) seen(at int64) int64 {
 	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
 }
 
-// counted returns the debt in ticks at the price of the call's quota. It computes the tokens owed at two times, and
-// returns the larger debt. One time is the parameter earliest. The other is the parameter latest, the latest time for
-// which tokens may have been granted.
+// counted returns the debt in ticks at the price of the call's quota: the larger of the debts at the times earliest and
+// latest. latest is the latest time for which tokens may have been granted.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
 	kept := scaled(owed, b.price, b.q.token)
@@ -138,10 +133,8 @@ func (b *bucket) counted(at, earliest, latest int64) int64 {
 	return max(min(kept, mostTicks+mostTicks/2)-(b.ticks(at)-b.ticks(earliest)), 0)
 }
 
-// speeds reports whether tokens come back faster at the price of the quota than at the price of the debt.
 func (b *bucket) speeds() bool { return b.prices != nil && b.q.token < b.price }
 
-// charges sets the debt to owed ticks, and its price to the price of the quota.
 func (b *bucket) charges(at, owed int64) {
 	if b.prices != nil && b.price != b.q.token {
 		if b.owed(b.watermark()) > 0 && (b.fastest == 0 || min(b.price, b.q.token) < b.fastest) {
@@ -169,8 +162,6 @@ func (b *bucket) take(at int64, n uint64) bool {
 	return true
 }
 
-// reserve takes n tokens ahead of time if the wait for them is not longer than the parameter within, and returns this
-// wait.
 func (b *bucket) reserve(at int64, n uint64, within int64) (wait int64, ok bool) {
 	if b.perNano > 0 {
 		within = min(within, mostTicks/b.perNano)
@@ -223,11 +214,9 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// reprices converts a debt when the price of its tier has changed from one price to another. The parameter latest is
-// the latest time at which a request was granted or is due. The key owes the same number of tokens as before, both at
-// the time in the parameter at and at the time in the parameter latest. The debt may come from another tier, so no part
-// of it is treated as a debt above all limits. If the new debt would be too large for a record, the debt keeps its
-// price.
+// reprices converts a debt after the price of its tier has changed. The key owes the same number of tokens both at the
+// time at and at latest, when the latest request was granted or is due. The debt may come from another tier, so no part
+// of it counts as above all limits. If the new debt would not fit a record, it keeps its price.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -235,9 +224,8 @@ func (b *bucket) reprices(at, latest, from, to int64) {
 	}
 }
 
-// change converts a debt when the cost of a token changes from one number to another, which may be in other ticks. The
-// key owes the same number of tokens as before. The part of the debt above the highest limit takes the same time to
-// come back as before, until the last waiting request is due.
+// change converts a debt after the cost of a token has changed. The key owes the same number of tokens. The part above
+// the highest limit takes as long to come back as before, until the last waiting request is due.
 func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
 	if from == to && ticks == b.ticker {
 		return
@@ -279,9 +267,8 @@ func (b *bucket) paper(at int64, n uint64) paper {
 	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}
 }
 
-// giveBack gives back what is owed because of a take. If nothing was taken since, the take becomes smaller. If there
-// were other takes since, it gives back at most what the bucket would owe after this take alone. If there were other
-// refunds since, it gives back at most the cost of the rest of the take minus the time since the take.
+// giveBack gives back what is owed because of a take. After other takes, that is at most what the bucket would owe
+// after this take alone. After other refunds, it is at most the rest of the take minus the time since then.
 func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	cost, latest := int64(n)*of.q.token, near.latest
 	if b.prices != nil {
@@ -308,8 +295,8 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	}
 }
 
-// giveBackPriced does what giveBack does, for a bucket with prices. If the debt may have changed its price since the
-// take, it assumes that tokens came back at the fastest price of all conversions.
+// giveBackPriced is giveBack for a bucket with prices. If the debt may have changed its price, it assumes that tokens
+// came back at the fastest price of all conversions.
 func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	cost := int64(n) * b.price
 	owed, back := b.owed(at), min(b.owed(latest), cost)
@@ -337,8 +324,8 @@ func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	}
 }
 
-// refund gives tokens back without a receipt, up to the debt. If a request waits, or was granted ahead of the clock, it
-// gives back nothing.
+// refund gives tokens back without a receipt, up to the debt, but nothing if a request waits or was granted ahead of
+// the clock.
 func (b *bucket) refund(at int64, n uint64, near nearby) {
 	owed, token := b.owed(at), b.q.token
 	if b.prices != nil {

@@ -11,12 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell is a cell in the tables of docs/correctness.md. It has the verb that is called, whether the limiter has one
-// rate or several, and the situation of the key (its tier or quota, a change of the policy, a wait).
+// A cell is a cell in the tables of docs/correctness.md: a verb, a limiter of one rate or several, and the situation of
+// the key.
 type cell struct{ rates, verb, under string }
 
-// makes records that the program calls a verb for a key under the grants q, or for a key that was last charged under
-// these grants.
+// makes records that the program calls a verb for a key under the grants q, or last charged under them.
 func (m *model) makes(verb string, q *grants) {
 	if m.made == nil || q == nil || verb == "enter" && m.kind.policy.algorithm != AlgorithmConcurrency {
 		return
@@ -45,7 +44,7 @@ func (m *model) makes(verb string, q *grants) {
 }
 
 // TestTheModelMakesWhatTheTablesSay: a cell in the tables of docs/correctness.md has the letter M if and only if the
-// programs of FuzzModel make calls of the kind that the cell describes.
+// programs of FuzzModel make such calls.
 func TestTheModelMakesWhatTheTablesSay(t *testing.T) {
 	page, err := os.ReadFile("../docs/correctness.md")
 	require.NoError(t, err)

@@ -10,15 +10,13 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// When the test changes one tier, it draws the time in which a token comes back from modelPeriods, and the burst from
-// modelBursts.
+// A change of one tier draws the time of a token from modelPeriods, and the burst from modelBursts.
 var (
 	modelPeriods = []time.Duration{time.Second, 700 * time.Millisecond, 90 * time.Millisecond, 11 * time.Millisecond, 10 * time.Second}
 	modelBursts  = []uint64{1, 3, 5, 10, 100, 1000}
 )
 
-// When the test changes all limits of a limiter at once, it draws the new rate, batches or length of the windows from
-// these lists. Some rates have the same ticks, and some have others.
+// A change of all limits draws the new rate, batches or length from these lists. Some of the rates have the same ticks.
 var (
 	modelRates = []Policy{
 		TokenBucket(PerSecond(1), 1), TokenBucket(Per(1, 10*time.Second), 1), TokenBucket(Per(1, 11*time.Millisecond), 1),
@@ -30,15 +28,13 @@ var (
 	modelWindows = []time.Duration{modelWindow, 3 * time.Second, 7 * time.Second, 25 * time.Second}
 )
 
-// A change describes one change of the policy, with the numbers before it.
 type change struct {
-	was      map[*grants]grants // the grants whose numbers change, with their previous numbers
+	was      map[*grants]grants
 	from, to ticker
 	highest  int64 // the highest limit so far, in ticks; only for a limiter of one rate
-	one      bool  // the rate, the batches or the length of the windows changes, for all limits at once
+	one      bool
 }
 
-// setsPolicy changes the numbers of one tier, or the rate, batches or windows of all limits.
 func (m *model) setsPolicy() {
 	if m.byte()%4 > 0 {
 		return
@@ -66,14 +62,13 @@ func (m *model) setsPolicy() {
 	m.sets(tier, burst, period, longest)
 }
 
-// pace draws a policy that has the next rate, batches or windows of all limits.
 func (m *model) pace() Policy {
 	switch p := m.limiter.Policy(0); {
 	case p.algorithm == AlgorithmTokenBucket:
 		return pick(m, modelRates)
 	case p.algorithm == AlgorithmBatchRefill:
 		return pick(m, modelBatches)
-	case p.algorithm == AlgorithmConcurrency, p.calendar != nil: // their time never changes
+	case p.algorithm == AlgorithmConcurrency, p.calendar != nil:
 		return p
 	default:
 		p.window = pick(m, modelWindows)
@@ -81,7 +76,6 @@ func (m *model) pace() Policy {
 	}
 }
 
-// policiesNow returns the current policies of the limiter and of its tiers.
 func (m *model) policiesNow() []Policy {
 	all := make([]Policy, len(m.kind.tiers)+1)
 	for i := range all {
@@ -107,8 +101,6 @@ func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	m.becomes(policies)
 }
 
-// setsPace changes the rate, the batches or the windows of all limits. The new numbers are the numbers of the policy in
-// the parameter "of".
 func (m *model) setsPace(of Policy) {
 	if m.isVague(of.window) {
 		return
@@ -121,8 +113,7 @@ func (m *model) setsPace(of Policy) {
 	m.becomes(policies)
 }
 
-// paced returns the policy p with the rate, the batches and the windows of another policy. If p has no limit, it stays
-// the same.
+// paced returns p with the rate, the batches and the windows of another policy. Without a limit, p stays the same.
 func (p Policy) paced(of Policy) Policy {
 	if p.grant == grantsLimit {
 		p.rate, p.refill, p.window = of.rate, of.refill, of.window
@@ -130,7 +121,6 @@ func (p Policy) paced(of Policy) Policy {
 	return p
 }
 
-// isVague reports whether the model cannot know the result of a change of the length for the window of some key.
 func (m *model) isVague(length time.Duration) bool {
 	return slices.ContainsFunc(m.all(), func(k *modelKey) bool {
 		w, ok := k.account.(*window)
@@ -138,10 +128,9 @@ func (m *model) isVague(length time.Duration) bool {
 	})
 }
 
-// isVague reports whether the model cannot know the result of a change of the length. There are two such cases.
-// Requests that have left the window of a log may count again or may be forgotten. A counter may still owe less than a
-// token from its previous window, which a change rounds up. If the counter was idle in between, the limiter may have
-// forgotten this debt.
+// isVague reports whether the result of a change of the length is not defined. In a log, requests that have left the
+// window may count again. A counter may owe less than a token from its previous window, which is rounded up unless it
+// was forgotten.
 func (w *window) isVague(at int64, length time.Duration) bool {
 	switch of := w.windowed.(type) {
 	case *reference.SlidingLog:
@@ -153,8 +142,6 @@ func (w *window) isVague(at int64, length time.Duration) bool {
 	return false
 }
 
-// becomes changes the policies of the limiter and of its tiers. The tokens that each key has taken still count, by the
-// numbers of the tier of its last take.
 func (m *model) becomes(to []Policy) {
 	before, c := m.tells(), change{was: map[*grants]grants{}, from: m.kind.ticker, to: m.kind.ticker}
 	if !m.kind.hasPrices() {
@@ -183,8 +170,7 @@ func (m *model) becomes(to []Policy) {
 	}
 }
 
-// regrants gives the grants q the numbers of the policy p. It records the previous numbers of these grants in the
-// change c.
+// regrants gives the grants q the numbers of the policy p, and records the previous numbers in c.
 func (m *model) regrants(c *change, q *grants, p Policy) {
 	if p == q.policy || p.grant != grantsLimit {
 		return
@@ -194,8 +180,8 @@ func (m *model) regrants(c *change, q *grants, p Policy) {
 	q.ever = max(q.ever, q.tokens)
 }
 
-// requotes makes a quota again after a change of the rate, because the units of a quota depend on the rate. It checks
-// that the quota made before the change grants nothing.
+// requotes makes a quota again after a change of the rate, on which its units depend, and checks that the old one is
+// void.
 func (m *model) requotes(q *grants) {
 	if _, isBucket := m.keys[0].account.(*bucket); !isBucket || q.policy.grant != grantsLimit {
 		return
@@ -206,7 +192,6 @@ func (m *model) requotes(q *grants) {
 	q.key, q.made = func(k Key) Key { return k.With(quota) }, q.made+1
 }
 
-// highest returns the highest limit so far of all tiers and quotas, in tokens.
 func (m *model) highest() (tokens uint64) {
 	for _, q := range m.grants {
 		tokens = max(tokens, q.ever)
@@ -214,11 +199,10 @@ func (m *model) highest() (tokens uint64) {
 	return tokens
 }
 
-// isTier reports whether the grants q belong to the limiter itself or to one of its tiers, and not to a quota.
+// isTier reports whether the grants belong to the limiter or one of its tiers, and not to a quota.
 func (m *model) isTier(q *grants) bool { return slices.Index(m.grants, q) <= len(m.kind.tiers) }
 
-// converts changes the debt that the model has for a key as a change of the policy changes the debt of the key's
-// record.
+// converts changes the debt of a key on paper as a change of the policy changes its record.
 func (m *model) converts(c *change, k *modelKey) {
 	at := m.at(m.seen) // a replacement in a shared table has moved the watermark
 	latest, promised := max(at, m.leading, m.promised), max(at, m.promised)
@@ -252,8 +236,8 @@ func (m *model) converts(c *change, k *modelKey) {
 	}
 }
 
-// limits returns what a change of the policy knows about the limits: the lowest limit of all tiers, the longest window
-// so far, and the latest time at which tokens may have been taken.
+// limits returns what a change knows: the lowest limit of all tiers, the longest window so far, and the latest time at
+// which tokens may have been taken.
 func (m *model) limits(latest int64) reference.Limits {
 	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64, Longest: int64(m.longest)}
 	if len(m.kind.quotas) > 0 {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestEveryCourseOfChangesOfASharedTable (I1) does what TestEveryCourseOfChanges does, with shorter sequences and a
-// limiter of a shared file.
+// TestEveryCourseOfChangesOfASharedTable (I1) is TestEveryCourseOfChanges for a shared file, with shorter sequences.
 func TestEveryCourseOfChangesOfASharedTable(t *testing.T) {
 	second := courseStep{"a second", by((*model).passes, 0, 1, 3)}
 	for _, c := range []courseKind{

@@ -10,14 +10,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A courseStep is one step of a course. A course is a sequence of calls that a model makes.
+// A courseStep is one step of a course, which is a sequence of calls of a model.
 type courseStep struct {
 	name string
 	make func(m *model)
 }
 
-// by returns the function of a step. This function makes a call of the model. The parameter draws has the bytes that
-// the call reads from its program.
+// by returns the function of a step: a call of the model that reads its draws from the given bytes.
 func by(call func(m *model), draws ...byte) func(m *model) {
 	return func(m *model) {
 		m.program = draws
@@ -27,8 +26,8 @@ func by(call func(m *model), draws ...byte) func(m *model) {
 
 // These are draws of a call for key 0: for the number of tokens, and for the kind of call.
 const (
-	drawsOne = 81 // draw for one token
-	askTwice = 4  // a take of which every field of the answer is compared
+	drawsOne = 81
+	askTwice = 4 // a take of which every field of the answer is compared
 )
 
 func takesOne(grant byte) courseStep {
@@ -39,7 +38,6 @@ func takesAll(grant byte) courseStep {
 	return courseStep{fmt.Sprint("all under ", grant), by((*model).drains, 0, grant)}
 }
 
-// setsTo returns a step that changes the numbers of one tier.
 func setsTo(tier int, burst uint64, period time.Duration) courseStep {
 	return courseStep{fmt.Sprintf("tier %d: burst %d, %v", tier, burst, period), func(m *model) {
 		m.set(m.seen)
@@ -47,7 +45,6 @@ func setsTo(tier int, burst uint64, period time.Duration) courseStep {
 	}}
 }
 
-// setsPaceTo returns a step that changes the rate, the batches or the windows of all limits.
 func setsPaceTo(of Policy) courseStep {
 	return courseStep{fmt.Sprint("paced as ", of), func(m *model) {
 		m.set(m.seen)
@@ -55,7 +52,6 @@ func setsPaceTo(of Policy) courseStep {
 	}}
 }
 
-// allOf returns one step that consists of several steps.
 func allOf(steps ...courseStep) courseStep {
 	var names []string
 	for _, s := range steps {
@@ -68,7 +64,6 @@ func allOf(steps ...courseStep) courseStep {
 	}}
 }
 
-// others returns steps for key 1, which is another key in a full table.
 func others(grant byte) []courseStep {
 	return []courseStep{
 		{fmt.Sprint("another, one under ", grant), by((*model).takes, 1, grant, drawsOne, askTwice, 1)},
@@ -76,7 +71,7 @@ func others(grant byte) []courseStep {
 	}
 }
 
-// courseSteps returns the usual steps between changes, under two grants, and then the steps in the parameter more.
+// courseSteps returns the usual steps between changes, under two grants, and then more.
 func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	return append([]courseStep{
 		takesAll(one), takesAll(two), takesOne(one), takesOne(two),
@@ -87,18 +82,17 @@ func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	}, more...)
 }
 
-// A courseKind has a kind of limiter and the steps of its courses.
 type courseKind struct {
 	name   string
-	kind   byte // index in modelKinds
+	kind   byte
 	steps  []courseStep
 	length int
-	full   bool // whether the table is full of other keys
+	full   bool
 }
 
-// courseKinds returns all kinds of courses. In the courses, the limit changes from 1000 tokens to 10 and back, and the
-// rate changes from one token in 11 ms to one token in 10 s and back. In between, keys take tokens, wait, change
-// between tiers and quotas, and give tokens back.
+// courseKinds returns all kinds of courses. The limit changes from 1000 tokens to 10 and back, and the rate from one
+// token in 11 ms to one in 10 s and back. In between, keys take tokens, wait, give tokens back, and change between
+// tiers and quotas.
 func courseKinds() []courseKind {
 	reserves := func(grant byte) courseStep {
 		return courseStep{fmt.Sprint("reserves under ", grant), by((*model).reserves, 0, grant, drawsOne, 255)}
@@ -178,10 +172,9 @@ func courseKinds() []courseKind {
 	}
 }
 
-// TestEveryCourseOfChanges (I1) makes every sequence of steps up to a maximum length. If several sequences lead to the
-// same state, it continues only the first of them. After every change of the policy, the answers for all keys must
-// satisfy requireChange. All later answers must equal the answers of the model's accounts. At the end, the tokens that
-// each key was granted must fit the limits that the key had.
+// TestEveryCourseOfChanges (I1) makes every sequence of steps up to a maximum length, and continues only one of those
+// with the same state. After every change, requireChange must hold; later answers must equal the accounts on paper; and
+// at the end, what each key got must fit its limits.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {
@@ -211,7 +204,6 @@ func walksCourses(t *testing.T, c courseKind, more func() []Option) {
 	t.Logf("%d courses, %d states", made, len(met))
 }
 
-// walks makes the steps of a course, and returns a hash of the state at its end.
 func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 	isFull := byte(0)
 	if c.full {

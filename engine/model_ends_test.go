@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ends chooses a take at random and gives back tokens of it.
 func (m *model) ends() {
 	if len(m.open) == 0 {
 		return
@@ -44,7 +43,7 @@ func (m *model) ends() {
 	m.look(tk.modelKey)
 }
 
-// settles settles a hold for its actual cost, or gives back all of its tokens.
+// settles settles a hold for its actual cost, or releases it.
 func (m *model) settles(tk *taken, actual uint64) {
 	settled, was := tk.hold.ended != 0, tk.of.n
 	switch {
@@ -66,8 +65,8 @@ func (m *model) settles(tk *taken, actual uint64) {
 	}
 }
 
-// quota returns the grants under which a hold is settled. If the rate has changed since its quota was made, these
-// grants have no tokens.
+// quota returns the grants under which a hold is settled. They have no tokens if the rate changed since the quota was
+// made.
 func (tk *taken) quota() *grants {
 	if tk.made != tk.under.made {
 		return &grants{}
@@ -75,8 +74,7 @@ func (tk *taken) quota() *grants {
 	return tk.under
 }
 
-// isVoid reports whether the limiter can no longer give back a take, because its key or a nearby key was reset, or
-// because the policy was changed.
+// isVoid reports whether a take cannot be given back any more, because of a reset nearby or a change of the policy.
 func (m *model) isVoid(tk *taken) bool {
 	switch m.kind.policy.algorithm {
 	case AlgorithmConcurrency:
@@ -87,7 +85,6 @@ func (m *model) isVoid(tk *taken) bool {
 	return tk.policy != m.policies || tk.ends != m.limiter.table.Ends(m.limiter.table.Find(tk.key.hash))
 }
 
-// givesBack does on paper what a refund with a receipt does.
 func (m *model) givesBack(tk *taken, n uint64) {
 	n = min(n, tk.of.n)
 	if tk.e == nil || n == 0 {
@@ -103,22 +100,22 @@ func (m *model) givesBack(tk *taken, n uint64) {
 	tk.of.n -= n
 }
 
-// mayEnd reports whether it is defined what a take gives back now. If tokens were already given back to a log at this
-// time, it is not defined which times the next refund removes.
+// mayEnd reports whether it is defined what a take gives back now. After another refund at this time, it is not defined
+// which times the next refund removes from a log.
 func (m *model) mayEnd(tk *taken) bool {
 	twice := m.kind.policy.algorithm == AlgorithmSlidingLog && tk.modelKey.given == m.seen
 	return !twice && !m.isAhead(tk.modelKey)
 }
 
-// isAhead reports whether a window or a log may have granted a request ahead of the clock. Until the clock reaches the
-// time of that request, the model makes no refunds. TestARefundForgivesNoTakeAhead tests such refunds.
+// isAhead reports whether a window or a log may have granted a request ahead of the clock. Until the clock is there,
+// the model makes no refunds; TestARefundForgivesNoTakeAhead tests these.
 func (m *model) isAhead(k *modelKey) bool {
 	_, counts := k.account.(*window)
 	return counts && m.leading > m.seen
 }
 
-// forgetIdle forgets a record that owes nothing. A refund would end the window of such a record now instead of at its
-// own end, and late calls could observe that.
+// forgetIdle forgets a record that owes nothing. A refund would end its window now instead of at its own end, and late
+// calls could observe that.
 func (m *model) forgetIdle(k *modelKey) {
 	if k.idle(m.seen) {
 		now := m.now
@@ -128,7 +125,6 @@ func (m *model) forgetIdle(k *modelKey) {
 	}
 }
 
-// refunds gives back tokens without a receipt.
 func (m *model) refunds() {
 	k, q, key := m.key()
 	n := m.tokens(q)
@@ -145,10 +141,8 @@ func (m *model) refunds() {
 	m.look(k)
 }
 
-// forgetEmpty forgets the record of a sliding window counter if all its tokens were given back. If windows have become
-// shorter, the record may count in a future window of the clock. The next request would count in that window, or, if a
-// sweep has forgotten the record before, in the current one. The model does not know whether a sweep has forgotten the
-// record.
+// forgetEmpty forgets a sliding window counter whose tokens were all given back. If windows have become shorter, it may
+// count in a future window, unless a sweep has forgotten it, which the model does not know.
 func (m *model) forgetEmpty(k *modelKey) {
 	if m.kind.policy.algorithm == AlgorithmSlidingWindow && m.stretched && k.idle(m.seen) {
 		m.forgetIdle(k)
@@ -156,8 +150,7 @@ func (m *model) forgetEmpty(k *modelKey) {
 	}
 }
 
-// look compares the limiter with the accounts on paper: for every grant, the key must have the same number of tokens
-// left in both.
+// look compares the limiter with the accounts on paper: under every grant, the key must have the same tokens left.
 func (m *model) look(k *modelKey) {
 	m.forgetEmpty(k)
 	for _, q := range m.grants {
@@ -166,7 +159,6 @@ func (m *model) look(k *modelKey) {
 	}
 }
 
-// takesAll takes from two keys with TakeAll, all or nothing.
 func (m *model) takesAll() {
 	m.set(m.seen) // on paper, tokens are given back after the limiter has taken them
 	first := int(m.byte())
@@ -205,7 +197,7 @@ func (m *model) takesAll() {
 	}
 }
 
-// both takes from two keys on paper, one after the other, all or nothing. The limiter has made the call before.
+// both takes from two keys on paper, all or nothing, after the limiter has made the call.
 func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowed bool) {
 	ended := false
 	for i, tk := range tks {
@@ -228,9 +220,8 @@ func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowe
 	return want, allowed
 }
 
-// ofBoth returns one decision for two limits. If both limits admit, it is the decision with fewer tokens left. If both
-// have the same number of tokens left, it is the decision of the limit that is full later. If a limit refuses, it is
-// the decision with the longer wait.
+// ofBoth returns one decision for two limits. If both admit, it has the fewer tokens left, or is full later if these
+// are equal. Otherwise it has the longer wait.
 func ofBoth(allowed bool, one, two Decision) Decision {
 	second := two.RetryAfter > one.RetryAfter
 	if allowed {
@@ -243,13 +234,11 @@ func ofBoth(allowed bool, one, two Decision) Decision {
 	return one
 }
 
-// drop forgets takes whose receipts the model does not have.
 func (m *model) drop(tks []*taken) {
 	m.open = slices.DeleteFunc(m.open, func(tk *taken) bool { return slices.Contains(tks, tk) })
 }
 
-// undo gives back, on paper, the tokens that were taken from the limits before the limit that refuses. It then peeks at
-// all other limits to get their answers.
+// undo gives back, on paper, the takes before the limit that refuses, and peeks at all other limits for their answers.
 func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	refused := 0
 	for want[refused].Decision.Allowed {
@@ -267,7 +256,7 @@ func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 
 // holdsAll holds tokens of two keys, all or nothing, and may settle both holds at once.
 func (m *model) holdsAll() {
-	m.set(m.seen) // on paper, tokens are given back after the limiter has taken them
+	m.set(m.seen)
 	first := int(m.byte())
 	requests, holds, tks := make([]Request, 2), make([]Receipt, 2), make([]*taken, 2)
 	for i := range requests {

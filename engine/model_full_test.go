@@ -7,11 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modelSlots is the number of keys for which the smallest table has room. In a full table, so many other keys are not
-// idle that there is no room for a new key of the program.
+// modelSlots is the capacity of the smallest table. In a full table, other keys leave no room for a new key of the
+// program.
 const modelSlots = 32
 
-// full has the other keys of a full table, and what is known about evictions from it.
 type full struct {
 	others    []*modelKey
 	victims   []*modelKey // one of these keys was evicted; all of them owed the same
@@ -33,7 +32,6 @@ func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.refills()
 }
 
-// refills takes tokens again for each of the other keys that owes nothing.
 func (m *model) refills() {
 	if m.full == nil {
 		return
@@ -56,7 +54,6 @@ func (m *model) refills() {
 	}
 }
 
-// all returns all keys of the table.
 func (m *model) all() []*modelKey {
 	if m.full == nil {
 		return m.keys[:]
@@ -64,8 +61,7 @@ func (m *model) all() []*modelKey {
 	return append(m.keys[:len(m.keys):len(m.keys)], m.others...)
 }
 
-// owes returns how much a key owes at a time, in the unit in which evictions compare debts: ticks for a bucket, and
-// tokens for all others.
+// owes returns the debt of a key in the unit in which evictions compare: ticks for a bucket, and tokens for all others.
 func (m *model) owes(k *modelKey, at int64) int64 {
 	if b, ok := k.account.(*bucket); ok {
 		return b.owed(at)
@@ -80,8 +76,8 @@ func (m *model) owes(k *modelKey, at int64) int64 {
 	return int64(owes)
 }
 
-// least returns the keys of a full table that owe the least at the given time. It does not consider the key in the
-// parameter "of". All returned keys owe the same. If the table has a slot whose key is idle, least returns no keys.
+// least returns the keys, except one, that owe the least in a full table, all the same. If a slot is idle, it returns
+// none.
 func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	if m.full == nil {
 		return nil, 0
@@ -106,9 +102,8 @@ func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	return least, owes
 }
 
-// breaksTies prevents an eviction whose result is not defined. If one of several keys that owe the least may be evicted
-// to make room for the given key, it is not defined which one. So breaksTies forgets a key of the program that is among
-// them. (For the other keys of the table it does not matter which one is evicted.)
+// breaksTies forgets a key of the program that may be evicted for the given key next to others that owe the same,
+// because it is not defined which one is evicted. (For the other keys of the table it does not matter.)
 func (m *model) breaksTies(of *modelKey, at int64) {
 	least, _ := m.least(of, at) // keys of the program come first
 	if len(least) > 1 && m.overflow == Evict && of.idle(at) && slices.Contains(m.keys[:], least[0]) {
@@ -116,10 +111,9 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 	}
 }
 
-// makesRoom finds room, on paper, for a key that is about to be charged at the given time. If the key owes nothing, it
-// has no record, so another key may have to be evicted. To find out whether other keys are idle, makesRoom uses the
-// time of the call, or the limiter's clock if the call is ahead of it. If there is no room and no key is evicted, wait
-// is the time until there is room, at least a nanosecond.
+// makesRoom finds room, on paper, for a key that is charged now. A key that owes nothing has no record, so another may
+// have to be evicted. Other keys are idle by the time of the call, or by the limiter's clock if the call is ahead.
+// Without room, wait is the time until there is room, at least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {
@@ -152,7 +146,6 @@ func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	return 0
 }
 
-// untilIdle returns the time until a key owes nothing.
 func (k *modelKey) untilIdle(at int64) int64 {
 	busy, idle := int64(-1), int64(1)
 	for !k.idle(at + idle) {
@@ -168,7 +161,6 @@ func (k *modelKey) untilIdle(at int64) int64 {
 	return idle
 }
 
-// inTokens returns a debt in tokens of the limiter's own rate, rounded up.
 func (m *model) inTokens(owes int64) uint64 {
 	token := m.grants[0].token
 	if m.kind.policy.grant == grantsQuotas { // the limiter's own rate is a token per second
@@ -177,15 +169,14 @@ func (m *model) inTokens(owes int64) uint64 {
 	return uint64((owes + token - 1) / token)
 }
 
-// evicted forgets a key on paper.
 func (m *model) evicted(k *modelKey) {
 	m.requireFits(k)
 	k.clear()
 	k.story, k.vague, k.resets = nil, false, k.resets+1
 }
 
-// settlesEviction compares the limiter with the evictions on paper after a call. One of the keys that owed the least
-// must be gone, and the answers for all other keys must not have changed.
+// settlesEviction compares the limiter with the evictions on paper: one of the keys that owed the least must be gone,
+// and the answers for all others must be the same.
 func (m *model) settlesEviction() {
 	if m.full == nil || len(m.victims) == 0 {
 		return
@@ -196,8 +187,8 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds out which of the keys that owed the least was evicted. It reports whether one of them was
-// evicted. The parameter most is the highest number of these keys that a call may have evicted.
+// settlesVictims finds out which of the keys that owed the least was evicted, at most that many, and reports whether
+// one was.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false
@@ -218,9 +209,8 @@ func (m *model) settlesVictims(most int) bool {
 	return true
 }
 
-// breaksTiesOf does what breaksTies does, for two keys from which a call takes one after the other. It returns false if
-// the take of the first key may evict the second key, which then gets a new record. The test could not find out
-// afterwards which key was evicted.
+// breaksTiesOf is breaksTies for two keys of one call. It returns false if the first take may evict the second key,
+// because the test could not find out afterwards which key was evicted.
 func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	if m.full == nil || m.overflow != Evict {
 		return true
@@ -231,8 +221,7 @@ func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	return !first.idle(m.at(m.seen)) || !slices.Contains(least, second)
 }
 
-// requireStats compares the limiter's counts with the counts on paper: evictions, and requests of keys for which there
-// was no room.
+// requireStats compares the counts of evictions and of requests without room with those on paper.
 func (m *model) requireStats() {
 	stats, want := m.limiter.Stats(), full{}
 	if m.full != nil {
@@ -244,8 +233,8 @@ func (m *model) requireStats() {
 	require.Equal(m.t, want.unrecorded, stats.Unrecorded, "%s: without a record", m.call)
 }
 
-// requireSwept compares how many keys are not idle according to a sweep and according to the accounts on paper. (In a
-// log, a request that was given back counts until it would have left the window.)
+// requireSwept compares how many keys are not idle by a sweep and on paper. (In a log, a request that was given back
+// counts until it would have left the window.)
 func (m *model) requireSwept() {
 	busy, keys := uint64(0), m.limiter.Stats().Keys
 	for _, k := range m.all() {

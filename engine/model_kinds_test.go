@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A modelKind has the policy of a limiter, its tiers, and the policies of its quotas.
 type modelKind struct {
 	policy  Policy
 	tiers   []Policy
@@ -18,12 +17,11 @@ type modelKind struct {
 	account func() account
 }
 
-// hasPrices reports whether the limiter has several prices, so that records store the price of their tokens.
+// hasPrices reports whether records store the price of their tokens.
 func (kind modelKind) hasPrices() bool {
 	return kind.policy.algorithm == AlgorithmTokenBucket && (len(kind.tiers) > 0 || kind.policy.grant == grantsQuotas)
 }
 
-// tokenOf returns how many ticks a token of a policy takes.
 func (kind modelKind) tokenOf(p Policy) int64 {
 	if p.algorithm != AlgorithmTokenBucket || p.grant != grantsLimit {
 		return 1
@@ -31,8 +29,8 @@ func (kind modelKind) tokenOf(p Policy) int64 {
 	return int64(p.rate.Period) * max(kind.perNano, 1) / int64(p.rate.Tokens)
 }
 
-// draw makes the grants of the model: the tiers, the quotas, and a tier that does not exist. Some of them grant nothing
-// or everything.
+// draw makes the grants of the model: the tiers, the quotas, and a tier that does not exist. Some grant nothing or
+// everything.
 func (m *model) draw(kind modelKind) {
 	add := func(name string, p Policy, key func(Key) Key) {
 		q := &grants{name: name, key: key, policy: p, ticks: kind.ticker, token: kind.tokenOf(p), tokens: p.limit, all: p.grant == grantsAll}
@@ -52,9 +50,8 @@ func (m *model) draw(kind modelKind) {
 	}
 }
 
-// modelKindsOfBuckets returns kinds of limiters with token buckets. In the first, tokens take 1e9, 7e8, 9e7, 1.3e9 and
-// 1.1e7 ticks. In the next two kinds, a nanosecond has sixteen ticks, so tokens take sixteen times as many ticks. (In
-// the second kind, the limiter's own tokens take 15,001 ticks.)
+// modelKindsOfBuckets returns kinds of limiters with token buckets. In the first, a tick is a nanosecond; in the next
+// two, a sixteenth. (In the second kind, the limiter's own tokens take 15,001 ticks.)
 func modelKindsOfBuckets() []modelKind {
 	tiers := []Policy{TokenBucket(Per(1, 700*time.Millisecond), 7), TokenBucket(Per(1, 90*time.Millisecond), 100), Unlimited(), Blocked()}
 	quotas := []Policy{TokenBucket(Per(1, 1300*time.Millisecond), 4), TokenBucket(Per(1, 11*time.Millisecond), 1000), Unlimited(), Blocked()}
@@ -71,8 +68,6 @@ func modelKindsOfBuckets() []modelKind {
 	}
 }
 
-// modelKindOfBatches returns a kind of limiter that is refilled in batches. It has tiers of 4 and 25 tokens, and quotas
-// with the given limits.
 func modelKindOfBatches(limits ...uint64) modelKind {
 	batches := func(burst uint64) Policy { return BatchRefill(3, time.Second, burst) }
 	c, quotas := ticker{refill: 3, interval: int64(time.Second)}, []Policy{Blocked()}
@@ -88,7 +83,7 @@ func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) mo
 	}}
 }
 
-// without returns a copy of kind without quotas. If tiers is true, the copy has no tiers either.
+// without returns a copy of kind without quotas, and without tiers if tiers is true.
 func (kind modelKind) without(tiers bool) modelKind {
 	if kind.quotas = nil; tiers {
 		kind.tiers = nil
@@ -96,7 +91,7 @@ func (kind modelKind) without(tiers bool) modelKind {
 	return kind
 }
 
-// modelLogSize is the highest limit of a log in the model. A tier has this limit.
+// modelLogSize is the highest limit of a log in the model, of a tier.
 const modelLogSize = 9
 
 const modelWindow = 10 * time.Second
@@ -117,7 +112,7 @@ var modelKinds = append(modelKindsOfBuckets(),
 		func() windowed { return reference.NewSlidingLog(5, modelWindow) }),
 	modelKindOfWindows(func(n uint64) Policy { return Concurrency(n, modelWindow) },
 		func() windowed { return reference.NewConcurrency(5, modelWindow) }),
-	modelKindOfBatches(7), // a tier has the highest limit
+	modelKindOfBatches(7),
 	modelKindOfWindows(func(n uint64) Policy { return CalendarWindow(n, Month, berlin) },
 		func() windowed { return reference.NewCalendarWindow(5, months{}) }),
 	kindOfFixedWindows.without(false), kindOfSlidingWindows.without(false), kindOfFixedWindows.without(true), kindOfSlidingWindows.without(true),
@@ -132,10 +127,8 @@ var berlin = func() *time.Location {
 	return zone
 }()
 
-// months are the calendar months in Berlin.
 type months struct{}
 
-// End returns when the month of an instant ends.
 func (months) End(nanos int64) int64 {
 	year, month, _ := time.Unix(0, nanos).In(berlin).Date()
 	return time.Date(year, month+1, 1, 0, 0, 0, 0, berlin).UnixNano()

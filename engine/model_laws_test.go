@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireFits checks property (b) of docs/decisions/0031. Within any time, the tokens that a key has taken and not
-// given back must not be more than the largest burst plus what came back at the highest rate. A take that waits counts
-// at the end of its wait.
+// requireFits checks property (b) of docs/decisions/0031: within any time, the tokens taken and not given back are at
+// most the largest burst plus what came back at the highest rate. A take that waits counts at the end of its wait.
 func (m *model) requireFits(k *modelKey) {
 	if k.vague {
 		return
@@ -32,10 +31,8 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn checks the property of requireFits for a bucket, in the time between the events in the parameters first
-// and last. The event in last is the i-th event. The tokens taken in that time, under all limits, must not be more than
-// these limits allow with their largest burst and their highest rate. (Each change of a policy with batches may add one
-// batch, because a batch comes all at once.)
+// requireFitsIn checks requireFits for a bucket between the events first and last, the i-th event. (Each change of a
+// policy with batches may add one batch, because a batch comes all at once.)
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
@@ -63,10 +60,8 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow checks the property of requireFits for a window, in the time between the events in the parameters
-// first and last. The event in last is the i-th event. A log or a counter grants at most the highest limit plus what
-// the fastest of the key's limits grants in that time. A fixed window may grant one limit more. (A counter rounds down,
-// so it may grant one token more. Charges do not count as granted tokens.)
+// requireFitsWindow checks requireFits for a window between the events first and last, the i-th event. A fixed window
+// may grant one limit more, and a counter one token, because it rounds down. Charges do not count as granted.
 func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	sum, limit, came, from, to := uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
@@ -98,15 +93,14 @@ func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	m.law(sum <= limit+came, "(b)", sum, limit+came, k, last.q)
 }
 
-// law fails the test if a law does not hold for a key under its grants.
 func (m *model) law(holds bool, name string, is, want uint64, k *modelKey, q *grants) {
 	if !holds {
 		require.FailNow(m.t, fmt.Sprintf("broken: %s: %s: key %d under %s: %d beside %d", name, m.call, slices.Index(m.keys[:], k), q.name, is, want))
 	}
 }
 
-// told has a limiter's answers for a key under each grant: the tokens that the key owes, and the decisions for one
-// token and for all tokens.
+// told has a limiter's answers for a key under each grant: the tokens owed, and the decisions for one and for all
+// tokens.
 type told struct {
 	owed uint64
 	of   [][2]Decision
@@ -124,12 +118,10 @@ func (m *model) tells() (all []told) {
 	return all
 }
 
-// requireChange checks, for every key, that a change of the policy has the properties of docs/decisions/0031. (a) The
-// answers for keys under numbers that have not changed stay the same. (d) A raised limit and a faster rate count at
-// once. (c) A key that has taken at most the limit waits at most as long as a key that has taken all of the limit. A
-// key that has taken more waits at most until the excess has come back at the new rate. If requests were granted ahead
-// of the clock, or wait, then debts may come back at the previous rate until the times of these requests. Property (b)
-// is checked by requireFits.
+// requireChange checks, for every key, the properties of docs/decisions/0031 after a change: (a) Answers under numbers
+// that have not changed stay the same. (c) A key waits at most as long as one that has taken all of the limit, or until
+// the excess has come back at the new rate. (d) A raised limit and a faster rate count at once. Requests ahead of the
+// clock and waiting ones may delay the new rate. requireFits checks (b).
 func (m *model) requireChange(c *change, before []told) {
 	ahead := max(m.leading, m.promised, m.seen) - m.seen
 	for i, says := range m.tells() {
@@ -147,7 +139,7 @@ func (m *model) requireChange(c *change, before []told) {
 			}
 		}
 		for j, g := range m.grants {
-			if _, changed := c.was[g]; !changed && ahead == 0 && m.concerns(c, k, g) { // tokens stay, rounded up
+			if _, changed := c.was[g]; !changed && ahead == 0 && m.concerns(c, k, g) {
 				left, was := says.of[j][0].Remaining, before[i].of[j][0].Remaining
 				m.law(left <= was, "(b)", left, was, k, g)
 				m.law(was-left <= 1, "(a)", left, was, k, g)
@@ -156,16 +148,16 @@ func (m *model) requireChange(c *change, before []told) {
 	}
 }
 
-// concerns reports whether a change affects the answers for a key under the grants q. It does if the numbers of these
-// grants have changed, or if the rate has changed at which the key's debt comes back.
+// concerns reports whether a change affects the answers for a key under q: the numbers of q, or the rate of the key's
+// debt.
 func (m *model) concerns(c *change, k *modelKey, q *grants) bool {
 	_, changed := c.was[q]
 	_, last := c.was[k.last]
 	return changed || last && m.kind.hasPrices()
 }
 
-// requireSame checks (a): the answer for a key has not changed. A change in a shared table moves the watermark forward
-// by a nanosecond. Waits then count from the watermark, so they may be longer by this nanosecond.
+// requireSame checks (a). A change in a shared table moves the watermark (the table's latest time) by a nanosecond, so
+// waits may be longer by it.
 func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	late := time.Duration(m.at(m.seen) - m.seen)
 	if is.RetryAfter-was.RetryAfter <= late && is.ResetAfter-was.ResetAfter <= late {
@@ -174,9 +166,8 @@ func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	m.law(was == is, "(a)", uint64(is.RetryAfter), uint64(was.RetryAfter), k, q)
 }
 
-// requireChanged checks (b), (c) and (d) for a key under the grants q, whose numbers have changed. The parameter owed
-// is how many tokens the key owed before the change. The parameters was and is are the answers before and after the
-// change.
+// requireChanged checks (b), (c) and (d) for a key that owed tokens under q before the change. was and is are the
+// answers before and after.
 func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, ahead int64, was, is [2]Decision) {
 	if q.tokens == 0 {
 		return
@@ -223,9 +214,9 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 	m.law(is[0].Remaining <= most || ahead > 0, "(b)", is[0].Remaining, most, k, q)
 }
 
-// stays returns how many of the tokens that a key owes still take as long to come back as before, until the last
-// waiting request is due. In a limiter of one rate, these are the tokens above the highest limit so far. If the key has
-// taken under a quota last, it returns 0, because it is not known under which quota.
+// stays returns how many of a key's tokens still take as long to come back as before, until the last waiting request is
+// due: in a limiter of one rate, those above the highest limit so far. After a take under a quota it is 0, because the
+// quota is not known.
 func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	was, changed := c.was[m.grants[0]]
 	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
@@ -236,9 +227,8 @@ func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	return min(owed-min(owed, highest), until)
 }
 
-// until returns how long a key's debt may still come back at the previous rate. The parameter ahead is how far after
-// the current time requests were granted. If the new rate is faster, the result is all of this time. Otherwise the
-// result is only the time in which the tokens in the parameter stays come back, plus one token because of rounding.
+// until returns how long a key's debt may still come back at the previous rate, if requests were granted as far as
+// ahead. At a faster rate, that is all of ahead; otherwise the time of the tokens in stays and one more for rounding.
 // (Batches come at multiples of their interval, so one interval more is added for them.)
 func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	own, was := m.grants[0], c.was[m.grants[0]]
@@ -251,8 +241,8 @@ func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
 }
 
-// until returns the time until a window ends. The parameter after is the time until the window would have ended without
-// a change. An aligned window ends when a window of the clock ends.
+// until returns the time until a window ends that would have ended after the given time without a change. An aligned
+// window ends with a window of the clock.
 func (q *grants) until(now int64, after time.Duration) time.Duration {
 	if p := q.policy; p.aligned && p.algorithm == AlgorithmFixedWindow {
 		length := int64(p.window)
@@ -261,7 +251,6 @@ func (q *grants) until(now int64, after time.Duration) time.Duration {
 	return after
 }
 
-// longest returns the longest wait of a key that has taken the whole limit of a window.
 func (q *grants) longest() time.Duration {
 	if q.policy.algorithm == AlgorithmFixedWindow || q.policy.algorithm == AlgorithmSlidingLog {
 		return q.policy.window
@@ -269,10 +258,9 @@ func (q *grants) longest() time.Duration {
 	return 2 * q.policy.window
 }
 
-// leaves returns the lowest and the highest number of tokens of a window that may be left after a change. The parameter
-// left is the number of tokens that were left before. An estimate is rounded up if the length changes. If windows
-// become shorter, a log may have fewer requests in its window. The model makes the window of a log longer only if no
-// request comes back into it: see setsPace.
+// leaves returns the lowest and the highest number of tokens that may be left after a change, from the number left
+// before. A change of the length rounds an estimate up, and a shorter window may remove requests from a log. (No
+// request comes back into a longer one: see setsPace.)
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
 	switch {
 	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:

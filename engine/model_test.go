@@ -16,12 +16,9 @@ import (
 // modelPrograms is the number of random programs in an ordinary run.
 var modelPrograms = flag.Uint64("programs", 1000, "how many random programs the model makes")
 
-// FuzzModel (I1, I2, I7, I8) runs any sequence of bytes as a program. The first bytes choose the limiter, and the other
-// bytes choose the calls. The calls use every verb, for keys that change between tiers and quotas. All tiers and quotas
-// of a limiter have different limits. If the limiter has several rates, most of its tiers and quotas also have
-// different prices. The time of a call may be later than the time of the call before it, in the past, or ahead of the
-// clock. Every field of every answer must be the same as in the model, and the tokens that are admitted and not given
-// back must fit the limits.
+// FuzzModel (I1, I2, I7, I8) runs bytes as a program of calls: every verb, for keys that change between tiers and
+// quotas of different limits and prices, at late, current and future times. Every field of every answer must be the
+// same as in the model, and the tokens that are admitted and not given back must fit the limits.
 func FuzzModel(f *testing.F) {
 	for seed := range *modelPrograms {
 		random, program := rand.New(rand.NewPCG(seed, 28)), make([]byte, 600)
@@ -39,7 +36,7 @@ type model struct {
 	t         *testing.T
 	program   []byte
 	limiter   *Limiter
-	now       int64 // the time of the limiter's clock
+	now       int64
 	seen      int64 // the latest time that the clock had
 	leading   int64 // the latest time at which a request was granted ahead of the clock
 	promised  int64 // the latest time at which a waiting request is due
@@ -48,19 +45,18 @@ type model struct {
 	debt      uint64 // the bound of a key's debt, as a multiple of its limit
 	kind      modelKind
 	prices    *prices
-	floor     int64         // the watermark before a call that the limiter carries out first, and the accounts after it
-	policies  int           // how often the policy was changed
+	floor     int64 // the watermark before a call that the limiter carries out first, and the accounts after it
+	policies  int
 	longest   time.Duration // the longest window so far; 0 before the first change
 	stretched bool          // the rate, batches or length was changed, so windows may last longer than their length
 	keys      [3]*modelKey
 	open      []*taken
-	call      string // description of the current call
-	verb      string // name of the current call in docs/correctness.md
+	call      string
+	verb      string
 	made      map[cell]bool
 	*full     // nil if there is room for all keys
 }
 
-// A modelKey has a key, its debt, and the tokens that it was granted.
 type modelKey struct {
 	key Key
 	account
@@ -71,7 +67,6 @@ type modelKey struct {
 	vague  bool    // tokens were given back without a receipt, so the story is not complete
 }
 
-// An event says that a key was granted or charged a number of tokens at a time.
 type event struct {
 	at      int64
 	n       uint64 // tokens, minus those that were given back
@@ -79,7 +74,6 @@ type event struct {
 	charged bool
 }
 
-// A taken is a take that can still be given back. It has a receipt, hold, entry or reservation.
 type taken struct {
 	*modelKey
 	of      paper
@@ -114,7 +108,7 @@ func (m *model) byte() byte {
 
 func pick[T any](m *model, list []T) T { return list[int(m.byte())%len(list)] }
 
-// modelCalls are the calls of a program. Calls that a program should make more often are listed several times.
+// modelCalls are the calls of a program. More frequent calls are listed several times.
 var modelCalls = []struct {
 	name string
 	call func(m *model)
@@ -148,13 +142,12 @@ func (m *model) requireEnd() {
 	m.requireStats()
 }
 
-// at returns the time at which a call is decided: its own time, or the watermark if that is later.
+// at returns the time at which a call is decided: its own time, or the watermark (the table's latest time) if that is
+// later.
 func (m *model) at(nanos int64) int64 { return max(nanos, m.limiter.table.Watermark()) }
 
-// near returns what a refund at the time in the parameter at must know about nearby keys.
 func (m *model) near(at int64) nearby { return nearby{max(at, m.leading, m.promised)} }
 
-// key draws a key and its grants.
 func (m *model) key() (*modelKey, *grants, Key) {
 	k := pick(m, m.keys[:])
 	q := pick(m, m.grants)
@@ -182,8 +175,7 @@ func (m *model) tokens(q *grants) uint64 {
 	return 1 + uint64(b%3)
 }
 
-// take takes n tokens on paper. The decision is for a call at the time nanos. This time may differ from the clock's
-// time.
+// take takes n tokens on paper, for a call at the time nanos, which may differ from the clock's.
 func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Decision, *event) {
 	at := m.at(nanos)
 	if n == 0 || q.all || q.tokens == 0 {
@@ -219,14 +211,12 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	return d, nil
 }
 
-// noRoomFor returns the answer to a request that is refused because there is no room. The parameter wait is the time
-// until there is room.
 func (q *grants) noRoomFor(wait int64) Decision {
 	return Decision{Limit: q.tokens, RetryAfter: time.Duration(wait), ResetAfter: time.Duration(wait)}
 }
 
-// withoutRoom returns the answer to a take for which there is no room for a record. The parameter wait is the time
-// until there is room. The account of the key is empty afterwards.
+// withoutRoom returns the answer to a take for which there is no room for a record until wait has passed, and empties
+// the key's account.
 func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int64) Decision {
 	if m.overflow == Refuse {
 		return q.noRoomFor(wait + late)
@@ -261,8 +251,7 @@ func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (
 	return charged, 0
 }
 
-// answer returns the answer to a request for n tokens. The parameter late is by how much the caller's clock is behind
-// the time in the parameter at.
+// answer returns the answer to a request for n tokens of a caller whose clock is late nanoseconds behind the time at.
 func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decision {
 	switch {
 	case q.all:
@@ -289,7 +278,6 @@ func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decisio
 	return d
 }
 
-// require compares every field of two decisions.
 func (m *model) require(k *modelKey, want, got Decision, what string, args ...any) {
 	if w, ok := k.account.(*window); ok && w.idle(m.at(m.now)) && got.ResetAfter == 0 {
 		want.ResetAfter = 0 // a window in which nothing counts may be forgotten before it is over
@@ -299,7 +287,6 @@ func (m *model) require(k *modelKey, want, got Decision, what string, args ...an
 	}
 }
 
-// newModel returns a model with the limiter that the first bytes of a program choose.
 func newModel(t *testing.T, program []byte, more ...Option) *model {
 	m := &model{t: t, program: program, now: 1_700_000_000_123_456_789, debt: 1}
 	kind := pick(m, modelKinds)

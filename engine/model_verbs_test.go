@@ -7,14 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// set sets the limiter's clock, and reads it once.
 func (m *model) set(nanos int64) {
 	m.now, m.seen = nanos, max(m.seen, nanos)
 	m.limiter.clock.nanos()
 }
 
-// passes moves the clock on from its latest time, by parts of a second or by some seconds. Or it moves the clock to the
-// nanosecond at which a key's bucket is full or a window ends, or near it.
+// passes moves the clock on by parts of a second or some seconds, or to the nanosecond at which a bucket is full or a
+// window ends, or near it.
 func (m *model) passes() {
 	k, wait := pick(m, m.keys[:]), int64(m.byte())
 	switch m.byte() % 8 {
@@ -34,7 +33,6 @@ func (m *model) passes() {
 	m.set(m.seen + wait)
 }
 
-// edge returns when the clock's current window ends.
 func (m *model) edge() int64 {
 	length := int64(modelWindow)
 	if _, ok := m.keys[0].account.(*window); ok {
@@ -46,9 +44,8 @@ func (m *model) edge() int64 {
 	return m.seen/length*length + length
 }
 
-// late sets the clock to a time before the latest one. It does not do so for a log, because a refund may forget
-// requests that have left the window at the latest time but are still in the window of a late call.
-// TestSlidingLogAgainstItsModel tests that case.
+// late sets the clock to an earlier time, except for a log: a refund may forget requests that are still in the window
+// of a late call. TestSlidingLogAgainstItsModel tests that case.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.kind.policy.algorithm != AlgorithmSlidingLog {
@@ -57,9 +54,9 @@ func (m *model) late() {
 	}
 }
 
-// catchUp makes a limiter with windows forget all windows that are over at the latest time. Without that, the limiter
-// may or may not have forgotten them, and a late call could observe the difference. (A bucket decides a late call at
-// its own time or at the watermark, so it needs no such step.)
+// catchUp makes a limiter forget all windows that are over at the latest time. Otherwise a late call could observe
+// whether they were forgotten. (A bucket decides late calls at the watermark, the table's latest time, so it needs no
+// such step.)
 func (m *model) catchUp() {
 	if m.kind.perNano > 0 || m.kind.refill > 0 {
 		return
@@ -75,7 +72,6 @@ func (m *model) catchUp() {
 	m.set(now)
 }
 
-// becomesIdle moves the clock on until no key owes anything.
 func (m *model) becomesIdle() {
 	if m.byte()%4 > 0 {
 		return
@@ -128,7 +124,6 @@ func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after ti
 	m.require(k, want, m.limiter.TakeKey(key, n), "%d under %s, as promised", n, q.name)
 }
 
-// takesAt takes at a time that is late, or ahead of the clock, or too far ahead.
 func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
 	m.makes("take at a time", q)
 	nanos := m.now + (int64(m.byte())-64)*int64(maxLead)/128
@@ -163,7 +158,6 @@ func (m *model) peeks() {
 	m.require(k, want, m.limiter.Peek(key, n), "%d under %s", n, q.name)
 }
 
-// drains takes all tokens that are left, and one more.
 func (m *model) drains() {
 	k, q, key := m.key()
 	for _, n := range []uint64{max(m.answer(k, q, 0, m.at(m.now), 0).Remaining, 1), 1} {
@@ -172,7 +166,6 @@ func (m *model) drains() {
 	}
 }
 
-// opens adds a take, with its receipt, hold, entry or reservation, to the takes that can still be given back.
 func (m *model) opens(k *modelKey, q *grants, e *event, tk *taken) {
 	tk.modelKey, tk.e, tk.under, tk.made, tk.resets, tk.policy = k, e, q, q.made, k.resets, m.policies
 	tk.ends = m.limiter.table.Ends(m.limiter.table.Find(k.key.hash))
@@ -200,7 +193,6 @@ func (m *model) enters() {
 	m.opens(k, q, e, &taken{entry: &entry})
 }
 
-// estimate returns the tokens that a hold takes.
 func (q *grants) estimate(n uint64) uint64 {
 	if q.tokens > 0 {
 		return min(n, q.tokens)
@@ -222,7 +214,7 @@ func (m *model) holds() {
 	}
 }
 
-// holdsUpTo draws the arguments least and most, and takes the tokens that are left with HoldUpTo.
+// holdsUpTo draws least and most, and takes the tokens that are left with HoldUpTo.
 func (m *model) holdsUpTo() {
 	k, q, key := m.key()
 	least, most := m.tokens(q), m.tokens(q)
@@ -245,7 +237,6 @@ func (tk *taken) unrecorded(n uint64) {
 	}
 }
 
-// takeUpTo does on paper what HoldUpTo does.
 func (m *model) takeUpTo(k *modelKey, q *grants, least, most uint64) (d Decision, e *event, took uint64) {
 	at := m.at(m.now)
 	if q.all {

@@ -15,14 +15,14 @@ const (
 	courses     = "TestEveryCourseOfChanges$/^"
 	aligned     = "TestAlignedWindowsWhoseLengthChanges"
 
-	// converted is the expression for a debt that keeps its tokens at a change of the rate. lasting is the expression
-	// for a debt that still takes the same time to come back.
+	// converted is the expression for a debt that keeps its tokens at a change of the rate, lasting for one that keeps
+	// its time.
 	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
 	lasting   = "b.lasting(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
 )
 
-// Each of the mutants breaks a property of docs/decisions/0031 that changes of the policy have. The model's own check
-// of that property must find the mutant, before a comparison with the accounts on paper does.
+// Each mutant breaks a property of changes of the policy (docs/decisions/0031). The model's own check of that property
+// must find the mutant before a comparison with the accounts does.
 var mutants = []interleave.Mutant{
 	{"(a)", "debts are scaled by the ratio of the limiter's own policy", courses + "tiers", "(a)", []interleave.Edit{
 		{"shard/price.go", "	if known && price == c.Before {\n",
@@ -140,5 +140,5 @@ var mutants = []interleave.Mutant{
 	}},
 }
 
-// TestMutants checks that the model's check of each property of a change of the policy can fail.
+// TestMutants: the model's check of each property of a change of the policy can fail.
 func TestMutants(t *testing.T) { interleave.Catch(t, "..", mutants) }

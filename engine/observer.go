@@ -11,15 +11,12 @@ type observer struct {
 	every   uint32
 }
 
-// Observe makes the limiter call the function refused for refused requests. The arguments of this function are the key
-// of the request and the number of tokens that it requested. The parameter every is 1 to 2^30. On average, the limiter
-// calls the function for one of that many refusals, which it chooses at random. If the parameter every is 1, it calls
-// the function for each refusal. So a program can find the keys that are refused most without counting all refusals.
-// The option does not change the cost of an admitted request.
+// Observe makes the limiter call a function for refused requests, with the key and the number of tokens requested. If
+// every is n, from 1 to 2^30, it calls the function for one of n refusals on average, chosen at random. So a program
+// can find the keys that are refused most. An admitted request costs the same as without this option.
 //
-// The function refused runs in the goroutine of the request, so it should be quick. It must be safe for concurrent use,
-// and may call the limiter. A Key is a hash. A program that needs the text of a key can keep a map of the keys that it
-// cares about, or count refusals in the code that has the text.
+// The function runs in the goroutine of the request. It must be quick and safe for concurrent use, and may call the
+// limiter. A Key is a hash, so a program that needs the text must keep it itself.
 func Observe(refused func(k Key, n uint64), every int) Option {
 	return func(c *config) error {
 		if refused == nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAVerbReadsTheClockOnce: all fields of an answer are for the same time, even if the clock advances with every
-// reading.
+// TestAVerbReadsTheClockOnce: all fields of an answer are for one time, even if the clock advances with every reading.
 func TestAVerbReadsTheClockOnce(t *testing.T) {
 	for name, verb := range map[string]func(l *Limiter, k Key){
 		"AllowKey":    func(l *Limiter, k Key) { l.AllowKey(k) },
@@ -58,8 +57,7 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 	}
 }
 
-// TestErrorsAndAnswersNameTheLimitOfTheCall: errors and answers name the limit of the call, not the limit of the
-// limiter's own policy.
+// TestErrorsAndAnswersNameTheLimitOfTheCall: errors and answers name the call's limit, not the limiter's own.
 func TestErrorsAndAnswersNameTheLimitOfTheCall(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(Per(1, 700*time.Millisecond), 7)))
 	k := l.KeyUint64(1).Tier(1)
@@ -87,8 +85,8 @@ func shortly(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestAChargeWithoutRoomAnswersUnderItsLimit: if there is no room for the record of a charge, its answer still has the
-// limit of the key's tier.
+// TestAChargeWithoutRoomAnswersUnderItsLimit: an answer without room for a record still has the limit of the key's
+// tier.
 func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(1), Shards(1), Overflow(Refuse), Tiers(TokenBucket(Per(1, 700*time.Millisecond), 7)))
 	for i := uint64(0); l.Stats().NoRoom == 0; i++ {
@@ -99,8 +97,7 @@ func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
 	require.Equal(t, Decision{Limit: 7, RetryAfter: 5 * time.Second, ResetAfter: 5 * time.Second}, d)
 }
 
-// TestTheObserverOfAReservationIsToldItsKey: if a reservation is refused because its wait would be too long, the
-// observer is called with the key of the reservation.
+// TestTheObserverOfAReservationIsToldItsKey: the observer of a reservation that would wait too long gets its key.
 func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
 	var told []refusal
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(k Key, n uint64) { told = append(told, refusal{k, n}) }, 1))
@@ -111,7 +108,7 @@ func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
 	require.Equal(t, []refusal{{k, 2}}, told)
 }
 
-// TestATakeOfNothingUnderAQuota: a take of 0 tokens returns the decision for its own key under the key's quota.
+// TestATakeOfNothingUnderAQuota: a take of 0 tokens decides for its own key under the key's quota.
 func TestATakeOfNothingUnderAQuota(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	q, err := l.Quota(TokenBucket(PerSecond(1), 7))

@@ -11,10 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// An Option changes one setting of a limiter. It is an argument of [New].
+// An Option changes one setting of a limiter that [New] makes.
 type Option func(*config) error
 
-// config has the settings that options change.
 type config struct {
 	maxKeys  int
 	shards   int // 0 means that New chooses by size and GOMAXPROCS
@@ -40,16 +39,12 @@ const (
 	DefaultSweepInterval = 10 * time.Second
 )
 
-// MaxKeys sets the capacity of the limiter: the number of keys that are not idle for which it has room. The default is
-// 1,000,000. The table needs 16.1 bytes for each slot and has 1/0.6 slots for each key, so it needs 26.9 bytes for each
-// key. [New] allocates this memory, and it does not change after that. A key whose bucket is full needs no room,
-// because it is forgotten.
+// MaxKeys sets for how many keys that are not idle (whose bucket is not full) the limiter has room. n is at least 1;
+// the default is 1,000,000. [New] allocates 26.9 bytes for each key: 16.1 bytes for each of 1/0.6 slots. New refuses a
+// table that is larger than the machine's memory.
 //
-// A new key finds room as long as its neighborhood of 32 slots is not full. If it is full, [Overflow] decides. In a
-// table that was just filled with MaxKeys keys, that happens to about one new key in 500. After keys have come and
-// gone, it happens to about one new key in 1,000. These numbers differ from hash to hash.
-//
-// The parameter n is at least 1. New refuses a table that is larger than the machine's memory.
+// A new key finds room unless its neighborhood of 32 slots is full; then [Overflow] decides. In a table with MaxKeys
+// keys, that happens to about one new key in 500 at first, and in 1,000 after keys have come and gone.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		// The upper bound only ensures that the number of slots fits into its type. Memory runs out long before.
@@ -61,9 +56,8 @@ func MaxKeys(n int) Option {
 	}
 }
 
-// Shards sets the number of shards, a power of two up to 4,096. Without this option, New chooses a number by capacity
-// and GOMAXPROCS. The shards have separate counters of rare events, so more shards mean less contention for these
-// counters. They do not reduce lock contention, because there are no locks.
+// Shards sets the number of shards, a power of two up to 4,096. By default, New chooses it by capacity and GOMAXPROCS.
+// More shards mean less contention for counters of rare events. There are no locks in a table.
 func Shards(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > shard.MaxShards || n&(n-1) != 0 {
@@ -75,8 +69,8 @@ func Shards(n int) Option {
 }
 
 // HashStable makes keys with xxHash64 instead of a hash with a secret seed. A text then has the same Key in every
-// process and on every machine. Use it only for keys that come from people you trust. It is easy to find texts that
-// collide under xxHash64, so a client that can choose its key can drain another client's bucket.
+// process and on every machine. Use it only for keys from people you trust: collisions of xxHash64 are easy to find, so
+// a client that can choose its key can drain another client's bucket.
 func HashStable() Option {
 	return func(c *config) error {
 		c.stable = true
@@ -84,17 +78,16 @@ func HashStable() Option {
 	}
 }
 
-// Tiers adds up to 14 limits to the limiter's policy, such as one for paying users and one for partners. [Key.Tier]
-// returns the key under a tier. The limiter's own policy is tier 0, and the first policy in tiers is tier 1.
+// Tiers adds up to 14 limits to the limiter's policy, such as one for paying users. [Key.Tier] returns a key under a
+// tier. The limiter's own policy is tier 0, and tiers[0] is tier 1.
 //
-// All tiers share the table, the algorithm, and the record of each key. So if a key moves to another tier, the tokens
-// that it has taken still count. Tiers of a token bucket may differ in rate and burst. (A rate that does not fit the
-// ticks of the limiter's own policy is rounded down, by less than a millionth.) Tiers of the other algorithms may
-// differ only in the limit.
+// All tiers share the algorithm and the record of each key, so a key that moves to another tier keeps the tokens that
+// it has taken. Over any time t it gets at most B + R * t, where B is the highest burst and R the highest rate of the
+// tiers and quotas of its requests.
 //
-// If token buckets have tiers, each record also stores what a token cost: a slot takes 32 bytes, a key 54 ([MaxKeys]).
-// A key may change between tiers and quotas any number of times. Over any time t it gets at most B + R * t, where B is
-// the highest burst and R is the highest rate of the tiers and quotas that its requests had.
+// Tiers of a token bucket may differ in rate and burst. (A rate that does not fit the ticks of the limiter's own policy
+// is rounded down, by less than a millionth.) Their records also store what a token cost, so a slot takes 32 bytes and
+// a key 54 ([MaxKeys]). Tiers of other algorithms may differ only in the limit.
 func Tiers(tiers ...Policy) Option {
 	return func(c *config) error {
 		if err := checkTiers(tiers); err != nil {
@@ -105,8 +98,7 @@ func Tiers(tiers ...Policy) Option {
 	}
 }
 
-// checkTiers checks the number of tiers. The last tier number of a plan is reserved: it means a tier that the limiter
-// does not have.
+// checkTiers checks the number of tiers. The last number is reserved for tiers that the limiter does not have.
 func checkTiers(tiers []Policy) error {
 	if len(tiers) > shard.MaxTiers-2 {
 		return fmt.Errorf("engine: Tiers: %d tiers: want at most %d", len(tiers), shard.MaxTiers-2)
@@ -114,10 +106,10 @@ func checkTiers(tiers []Policy) error {
 	return nil
 }
 
-// SweepInterval sets the time between two sweeps, 1ms to 24h. The default is 10s. A sweep goes through the table in
-// steps of some tens of microseconds, and rests for a millisecond between two steps. The sweep counts the keys for
-// [Stats]. In a table that is more than half full, it also forgets the keys whose bucket was already full at the
-// previous sweep. Requests themselves reclaim slots when they need them, so no request waits for a sweep.
+// SweepInterval sets the time between two sweeps, 1ms to 24h; the default is 10s. A sweep counts the keys for [Stats].
+// In a table that is more than half full, it also forgets keys whose bucket was already full at the previous sweep. No
+// request waits for a sweep: requests reclaim slots themselves, and a sweep works in steps of some tens of microseconds
+// with a rest of a millisecond in between.
 func SweepInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -128,9 +120,9 @@ func SweepInterval(d time.Duration) Option {
 	}
 }
 
-// Prefault makes [New] touch the whole table, so that the first requests do not wait until the system provides its
-// pages. The pages are huge pages if the system has them. Without this option, a table takes memory from the system
-// when keys need it. It then uses small pages until half of its pages are in use.
+// Prefault makes [New] touch the whole table, so that the first requests do not wait for the system's pages. The pages
+// are huge if the system has huge pages. By default, a table takes memory when keys need it, and uses small pages until
+// half of its pages are in use.
 func Prefault() Option {
 	return func(c *config) error {
 		c.prefault = true
@@ -138,44 +130,36 @@ func Prefault() Option {
 	}
 }
 
-// ClockTSC reads the processor's time stamp counter, which is calibrated with the system's monotonic clock and compared
-// with it every ten seconds. It is the fastest exact clock, and it is the default if Linux itself trusts the counter.
-// Otherwise the limiter uses [ClockPrecise] instead. It also uses ClockPrecise under testing/synctest, because the time
-// there is not the processor's.
+// ClockTSC reads the processor's time stamp counter. It is the fastest exact clock, and the default if Linux trusts the
+// counter. Otherwise, and under testing/synctest, the limiter uses [ClockPrecise] instead. The counter is calibrated
+// with the system's monotonic clock every ten seconds.
 func ClockTSC() Option { return useClock(clockTSC, nil) }
 
 // ClockPrecise reads Go's monotonic clock for every decision. Use it under testing/synctest.
 func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 
-// ClockCoarse reads a word in memory that a goroutine renews every millisecond. It is the cheapest clock, but it may be
-// late: by a millisecond or two on an idle machine, and by tens of milliseconds when every processor is busy. If a
-// request would be refused for lack of tokens and its wait is at most 100ms, the limiter first decides it again with
-// the exact clock. This reading of the exact clock also renews the word.
-//
-// On the limiter's timeline, no request is admitted early. But if the clock is late when it admits a request, the
-// request is charged for an earlier time than its real time. So the next request may be admitted earlier, by that
-// lateness. Within any real time t, a key gets at most burst + rate * (t + lateness), or what a window allows in t +
-// lateness.
+// ClockCoarse reads a word in memory that a goroutine renews every millisecond. It is the cheapest clock, but may be
+// late: a millisecond or two on an idle machine, tens of milliseconds when every processor is busy. A refusal with a
+// wait of at most 100ms is decided again with the exact clock. Within any real time t, a key gets at most burst + rate
+// * (t + lateness), or what a window allows in t + lateness.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
-// ClockFunc makes the limiter get its time from the function in the parameter now. This function must be safe for
-// concurrent use, because every decision and the sweeper call it. The first time that it returns must be between 1970
-// and 2261. Use ClockFunc in tests, and to replay requests of the past.
+// ClockFunc makes the limiter get its time from now, in tests or to replay requests of the past. The function must be
+// safe for concurrent use, because every decision and the sweeper call it. Its first time must be between 1970 and
+// 2261.
 //
-// The times that this function returns are called readings here. They may be wrong for a while:
+// The function may be wrong for a while:
 //
-//   - A reading that is up to a minute earlier than the latest one counts as late: it admits no request that the latest
-//     reading would refuse.
-//   - If the function goes back by more than a minute, the limiter's time continues from the latest reading, so no key
-//     waits until the function reaches that reading again. If that reading was too far ahead, each key once gets the
-//     tokens for the time that was skipped, at most its limit. After that, everything that follows the clock (aligned
-//     windows, batches, the windows of a sliding window counter) is off by the time by which the function went back.
+//   - A time up to a minute before the latest one counts as late: it admits no request that the latest one would
+//     refuse.
+//   - If the function goes back by more than a minute, the limiter's time continues from the latest time. If the latest
+//     time was too far ahead, each key has once got the tokens for the skipped time, at most its limit. Aligned
+//     windows, batches and sliding window counters are then off by the time by which the function went back.
 //   - If the function then goes ahead by more than a minute, the limiter first subtracts the time by which the function
-//     went back. So if readings are wrong again and again, early or late, keys get the additional tokens of the worst
-//     reading only, not of all of them together. If the function was set back for good, and the limiter does not read
-//     it for more than a minute, the limiter's time stands still for the same time.
-//   - A reading before 1970 is not trusted. Neither is a reading in the second half of the time from the first reading
-//     to April 2262. The limiter's time stands still until the function returns another time.
+//     went back. So of all wrong times, keys get the additional tokens of the worst one only. But if the function was
+//     set back for good, and is not called for more than a minute, the limiter's time stands still for as long.
+//   - The limiter's time stands still while the function returns a time before 1970, or in the second half of the time
+//     from its first time to April 2262.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {
@@ -192,15 +176,13 @@ func useClock(kind clockKind, read func() time.Time) Option {
 	}
 }
 
-// slots returns the number of slots of a table that is filled to 0.6 by maxKeys keys.
+// slots returns the number of slots of a table that maxKeys keys fill to 0.6.
 func (c *config) slots() uint64 {
 	n := uint64(c.maxKeys)
 	return n + n/3*2 + (n%3*2+2)/3
 }
 
-// shardCount returns the number of shards that [Shards] has set. Without Shards, it returns the largest power of two
-// for which two conditions are true: there are at most four shards for each processor, and each shard has at least
-// 4,096 slots.
+// shardCount returns the number of shards: the option [Shards], or else usualShards.
 func (c *config) shardCount() int {
 	if c.shards > 0 {
 		return c.shards
@@ -208,7 +190,8 @@ func (c *config) shardCount() int {
 	return c.usualShards()
 }
 
-// usualShards returns the number of shards for a limiter without [Shards].
+// usualShards returns the largest power of two with at most four shards per processor and at least 4,096 slots per
+// shard.
 func (c *config) usualShards() int {
 	processors := runtime.GOMAXPROCS(0)
 	if c.shared != "" {

@@ -5,13 +5,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Owed returns how many tokens the key has used and not got back yet, rounded up. The result includes tokens above the
-// limit, for example after a [Limiter.SetPolicy] that lowered the limit. [Decision.Remaining] does not show such
-// tokens. For a token bucket, Owed counts in tokens of the quota or tier under which the key took last, even if that
-// tier is now unlimited or blocked. The result under is the key k under that quota or tier. Use this key for further
-// takes or charges.
-//
-// Owed costs as much as [Limiter.Peek], and changes nothing.
+// Owed returns how many tokens the key has used and not got back yet, rounded up, including tokens above the limit. It
+// costs as much as [Limiter.Peek]. A token bucket counts in tokens of the quota or tier under which the key took last,
+// even if that tier is now unlimited or blocked. The result under is the key under that quota or tier. Use it for
+// further takes or charges.
 func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	l.requireMade()
 	for {
@@ -33,9 +30,9 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	}
 }
 
-// lastCharged returns the key under the tier whose numbers its bucket was charged with last, and what a token cost
-// then. If the charge may have been under the quota of k, the result under is k itself. The result known is false if
-// the charge was under no tier and not under that quota.
+// lastCharged returns the key under the tier with which its bucket was charged last, and what a token cost then. If the
+// charge may have been under the quota of k, the result under is k. The result known is false if the charge was under
+// another quota.
 func (l *Limiter) lastCharged(plan *shard.Plan, k Key) (under Key, token uint64, known bool) {
 	granted := plan.Granted(k.quota)
 	if under, token = k, granted.Token; granted.Tokens == 0 {

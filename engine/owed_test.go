@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOwed: Owed returns the tokens that a key has used, including those above its limit, for all algorithms except
-// token buckets.
+// TestOwed: for all algorithms but token buckets, Owed returns the tokens used, also those above the limit.
 func TestOwed(t *testing.T) {
 	for _, c := range []struct{ policy, lower Policy }{
 		{FixedWindow(10, time.Hour), FixedWindow(3, time.Hour)},
@@ -22,7 +21,7 @@ func TestOwed(t *testing.T) {
 		k := l.Key("ann")
 		owed := func(want uint64) {
 			t.Helper()
-			for _, k := range []Key{k, k.Tier(3)} { // the tier does not matter
+			for _, k := range []Key{k, k.Tier(3)} {
 				tokens, under := l.Owed(k)
 				assert.Equal(t, want, tokens, "%v", c.policy)
 				assert.Equal(t, k, under)
@@ -31,7 +30,7 @@ func TestOwed(t *testing.T) {
 		owed(0)
 		require.True(t, l.TakeKey(k, 7).Allowed)
 		owed(7)
-		owed(7) // the second call returns the same, because Owed changes nothing
+		owed(7)
 		require.NoError(t, l.SetPolicy(c.lower))
 		owed(7)
 		now = now.Add(3 * time.Hour)
@@ -71,8 +70,7 @@ func TestOwedOfATokenBucket(t *testing.T) {
 	assert.Equal(t, bob, under)
 }
 
-// TestOwedOfTokenBuckets: the key that Owed returns has the quota of the last take, whatever its rate is. So a caller
-// can charge the key under that quota.
+// TestOwedOfTokenBuckets: the key that Owed returns has the quota of the last take, so that it can be charged under it.
 func TestOwedOfTokenBuckets(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(26*24*time.Hour))
 	for i, period := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour} {

@@ -5,11 +5,10 @@ import "math"
 // Peek returns the decision that TakeKey(k, n) would return, and takes nothing. Remaining is the number of tokens that
 // the key has now, and RetryAfter is the time until it has n tokens.
 //
-// In a limiter of several rates, a refused Take makes the key's debt come back at the rate of that Take, if this rate
-// is faster than the rate before. A Peek does not. So if no Take follows, the wait may be longer than RetryAfter.
+// In a limiter of several rates, a refused Take at a faster rate makes the key's debt come back at that rate. A Peek
+// does not, so the wait may be longer than RetryAfter if no Take follows.
 //
-// Peek does not check whether there is room for a new key: a key that the limiter does not know counts as a key that
-// has taken nothing.
+// Peek does not check whether there is room for a new key: an unknown key counts as a key that has taken nothing.
 func (l *Limiter) Peek(k Key, n uint64) Decision {
 	l.requireMade()
 	nanos := l.clock.surely()

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// plan checks the policies of a limiter and its tiers, and returns a plan for them, with the algorithm of ps.base. The
-// parameter before is the algorithm with which the records of the table were made, or nil for a new table.
+// plan checks the policies and returns a plan for them, with the algorithm of ps.base. before is the algorithm with
+// which the table's records were made, or nil for a new table.
 func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
 	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
 	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
@@ -72,7 +72,6 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	return plan, nil
 }
 
-// tierQuotas returns the quotas of the tiers in units of the algorithm.
 func (ps policies) tierQuotas(algorithm atomicbucket.Algorithm) ([]atomicbucket.Quota, error) {
 	quotas := make([]atomicbucket.Quota, len(ps.last)-1)
 	for i, tier := range ps.last[1:] {
@@ -88,14 +87,13 @@ func (ps policies) tierQuotas(algorithm atomicbucket.Algorithm) ([]atomicbucket.
 	return quotas, nil
 }
 
-// areOfSeveralRates reports whether keys may be under limits of several rates. If so, records store what a token cost.
+// areOfSeveralRates reports whether keys may have several rates, so that records must store what a token cost.
 func (ps policies) areOfSeveralRates(terms terms) bool {
 	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
 }
 
-// most returns how many tokens a record must have room for. That is the highest limit. Some algorithms still count
-// tokens that were taken under an earlier policy. For these algorithms, the result is at least as high as the limits of
-// the earlier policies, because that many tokens may still count.
+// most returns how many tokens a record must have room for: the highest limit, also of earlier policies if the
+// algorithm still counts their tokens.
 func (ps policies) most() uint64 {
 	switch ps.base.algorithm {
 	case AlgorithmTokenBucket: // the tiers are checked separately
@@ -108,10 +106,9 @@ func (ps policies) most() uint64 {
 	return ps.limit()
 }
 
-// lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have the same
-// limit, the result is the longer of two times: the length of a window, and the time in which the tokens of the highest
-// limit so far come back. Otherwise a key may have taken tokens under another limit than its current one, so lasts
-// returns the length of the longest window so far.
+// lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have one limit,
+// that is a window, or the time in which the tokens of the highest limit so far come back. Otherwise a key may have
+// taken tokens under another limit than its current one, so the result is the longest window so far.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {
@@ -124,7 +121,6 @@ func (ps policies) lasts() time.Duration {
 	return max(window, duration(min(lasts*(1+1e-9), float64(longest))))
 }
 
-// limit returns the highest limit of all policies.
 func (ps policies) limit() uint64 {
 	most := ps.base.limit
 	for _, tier := range ps.all[1:] {
@@ -133,7 +129,7 @@ func (ps policies) limit() uint64 {
 	return most
 }
 
-// terms are the settings of a limiter that apply to every plan of its policies.
+// terms are the settings of a limiter that apply to every plan.
 type terms struct {
 	lateness time.Duration // how late the limiter's clock may be
 	maxQuota uint64        // highest quota of a window or log; 0 means the highest limit of the policies
@@ -142,7 +138,6 @@ type terms struct {
 	shared   bool // the table is shared with other processes
 }
 
-// tier returns what a tier grants under the algorithm of p.
 func (p Policy) tier(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucket.Quota, error) {
 	if tier.isFixed() {
 		return atomicbucket.Quota{Token: 1}, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// coarseAndFine are two policies for one limiter. A tick of the second policy is a sixteenth of a tick of the first, so
-// a number in ticks of one policy is wrong if it is read as ticks of the other.
+// coarseAndFine are two policies for one limiter. A tick of the second is a sixteenth of a tick of the first, so a
+// number in the wrong ticks is noticed.
 var coarseAndFine = [2]Policy{TokenBucket(PerSecond(1), 5), TokenBucket(Per(16, 15*time.Microsecond), 5)}
 
 func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {
@@ -24,11 +24,11 @@ func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {
 	return l
 }
 
-// TestAQuotaIsRememberedByItsOwnPlanAtEveryStep (R28): before one operation of the call that makes a quota, the policy
-// changes, or changes and changes back. This is tried before every operation. The table must not remember more than the
-// quota, in the ticks of either policy. If the policy changes back, there must be room for the quota again.
+// TestAQuotaIsRememberedByItsOwnPlanAtEveryStep (R28): while a quota is made, the policy changes, or changes and
+// changes back. The table must remember no more than the quota, in the ticks of either policy, and have room for it
+// again after changing back.
 func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
-	const hours = 30 // a time for which there is always room
+	const hours = 30
 	for first := range 2 {
 		for changes := 1; changes <= 2; changes++ {
 			interleave.Inject(func() (call, other func(), check func(string)) {
@@ -48,9 +48,8 @@ func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOwedIsOfOnePlanAtEveryStep: before one operation of Owed, the policy changes, or changes and changes back. This
-// is tried before every operation. The key owes four tokens all the time. Owed must report four tokens, and charges
-// under the returned key must continue as before.
+// TestOwedIsOfOnePlanAtEveryStep: the policy changes during Owed, or changes and changes back. Owed must report the
+// same debt, and charges under the returned key must continue as before.
 func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	for first := range 2 {
 		for changes := 1; changes <= 2; changes++ {
@@ -73,9 +72,8 @@ func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTooMuchBesideAHigherLimitAtEveryStep: a request asks for more than the limit, and before one of its operations,
-// the limit is raised. This is tried before every operation. If the request is refused, its RetryAfter must not be 0,
-// and must not be longer than necessary.
+// TestTooMuchBesideAHigherLimitAtEveryStep: the limit is raised during a request for more than the limit. If it is
+// refused, its RetryAfter must not be 0, and not longer than necessary.
 func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(1), 5), FixedWindow(5, time.Minute), SlidingLog(5, time.Minute)} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -97,9 +95,8 @@ func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestATableLivesAsLongAsItsCalls: nothing refers to a limiter except a call that is under way. The limiter's table may
-// be outside of the Go heap, and is freed when the garbage collector collects the limiter. The table must still exist
-// before each operation of the call.
+// TestATableLivesAsLongAsItsCalls: only a call refers to its limiter, whose table may be outside of the Go heap. The
+// garbage collector must not free the table before any operation of the call.
 func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	for name, verb := range map[string]func(l *Limiter, k Key){
 		"Allow":       func(l *Limiter, _ Key) { l.Allow("text") },
@@ -143,9 +140,8 @@ func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	}
 }
 
-// handedOver makes a limiter. The function handed returns this limiter. After that, only the caller of handed refers to
-// the limiter. The function gone reports whether the limiter was collected. If so, it waits until the limiter's cleanup
-// has ended.
+// handedOver makes a limiter to which only the caller of handed refers. gone reports whether the limiter was collected,
+// after its cleanup has ended.
 func handedOver(t *testing.T, taken uint64, quota bool) (handed func() *Limiter, table weak.Pointer[shard.Table], k Key, gone func() bool) {
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(now))

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestPolicyNumbers: Policy returns the limit, and the time in which the complete limit comes back.
+// TestPolicyNumbers: policies return their limit, and the time in which the complete limit comes back.
 func TestPolicyNumbers(t *testing.T) {
 	for _, c := range []struct {
 		policy engine.Policy
@@ -42,8 +42,7 @@ func TestPolicyNumbers(t *testing.T) {
 	}
 }
 
-// TestTheWindowIsWhenTheLimitIsBack: for every algorithm whose windows do not follow the clock, a key that has used its
-// whole limit gets it back after Policy.Window.
+// TestTheWindowIsWhenTheLimitIsBack: a used-up limit is back after Policy.Window, unless windows follow the clock.
 func TestTheWindowIsWhenTheLimitIsBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, policy := range []engine.Policy{
@@ -57,7 +56,7 @@ func TestTheWindowIsWhenTheLimitIsBack(t *testing.T) {
 	}
 }
 
-// TestLimiterPolicy: Policy returns the argument of New or SetPolicy for each tier, even during a change.
+// TestLimiterPolicy: Policy returns what New or SetPolicy has set for each tier, even during a change.
 func TestLimiterPolicy(t *testing.T) {
 	small, large := engine.FixedWindow(5, time.Minute), engine.FixedWindow(50, time.Minute)
 	l, err := engine.New(small, engine.MaxKeys(100), engine.Tiers(large))

@@ -6,12 +6,10 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Precision returns the largest delay of a limiter with the policy, by the limiter's own clock. If a request must wait
-// according to the policy's numbers, it may have to wait longer by this delay. No request is admitted early, with one
-// exception: with [TokenBuckets] of more than 26 days, a request may be admitted up to a tick early. The result 0 means
-// that the policy is exact to the nanosecond. Most policies are exact: see [TokenBucket], [FixedWindow] and
-// [SlidingLog]. The parameter tiers lists the tiers of the limiter, because their limits matter, too. For numbers that
-// [New] refuses, Precision returns an error.
+// Precision returns the largest delay that rounding adds to the wait of a request, by the limiter's own clock. It is 0
+// for a policy that is exact to the nanosecond, as most are: see [TokenBucket], [FixedWindow] and [SlidingLog]. No
+// request is admitted early, except up to a tick by [TokenBuckets] of more than 26 days. The argument tiers has the
+// limiter's tiers, because their limits matter, too. For numbers that [New] refuses, Precision returns an error.
 func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhichWindowsAreExact checks the rules in the comments of FixedWindow and SlidingLog. A window of the longest
-// exact length is exact, and a window that is a nanosecond longer is not. Precision returns the largest delay of a
-// request, and that delay occurs.
+// TestWhichWindowsAreExact checks the rule of docs/algorithms.md for fixed windows and logs to the nanosecond. The
+// delay that Precision returns occurs.
 func TestWhichWindowsAreExact(t *testing.T) {
 	type kind struct {
 		policy func(uint64, time.Duration) Policy
@@ -55,8 +54,8 @@ func TestWhichWindowsAreExact(t *testing.T) {
 	require.ErrorContains(t, err, "the zero Policy")
 }
 
-// lateAtWorst returns the Precision of a policy with windows. It compares the result with the waits that a limiter with
-// the policy reports at every nanosecond of a tick.
+// lateAtWorst returns the Precision of a policy with windows, and compares it with a limiter at every nanosecond of a
+// tick.
 func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	late, err := p.Precision()
 	require.NoError(t, err)
@@ -75,8 +74,7 @@ func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	return late
 }
 
-// TestHowLateABucketIsThatRounds: if a bucket rounds, a token is never available before its time, and is late by at
-// most Precision.
+// TestHowLateABucketIsThatRounds: a token is never available before its time, and is late by at most Precision.
 func TestHowLateABucketIsThatRounds(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(97), 10), TokenBucket(Per(17, 24*time.Hour), 1<<32),
 		TokenBucket(Per(999_999_937, time.Second), 100)} {
@@ -88,7 +86,7 @@ func TestHowLateABucketIsThatRounds(t *testing.T) {
 		for i := range uint64(200) {
 			k := l.KeyUint64(i)
 			l.TakeKey(k, p.Limit())
-			l.TakeKey(k, 1) // the last token of a burst within one tick
+			l.TakeKey(k, 1)
 			wait := new(big.Rat).SetInt64(int64(l.Peek(k, 1).RetryAfter))
 			require.GreaterOrEqual(t, wait.Cmp(token), 0, "%v", p)
 			require.LessOrEqual(t, wait.Sub(wait, token).Cmp(new(big.Rat).SetInt64(int64(late)+1)), 0,

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPricesOfASharedTable (I1): the price of a token is in the file, so all processes count the same number of tokens
-// for a key. A copy of the file counts the same number of tokens, too, and so does a table that is restored from the
-// copy.
+// TestPricesOfASharedTable (I1): all processes, a copy of the file, and a table restored from it count the same number
+// of tokens, because the price of a token is in the file.
 func TestPricesOfASharedTable(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, options ...Option) *Limiter {
@@ -42,9 +41,8 @@ func TestPricesOfASharedTable(t *testing.T) {
 	require.InDelta(t, 50, left(two), 1)
 }
 
-// TestASharedChangeHasRoomForQuotas (I1): one process makes a quota that takes weeks to come back, and then another
-// process changes the policy. The change must leave room for the quota. A copy of the file also remembers the quota,
-// and so does a table that is restored from the copy.
+// TestASharedChangeHasRoomForQuotas (I1): a change of the policy leaves room for a large quota of another process. A
+// copy and a restored table also remember the quota.
 func TestASharedChangeHasRoomForQuotas(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, p Policy) *Limiter {

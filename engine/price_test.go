@@ -12,7 +12,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// These are the quotas of one limiter. In the tests, a key changes between them.
 var (
 	perSecond100 = engine.TokenBucket(engine.PerSecond(100), 100)
 	perSecond1   = engine.TokenBucket(engine.PerSecond(1), 100)
@@ -26,19 +25,16 @@ var (
 	}
 )
 
-// A pricedTable makes a limiter with limits of several rates. The result under is a function that returns the same key
-// under a given limit.
+// A pricedTable makes a limiter with limits of several rates. under returns the same key under a given limit.
 type pricedTable func(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key)
 
-// priced is a pricedTable in which the limits come with the calls.
 func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key) {
 	l, now = limiterOf(t, engine.TokenBuckets(2*time.Hour), options...)
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
-// forEachPriced runs a test with three kinds of limiters: a limiter whose limits all come with the calls, a limiter
-// that also has its own limit, and a limiter with tiers. The ticks of the second and the third kind have the same
-// length.
+// forEachPriced runs a test with limits that come with the calls, also with an own limit of the limiter, and with
+// tiers. The ticks of the last two have the same length.
 func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	t.Run("quotas", func(t *testing.T) { test(t, priced) })
 	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
@@ -60,9 +56,8 @@ func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	})
 }
 
-// TestAQuotaKeepsTheTokensTaken (I1): a key has taken 100 tokens under a quota of 100/s. At this rate, the tokens come
-// back in a second. Then the key gets a quota of 100 tokens at 1/s. At this rate, only one token comes back in a
-// second. The key still owes 100 tokens, so every verb refuses it.
+// TestAQuotaKeepsTheTokensTaken (I1): a key that owes 100 tokens at 100/s also owes 100 tokens under a quota of 1/s,
+// not one. So every verb refuses it.
 func TestAQuotaKeepsTheTokensTaken(t *testing.T) { forEachPriced(t, testAQuotaKeepsTheTokensTaken) }
 
 func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
@@ -104,7 +99,7 @@ func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
 }
 
 // TestAQuotaToAndFro (I1): however often a key changes its quota, it gets only what one bucket with the largest burst
-// grants. Without takes, changes of the quota do not change the debt either.
+// grants. Changes alone do not change the debt.
 func TestAQuotaToAndFro(t *testing.T) { forEachPriced(t, testAQuotaToAndFro) }
 
 func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
@@ -125,9 +120,8 @@ func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaThatIsRaised: a larger burst and a faster rate take effect at once. A key gets additional tokens only up to
-// the difference between the two bursts, and not a full new burst. No key waits longer than the rest of its previous
-// wait.
+// TestAQuotaThatIsRaised: a larger burst and a faster rate take effect at once. A key gets the difference of the
+// bursts, not a new burst, and waits no longer than before.
 func TestAQuotaThatIsRaised(t *testing.T) { forEachPriced(t, testAQuotaThatIsRaised) }
 
 func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
@@ -148,9 +142,8 @@ func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
 	require.Equal(t, before, l.Peek(other, 1), "another key")
 }
 
-// TestAQuotaThatIsLowered: if a key gets a quota with a lower limit, and has taken more than that, it waits until the
-// excess has come back. The excess comes back at the rate under which it was taken, because refusals under a slower
-// rate change nothing.
+// TestAQuotaThatIsLowered: a key that has taken more than its lower quota waits until the excess has come back, at the
+// rate under which it was taken, because refusals under a slower rate change nothing.
 func TestAQuotaThatIsLowered(t *testing.T) { forEachPriced(t, testAQuotaThatIsLowered) }
 
 func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
@@ -166,9 +159,8 @@ func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
 	require.Equal(t, time.Hour, d.ResetAfter, "ten tokens at 10/h")
 }
 
-// TestReceiptsOfSeveralQuotas: a receipt gives back the number of tokens of its take, whatever was taken since. If time
-// has passed and the quota of the key has changed since, it gives back only what cannot have come back at the fastest
-// of the rates.
+// TestReceiptsOfSeveralQuotas: a receipt gives back its tokens, whatever was taken since. After a change of the quota,
+// it gives back only what cannot have come back at the fastest rate.
 func TestReceiptsOfSeveralQuotas(t *testing.T) { forEachPriced(t, testReceiptsOfSeveralQuotas) }
 
 func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
@@ -184,7 +176,7 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 
 	_, first = l.TakeReceipt(under(perSecond100), 40)
 	require.True(t, l.TakeKey(under(perSecond1), 20).Allowed)
-	*now = now.Add(100 * time.Millisecond) // ten tokens come back at 100/s
+	*now = now.Add(100 * time.Millisecond)
 	first.Refund(40)
 	require.EqualValues(t, 70, l.Peek(under(perSecond1), 1).Remaining)
 
@@ -194,9 +186,8 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
 }
 
-// TestAQuotaWhileSomebodyWaits (I1): a reservation stays due at the time that Reserve returned. In the meantime,
-// requests under a faster quota take tokens. The sum of these tokens and the tokens of the reservation must fit the
-// limit.
+// TestAQuotaWhileSomebodyWaits (I1): a reservation and the requests under a faster quota in the meantime fit the limit
+// together.
 func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
 
 func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
@@ -208,22 +199,20 @@ func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
 	require.Equal(t, 5*time.Second, delay)
 	fast := under(perSecond100)
 	taken := uint64(0)
-	for range 500 { // five seconds
+	for range 500 {
 		*now = now.Add(10 * time.Millisecond)
 		if l.AllowKey(fast) {
 			taken++
 		}
 	}
-	// At the end of the wait the five reserved tokens are used. Together with them, a bucket of 100 has not granted
-	// more than it may.
+	// With the five reserved tokens, a bucket of 100 has not granted more than it may.
 	require.LessOrEqual(t, taken+5, uint64(100+500))
 	require.LessOrEqual(t, l.Peek(fast, 1).Remaining, uint64(100-5))
 	require.False(t, l.TakeKey(slow, 6).Allowed)
 }
 
-// TestAQuotaByALateClock (I1, I8): a key has taken all tokens under a fast quota. A call under a slower quota is
-// admitted a second later, and then calls under the fast quota have an earlier time. They must not get the tokens again
-// that have come back in this second.
+// TestAQuotaByALateClock (I1, I8): after a call under a slower quota, late calls under a fast quota must not get the
+// tokens again that came back in between.
 func TestAQuotaByALateClock(t *testing.T) { forEachPriced(t, testAQuotaByALateClock) }
 
 func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
@@ -247,9 +236,7 @@ func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestPricesFollowThePolicy: a change of the longest time of TokenBuckets changes the tick. Debts under a quota must
-// then be the same number of tokens as before. After a change of a tier's numbers, debts under the tier must also be
-// the same number of tokens.
+// TestPricesFollowThePolicy: after a change of the tick or of a tier, debts are the same number of tokens.
 func TestPricesFollowThePolicy(t *testing.T) {
 	l, _, under := priced(t, engine.Tiers(perSecond100))
 	require.True(t, l.TakeKey(under(perSecond100), 40).Allowed)
@@ -264,8 +251,7 @@ func TestPricesFollowThePolicy(t *testing.T) {
 	}
 }
 
-// TestOwedByQuotas: Owed counts a debt in tokens of the quota under which it was taken, whatever quota the key of the
-// call has.
+// TestOwedByQuotas: Owed counts in tokens of the quota of the take, whatever quota the key of the call has.
 func TestOwedByQuotas(t *testing.T) {
 	l, _, under := priced(t)
 	for _, k := range []engine.Key{l.Key("anna"), under(perSecond1)} {
@@ -280,9 +266,8 @@ func TestOwedByQuotas(t *testing.T) {
 	}
 }
 
-// TestARefusedReservationGetsItsFasterPrice (R27): a key has taken all tokens under a slow tier, and then only makes
-// reservations under a fast one. Its first reservation is refused, but from then on its debt comes back at the fast
-// rate, so a second later it gets a reservation. The same is true if the key is only charged.
+// TestARefusedReservationGetsItsFasterPrice (R27): after a refused reservation under a faster tier, the debt comes back
+// at the fast rate, so the next reservation succeeds. The same is true for charges.
 func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key) bool{
 		"reserve": func(l *engine.Limiter, k engine.Key) bool {
@@ -303,15 +288,14 @@ func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	}
 }
 
-// nearRoom is a limit whose full debt takes almost 2^51 ns (26 days), which is all that a record has room for. The
-// tokens of this limit come back so fast that several of them come back within the time by which a call may be ahead of
-// the clock.
+// nearRoom is a limit whose full debt takes almost 2^51 ns (26 days), all that a record has room for. Several of its
+// tokens come back within the time by which a call may be ahead of the clock.
 var nearRoom = engine.TokenBucket(engine.Per(nearTokens, 1<<51-1<<24), nearTokens)
 
 const nearTokens = 1 << 23
 
-// TestADebtWithoutRoomAdmitsNothing (I1): a key owes twice as many tokens as nearRoom grants. At the price of nearRoom,
-// no record has room for this debt. A request under nearRoom is refused, even if its time is ahead of the clock.
+// TestADebtWithoutRoomAdmitsNothing (I1): a key owes more than a record has room for at the price of nearRoom. A
+// request under nearRoom is refused, even ahead of the clock.
 func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	fast := engine.TokenBucket(engine.PerSecond(1_000_000), 2*nearTokens)
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key, ahead time.Time) bool{
@@ -335,9 +319,8 @@ func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	}
 }
 
-// TestAFasterPriceKeepsWhatWasTakenAhead (I1): a request that is refused under a slightly faster quota converts the
-// record. The record owes more than 26 days, because tokens were taken ahead of the clock. The conversion must keep all
-// of that debt.
+// TestAFasterPriceKeepsWhatWasTakenAhead (I1): a record owes more than 26 days, because tokens were taken ahead of the
+// clock. A refusal under a faster quota converts it, and must keep all of that debt.
 func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	l, now := limiterOf(t, engine.TokenBuckets(1<<51))
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -347,8 +330,8 @@ func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	assert.False(t, l.TakeAt(faster, 1, ahead).Allowed)
 }
 
-// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): a change of the policy also keeps a debt that is larger than a
-// record's usual room, because tokens were taken ahead of the clock.
+// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): a change of the policy keeps a debt above a record's usual room,
+// which tokens taken ahead of the clock have caused.
 func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	l, now := limiterOf(t, nearRoom)
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -360,10 +343,10 @@ func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	}
 }
 
-// TestAChangeHasRoomForQuotas (I1): tokens of a quota take weeks to come back. They still count after the policy
-// changes to finer ticks or a slower rate, and back.
+// TestAChangeHasRoomForQuotas (I1): tokens of a quota that take weeks to come back still count after a change to finer
+// ticks or a slower rate, and back.
 func TestAChangeHasRoomForQuotas(t *testing.T) {
-	slow := engine.TokenBucket(engine.Per(1, time.Hour), 500) // 21 days
+	slow := engine.TokenBucket(engine.Per(1, time.Hour), 500)
 	tenth := engine.TokenBucket(engine.PerSecond(10), 10)
 	for name, c := range map[string]struct {
 		from    engine.Policy
@@ -394,7 +377,7 @@ func TestAChangeHasRoomForQuotas(t *testing.T) {
 			assert.False(t, l.TakeKey(k.With(quotaOf(t, l, slow)), 1).Allowed)
 		})
 	}
-	t.Run("a slower rate", func(t *testing.T) { // in a limiter of one rate
+	t.Run("a slower rate", func(t *testing.T) {
 		now := time.Unix(1_800_000_000, 0)
 		l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 10), engine.MaxKeys(100), engine.ClockFunc(func() time.Time { return now }))
 		require.NoError(t, err)
@@ -408,8 +391,8 @@ func TestAChangeHasRoomForQuotas(t *testing.T) {
 	})
 }
 
-// TestAChangeWithoutRoomForQuotas: if records under the new numbers have no room for what a key may owe under a quota,
-// SetPolicy returns an error that says so, and changes nothing.
+// TestAChangeWithoutRoomForQuotas: if records would have no room for what a key may owe under a quota, SetPolicy
+// returns an error that says so, and changes nothing.
 func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	year := engine.TokenBucket(engine.Per(100, 365*24*time.Hour), 100)
 	l, _ := limiterOf(t, engine.TokenBucket(engine.Per(1, 365*24*time.Hour), 2))
@@ -427,8 +410,8 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
 }
 
-// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, the record has the same version again,
-// so a receipt seems to be for the current version. It must give back at most the tokens of its take, and only once.
+// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, a receipt seems to be for the current
+// version. It must give back at most the tokens of its take, and only once.
 func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
 	for changes := 120; changes <= 136; changes += 2 {
 		l, now, under := priced(t)

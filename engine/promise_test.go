@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPartOfWhatWaits (I1): a part of a reservation that waits is given back, and so is an earlier take. When the
-// reservation is due, the sum of its other tokens and the tokens that other requests can then take must fit the limit.
+// TestAPartOfWhatWaits (I1): after a refund of a part of a waiting reservation, its other tokens and what others can
+// then take fit the limit.
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
@@ -18,7 +18,7 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	require.Equal(t, 5*time.Second, r.delay)
 	r.Refund(5)
 	take.Refund(5)
-	h.advance(5 * time.Second) // five tokens are due
+	h.advance(5 * time.Second)
 	assert.False(t, l.Take("k", 10).Allowed)
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(5))
 
@@ -36,8 +36,7 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	assert.EqualValues(t, 5, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestAHoldWithoutALimit: if the limiter had no limit at the time of a hold, the hold is settled under the limit that
-// is active at the settlement.
+// TestAHoldWithoutALimit: a hold from a time without a limit is settled under the limit at the settlement.
 func TestAHoldWithoutALimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 50))
 	require.NoError(t, l.SetPolicy(Unlimited()))
@@ -51,10 +50,8 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
-// TestWhatComesBackWhileOthersWait (I1): reservations are made after a hold, and are not due yet. When the last of
-// these reservations is due, some of the hold's tokens will have come back with time. A refund of the hold gives back
-// only the other tokens of the hold. The sum of the tokens that are due at that time and the tokens that are taken in
-// the meantime must fit the limit.
+// TestWhatComesBackWhileOthersWait (I1): a refund gives back only tokens that will not have come back when the last of
+// the later reservations is due. Otherwise the tokens due then would exceed the limit.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)
@@ -71,8 +68,8 @@ func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestARefundUnderAHigherLimit (I1): a refund under a higher limit must not give back tokens that a reservation needs.
-// The reservation was made under a lower limit and waits, although the debt is not above the higher limit.
+// TestARefundUnderAHigherLimit (I1): after the limit was raised, a refund gives back no tokens that a reservation under
+// the lower limit needs, although the debt is not above the higher limit.
 func TestARefundUnderAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(PerSecond(1), 100)))
 	k := l.Key("k")
@@ -96,9 +93,8 @@ func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 	assert.Equal(t, 16*time.Second, l.Peek(l.Key("k"), 0).ResetAfter)
 }
 
-// TestTheFirstInLineGoesAway (I1): if the first of several reservations is released, its token does not come back,
-// because a bucket cannot represent the gap. If the token came back, a new caller would be due at the same time as the
-// last caller in line.
+// TestTheFirstInLineGoesAway (I1): the token of the first released reservation does not come back, because a bucket
+// cannot represent the gap. Otherwise a new caller would be due at the same time as the last one.
 func TestTheFirstInLineGoesAway(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	require.True(t, l.Allow("k"))

@@ -10,50 +10,39 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Quota is a limit that is stored as a value: it has numbers that [Limiter.Quota] has checked for a limiter. It is
-// small, and can be compared with ==. A program may keep it, and any number of goroutines may use it. [Key.With]
-// returns a key under a quota. The zero Quota means the limiter's own policy.
+// A Quota is a limit as a small value that can be compared with ==: numbers that [Limiter.Quota] has checked for a
+// limiter. [Key.With] returns a key under a quota. The zero Quota means the limiter's own policy. A Quota is safe for
+// concurrent use.
 //
-// A Quota with numbers is valid only in the limiter that made it. In another limiter, every request under it is
-// refused, and RetryAfter is [Never]. The same happens after a [Limiter.SetPolicy] that changes what its numbers mean:
-// the rate of a [TokenBucket] or [BatchRefill], or the room for the limit of a window. Quotas of a limiter of
-// [TokenBuckets] stay valid. The quotas of [Unlimited] and [Blocked] are valid in every limiter.
+// A Quota with numbers is valid only in the limiter that made it, until a [Limiter.SetPolicy] changes the rate of a
+// [TokenBucket] or [BatchRefill], or the room for the limit of a window. Otherwise every request under it is refused,
+// and RetryAfter is [Never]. Quotas of [TokenBuckets] stay valid in their limiter, and those of [Unlimited] and
+// [Blocked] are valid everywhere.
 type Quota struct{ quota shard.Quota }
 
-// Quota checks whether the limiter can apply the numbers of a policy, and returns these numbers as a value. It takes
-// some nanoseconds. It takes no lock and allocates no memory that must be released. So a server may make a Quota for
-// each request, if the limit comes from an access token, a database or an argument.
+// Quota checks whether the limiter can apply a policy to single keys, and returns it as a value. It takes some
+// nanoseconds and keeps no memory, so a server may make a Quota for each request. If the numbers do not fit, the error
+// names them and the range. The policy may be:
 //
-// If a Quota is larger than all earlier Quotas of the limiter, the call may have to wait for a SetPolicy that is under
-// way. This can happen only in three cases:
-//
-//   - The tokens of the Quota take more than 39 hours to come back.
-//   - The limiter has one rate, and the Quota is above the limiter's own limit.
-//   - The limiter has windows or logs, and this is its first Quota.
-//
-// With [Shared], another process may have called SetPolicy. If that process is stopped, Quota returns an error after
-// 5s.
-//
-// The policy p may be:
-//
-//   - In a limiter of [TokenBuckets], any [TokenBucket] that fills within the longest time. In a limiter of one
-//     TokenBucket, any other TokenBucket with the same rate. If such a limiter has [MaxQuota] or [Tiers], also any
-//     TokenBucket whose numbers fit the limiter's ticks. A token takes a whole number of ticks, rounded up, so a rate
-//     is never faster than requested. If the rate would be slower by more than a thousandth, Quota returns an error.
-//   - In any other limiter, the limiter's own policy with another limit. This limit may be up to the highest limit at
-//     New, including tiers and [MaxQuota].
+//   - In a limiter of [TokenBuckets], any [TokenBucket] that fills within the longest time.
+//   - In a limiter of one TokenBucket, another TokenBucket with the same rate. With [MaxQuota] or [Tiers], also one of
+//     another rate.
+//   - In any other limiter, its own policy with another limit, up to the highest limit at New, including tiers and
+//     [MaxQuota].
 //   - In any limiter, [Unlimited] and [Blocked].
 //
-// Two quotas for one key share the record of the key: the debt belongs to the key, and each quota compares it with its
-// own limit. However often the quota or tier of a key changes, the tokens that it has taken still count. So over any
-// time t, the key gets at most B + R * t, where B is the highest burst and R is the highest rate of the quotas and
-// tiers that its requests had. (With fixed windows, it may get the limit once more: see [Limiter.SetPolicy].) The debt
-// comes back at the rate of the last admitted request, or of a later refused request if that has a faster rate. If a
-// request has another quota than the last request of the key, it takes some hundred nanoseconds.
+// Rates are rounded down. If a rate would be slower by more than a thousandth, Quota returns an error.
 //
-// If the numbers do not fit, Quota returns an error that names them and the range. In three cases, Quota takes
-// microseconds and some memory: it returns an error, the rate has more than 15 digits, or the rate is so fast that a
-// token takes a thousand ticks or less.
+// All quotas of a key share its record, so tokens that were taken still count under another quota or tier. Over any
+// time t a key gets at most B + R * t, where B is the highest burst and R the highest rate of the quotas and tiers of
+// its requests. (With fixed windows, it may get the limit once more: see [Limiter.SetPolicy].) The debt comes back at
+// the rate of the last admitted request, or of a later refused request with a faster rate. The first request under
+// another quota takes some hundred nanoseconds.
+//
+// Quota takes microseconds and some memory for an error, for a rate of more than 15 digits, and if a token takes a
+// thousand ticks (units of time) or less. A Quota that is larger than all earlier ones of the limiter may have to wait
+// for a SetPolicy that is under way. With [Shared], if the process of that SetPolicy is stopped, Quota returns an error
+// after 5s.
 func (l *Limiter) Quota(p Policy) (Quota, error) {
 	l.requireMade()
 	switch p.grant {
@@ -84,7 +73,6 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 	}
 }
 
-// under returns the quota that policy p grants in a limiter with the policy base.
 func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
 	if bucket, _ := plan.Bucket(); base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
 		quota, err := bucket.Grant(p.rate.Tokens, p.rate.Period, p.limit)
@@ -109,15 +97,13 @@ func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error)
 	return atomicbucket.Quota{Token: 1, Tokens: p.limit}, nil
 }
 
-// With returns the same key under a quota. Every call with that key, such as TakeKey, Charge, Hold, TakeBatch or
-// [TakeAll], then applies the quota instead of the limiter's own policy. With replaces an earlier quota or tier
-// ([Key.Tier]). The zero Quota restores the limiter's own policy.
+// With returns the same key under a quota, which replaces an earlier quota or tier ([Key.Tier]). Every call with that
+// key applies the quota instead of the limiter's own policy. The zero Quota restores the limiter's own policy.
 func (k Key) With(q Quota) Key {
 	k.quota = q.quota
 	return k
 }
 
-// allowQuota does what AllowKey does, for a key whose quota has its own numbers.
 func (l *Limiter) allowQuota(k Key) bool {
 	if k.quota.IsUnlimited() {
 		return true
@@ -135,7 +121,7 @@ func (l *Limiter) allowQuota(k Key) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// takeOther does what TakeKey does, for a take of 0 tokens, and for a key whose quota has its own numbers.
+// takeOther is TakeKey for 0 tokens, and for a key whose quota has its own numbers.
 func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
 	if n == 0 {
 		*d = l.Peek(k, n)
@@ -160,10 +146,8 @@ func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
 	l.takeSlowly(d, k, n, place, o, status)
 }
 
-// everything is the decision of a key without a limit.
 var everything = Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}
 
-// limitOf returns the limit of a key under a plan.
 func limitOf(plan *shard.Plan, k Key) uint64 {
 	if plan.IsUnlimited(k.quota) {
 		return math.MaxUint64
@@ -171,14 +155,12 @@ func limitOf(plan *shard.Plan, k Key) uint64 {
 	return plan.Granted(k.quota).Tokens
 }
 
-// MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without this option, a [Quota] may
-// have as many tokens as the highest limit of the limiter's own policy and its tiers. A log stores n timestamps for
-// each key. A larger n leaves fewer bits of the record's word for the time. So [New] may refuse a limit and a window
-// that it would accept without this option. The parameter n is 1 to 2^32.
+// MaxQuota makes room for quotas of up to n tokens, 1 to 2^32, in a limiter of windows or logs. Without it, a [Quota]
+// may have as many tokens as the highest limit of the limiter and its tiers. A log then stores n times for each key. In
+// a window, a larger n leaves fewer bits for the time, so [New] may refuse numbers that it would accept otherwise.
 //
-// In a limiter of one [TokenBucket], MaxQuota makes quotas of other rates possible, with any burst. Each record then
-// also stores what a token cost, so a key takes 54 bytes. A limiter of [TokenBuckets] does not need this option, and
-// neither does a limiter with [Tiers].
+// In a limiter of one [TokenBucket], MaxQuota allows quotas of other rates, with any burst. A key then takes 54 bytes.
+// A limiter of [TokenBuckets] or with [Tiers] does not need this option.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > atomicbucket.MaxLimit {

@@ -14,8 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// quotasOf has, for every algorithm, the policy of a limiter (own) and the policy of a quota of 7 tokens for it
-// (other).
+// quotasOf has, for every algorithm, the policy of a limiter (own) and of a quota of 7 tokens for it (other).
 var quotasOf = map[string]struct{ own, other engine.Policy }{
 	"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
 	"token bucket":   {engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
@@ -43,8 +42,7 @@ func quotaOf(t testing.TB, l *engine.Limiter, p engine.Policy) engine.Quota {
 	return q
 }
 
-// TestQuotaThroughEveryVerb (I1): a key has only one record, and every verb compares it with the limit that came with
-// the call.
+// TestQuotaThroughEveryVerb (I1): a key has only one record, and every verb compares it with the limit of the call.
 func TestQuotaThroughEveryVerb(t *testing.T) {
 	for name, c := range quotasOf {
 		t.Run(name, func(t *testing.T) {
@@ -79,12 +77,11 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 			require.False(t, l.AllowKey(k))
 			require.Equal(t, engine.Never, l.TakeKey(k, 8).RetryAfter)
 
-			// The key has only one record, so the key has no tokens left under the limiter's own policy either.
+			// The key has only one record, so it has no tokens left under the limiter's own policy either.
 			if own := c.own.Limit(); own > 0 && own < math.MaxUint64 {
 				require.False(t, l.AllowKey(k.With(engine.Quota{})))
 			}
 
-			// The wait in d was exact to the nanosecond.
 			wait := d.RetryAfter
 			require.Positive(t, wait)
 			*now = now.Add(wait - 1)
@@ -101,8 +98,7 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 	}
 }
 
-// TestQuotaOfAnother (I1): a quota of another limiter grants nothing. If a change of the policy replaces the units of a
-// quota, the quota grants nothing after that either.
+// TestQuotaOfAnother (I1): a quota of another limiter, or from before a change of the units, grants nothing.
 func TestQuotaOfAnother(t *testing.T) {
 	refusesAll := func(t *testing.T, l *engine.Limiter, k engine.Key) {
 		t.Helper()
@@ -113,7 +109,7 @@ func TestQuotaOfAnother(t *testing.T) {
 			require.Error(t, l.WaitKey(context.Background(), k, 1))
 			l.Refund(k, 1)
 			require.True(t, l.TakeKey(k, 0).Allowed)
-			l.TakeKey(k.With(engine.Quota{}), 1) // makes a record for the key
+			l.TakeKey(k.With(engine.Quota{}), 1)
 		}
 		_, _, err := l.Reserve(k, 1, engine.Never)
 		require.Error(t, err)
@@ -132,7 +128,7 @@ func TestQuotaOfAnother(t *testing.T) {
 	})
 }
 
-// TestQuotasLast: a quota that was made before a change of the policy stays valid if the units stay the same.
+// TestQuotasLast: a quota from before a change of the policy stays valid if the units stay the same.
 func TestQuotasLast(t *testing.T) {
 	for name, c := range map[string]struct{ own, other, next engine.Policy }{
 		"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7), engine.TokenBuckets(2 * time.Hour)},
@@ -154,8 +150,7 @@ func TestQuotasLast(t *testing.T) {
 	}
 }
 
-// TestUnlimitedAndBlocked tests Unlimited and Blocked as policies, tiers and quotas, in a limiter of every algorithm.
-// Requests under them leave no record.
+// TestUnlimitedAndBlocked: as policies, tiers and quotas of every algorithm, Unlimited and Blocked leave no record.
 func TestUnlimitedAndBlocked(t *testing.T) {
 	all := engine.Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}
 	none := engine.Decision{RetryAfter: engine.Never}
@@ -191,7 +186,6 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 			check(t, l, k.Tier(1), k.Tier(2))
 			require.Equal(t, engine.Unlimited(), l.Policy(1))
 
-			// When Unlimited or Blocked becomes the policy of a limiter, its records do not change.
 			q := quotaOf(t, l, c.other)
 			require.True(t, l.TakeKey(l.Key("anna").With(q), 5).Allowed)
 			require.NoError(t, l.SetPolicy(engine.Unlimited(), engine.Unlimited(), c.other))
@@ -215,7 +209,7 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 	}
 }
 
-// TestQuotaBadInput: if a number does not fit, Quota returns an error that names the number and the range.
+// TestQuotaBadInput: the error of Quota names a number that does not fit, and the range.
 func TestQuotaBadInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, quota engine.Policy
@@ -278,8 +272,7 @@ func TestQuotaBadInput(t *testing.T) {
 	require.NoError(t, l.SetPolicy(engine.TokenBuckets(time.Hour)))
 }
 
-// TestTokenBucketsNeedAQuota: a call for a key without a quota is refused, and so is a call for a key under a tier that
-// does not exist.
+// TestTokenBucketsNeedAQuota: a call without a quota, or for a tier that does not exist, is refused.
 func TestTokenBucketsNeedAQuota(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour), engine.Tiers(engine.TokenBucket(engine.Per(3, time.Minute), 3)))
 	require.False(t, l.Allow("anna"))
@@ -300,7 +293,6 @@ func TestSetPolicyOfTokenBucketsKeepsTime(t *testing.T) {
 	}
 }
 
-// TestQuotaAllocatesNothing: neither making nor using a quota allocates.
 func TestQuotaAllocatesNothing(t *testing.T) {
 	for name, c := range quotasOf {
 		l, _ := limiterOf(t, c.own, engine.ClockPrecise())

@@ -9,23 +9,21 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Rate says how fast a limit gives tokens back: a number of tokens in a period, spread evenly over the period. The
-// zero Rate gives no tokens, and no limiter accepts it.
-//
-// A rate is between one token in 292 years (2^63-1 ns) and 1e9 tokens per second. [New] checks the range, so the
-// functions that make a Rate return no error.
+// A Rate is a number of tokens that come back in a period, spread evenly. It is between one token in 292 years (2^63-1
+// ns) and 1e9 tokens per second. [New] checks the range, so the functions that make a Rate return no error. No limiter
+// accepts the zero Rate.
 type Rate struct {
 	Tokens float64       // tokens that come back in a period
 	Period time.Duration // 1ns or more
 }
 
-// Per returns the rate of the given number of tokens every period.
+// Per returns the rate of that many tokens every period.
 func Per(tokens float64, period time.Duration) Rate { return Rate{tokens, period} }
 
 // PerSecond is shorthand for Per(tokens, time.Second).
 func PerSecond(tokens float64) Rate { return Per(tokens, time.Second) }
 
-// units has the units that may be the whole period of a rate, such as s in 10/s.
+// units has the units that may be the period of a rate, such as s in 10/s.
 var units = []struct {
 	name   string
 	period time.Duration
@@ -37,18 +35,18 @@ var units = []struct {
 	{"d", 24 * time.Hour},
 }
 
-// ParseRate parses a rate in the usual form: a number of tokens, a slash and a period. The period is a unit (ms, s, m,
-// h, d), a number of days, or a duration that [time.ParseDuration] accepts:
+// ParseRate parses a rate: a number of tokens, a slash and a period. The period is a unit (ms, s, m, h, d), a number of
+// days, or a duration that [time.ParseDuration] accepts:
 //
 //	100/s   0.5/s   10/m   5000/h   3/d   10/1500ms   1/1h30m   1/7d
 //
-// For text in any other form, and for a rate out of range, ParseRate returns an error that quotes the text.
+// For other text, and for a rate out of range, ParseRate returns an error that quotes the text.
 func ParseRate(s string) (Rate, error) {
 	number, period, found := strings.Cut(s, "/")
 	if !found {
 		return Rate{}, fmt.Errorf("engine: rate %q: want tokens/period, such as 100/s or 10/1500ms", s)
 	}
-	// ParseFloat also accepts hexadecimal numbers, underscores, inf and nan. These are not allowed here.
+	// ParseFloat also accepts hexadecimal numbers, underscores, inf and nan, which are not allowed here.
 	tokens, err := strconv.ParseFloat(number, 64)
 	if err != nil || strings.Trim(number, "0123456789.eE+-") != "" {
 		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a number of tokens", s, number)
@@ -78,7 +76,6 @@ func parsePeriod(s string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// PerSecond returns how many tokens come back in a second.
 func (r Rate) PerSecond() float64 { return r.Tokens / r.Period.Seconds() }
 
 // String returns the rate in the form that [ParseRate] accepts.
@@ -92,8 +89,7 @@ func (r Rate) String() string {
 	return tokens + "/" + r.Period.String()
 }
 
-// MarshalText returns the text of [Rate.String]. For a rate that [ParseRate] does not accept, such as the zero Rate, it
-// returns an error.
+// MarshalText returns the text of [Rate.String], or an error if [ParseRate] would not accept it, as for the zero Rate.
 func (r Rate) MarshalText() ([]byte, error) {
 	if err := atomicbucket.CheckRate(r.Tokens, r.Period); err != nil {
 		return nil, fmt.Errorf("engine: rate %v: %w", r, err)

@@ -75,8 +75,8 @@ func TestRateString(t *testing.T) {
 	assert.Equal(t, "no policy", Policy{}.String())
 }
 
-// FuzzParseRate: New accepts every rate that ParseRate accepts. String returns a text of this rate that ParseRate reads
-// as the same rate.
+// FuzzParseRate: New accepts every rate that ParseRate accepts, and ParseRate reads the text of String as the same
+// rate.
 func FuzzParseRate(f *testing.F) {
 	for _, s := range []string{"100/s", "10/1500ms", "1/1h30m", "0.5/d", "1e9/s", "x", "1/", "-1/s", "1e-300/ms",
 		"9/65535d"} {
@@ -96,7 +96,6 @@ func FuzzParseRate(f *testing.F) {
 	})
 }
 
-// In files and flags, a rate is a text in the form that ParseRate accepts.
 func TestRateAsText(t *testing.T) {
 	for text, want := range map[string]Rate{"100/s": PerSecond(100), "10/1500ms": Per(10, 1500*time.Millisecond),
 		"1/7d": Per(1, 7*24*time.Hour)} {

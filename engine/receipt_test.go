@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptIsOfATenure (I1): the key's record was reset or evicted after the take, and other calls have taken
-// tokens. The receipt does not give back the tokens of the other calls, even if the new record looks like the record of
-// the receipt.
+// TestAReceiptIsOfATenure (I1): after a reset or eviction of the key, a receipt gives back no tokens of later calls,
+// even if the new record looks like the old one.
 func TestAReceiptIsOfATenure(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *Limiter, a perMinute){
 		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset(l.Key("k")) },
@@ -41,8 +40,8 @@ func TestAReceiptIsOfATenure(t *testing.T) {
 	}
 }
 
-// TestAReceiptIsOfAPolicy (I1): the policy was changed after the take. How much of the take is left is then unknown,
-// except for a log and a limit in flight.
+// TestAReceiptIsOfAPolicy (I1): after a change of the policy, only a log and a limit in flight know how much of a take
+// is left.
 func TestAReceiptIsOfAPolicy(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
@@ -59,8 +58,7 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 	})
 }
 
-// TestAReceiptOutlivesAnIdleRecord (I1): after a record was forgotten as idle, a receipt gives nothing back, because
-// all tokens have come back with time.
+// TestAReceiptOutlivesAnIdleRecord (I1): after an idle record was forgotten, a receipt gives nothing back.
 func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
@@ -74,9 +72,8 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	})
 }
 
-// TestARefundForgivesNoTakeAhead (I1): a request takes tokens at a time ahead of the clock. By that time, the tokens of
-// an earlier take have come back. If the earlier take is then refunded at the clock's time, the tokens that the request
-// took stay taken.
+// TestARefundForgivesNoTakeAhead (I1): a request ahead of the clock uses tokens of an earlier take that have come back
+// by its time. A refund of the earlier take must not give them back again.
 func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, r *Receipt){
 		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },
@@ -103,8 +100,8 @@ func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	}
 }
 
-// TestWhatWasChargedAboveTheLimitIsGivenBack: a charge above the limit can be given back, whether or not a reservation
-// waits.
+// TestWhatWasChargedAboveTheLimitIsGivenBack: a charge above the limit can be given back, with and without a waiting
+// reservation.
 func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, reserved := range []bool{false, true} {
 		l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
@@ -130,8 +127,7 @@ func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestAReceiptOutlivesALowerLimit: after a change of the policy, a log and a limit in flight give back all tokens of a
-// take, even if these are more than the new limit.
+// TestAReceiptOutlivesALowerLimit: after a change, a log and a limit in flight give back a take above the new limit.
 func TestAReceiptOutlivesALowerLimit(t *testing.T) {
 	for _, policy := range []func(limit uint64) Policy{
 		func(limit uint64) Policy { return SlidingLog(limit, time.Minute) },

@@ -7,17 +7,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ReceiptBytes is the length in bytes of the text of a receipt ([Receipt.Append]). The text has the limiter, the key,
-// and the take.
+// ReceiptBytes is the length in bytes of the text of a receipt ([Receipt.Append]).
 const ReceiptBytes = 16 + shard.ReceiptBytes
 
-// Append appends the receipt as 64 bytes. [Limiter.ParseReceipt] makes a receipt from these bytes again. Append is for
-// a request that begins on one connection and ends on another, so that no process must keep the receipt in the
-// meantime. Append does not end the receipt.
+// Append appends the receipt as 64 bytes, from which [Limiter.ParseReceipt] makes it again, for a request that begins
+// on one connection and ends on another. Append does not end the receipt.
 //
-// Anyone who can write such bytes can give tokens back, and each receipt that is made from the same bytes gives the
-// same tokens back again. So seal the bytes, and end only one of the receipts that are made from them. The bytes of a
-// receipt of a [Spread] make a receipt that gives nothing back.
+// Anyone who can write such bytes can give tokens back, and each receipt made from the same bytes gives them back
+// again. So seal the bytes, and end only one of the receipts made from them. A receipt from the bytes of a [Spread]
+// gives nothing back.
 func (r *Receipt) Append(to []byte) []byte {
 	var limiter uint64
 	if r.limiter != nil { // the receipt is not of a Spread
@@ -28,12 +26,11 @@ func (r *Receipt) Append(to []byte) []byte {
 	return r.of.Append(to)
 }
 
-// ParseReceipt returns the receipt that [Receipt.Append] wrote as text. The parameter k must be the key of the take.
-// For another key of the same limiter, and for a text of another length, ParseReceipt returns an error.
+// ParseReceipt returns the receipt that [Receipt.Append] wrote as text. k must be the key of the take. For another key
+// of the same limiter, and for a text of another length, ParseReceipt returns an error. It allocates only for errors.
 //
 // A receipt of another limiter, of an earlier process, or from before a [Limiter.SetPolicy] gives nothing back. Its
-// [Receipt.Taken] still returns how many tokens were taken, and a cost above that number is charged to k. ParseReceipt
-// does not allocate, except for errors.
+// [Receipt.Taken] still returns how many tokens were taken, and a cost above that number is charged to k.
 func (l *Limiter) ParseReceipt(k Key, text []byte) (r Receipt, err error) {
 	l.requireMade()
 	if len(text) != ReceiptBytes {

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// sent appends the receipt r to an empty text, and returns the receipt that ParseReceipt makes from this text, as
-// another connection would.
+// sent returns the receipt that ParseReceipt makes from the text of r, as another connection would.
 func sent(t *testing.T, l *Limiter, k Key, r *Receipt) *Receipt {
 	t.Helper()
 	text := r.Append([]byte("before"))
@@ -21,8 +20,8 @@ func sent(t *testing.T, l *Limiter, k Key, r *Receipt) *Receipt {
 	return &parsed
 }
 
-// TestAReceiptAsText (I1, I2): the receipt that is made from a text gives back, settles and charges as the original
-// receipt would, also under tiers and quotas.
+// TestAReceiptAsText (I1, I2): a receipt from a text gives back, settles and charges as the original would, also under
+// quotas.
 func TestAReceiptAsText(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k := l.Key("k")
@@ -66,8 +65,8 @@ func TestAReceiptAsText(t *testing.T) {
 	require.EqualValues(t, 97, left(tiers, "k"))
 }
 
-// TestAReceiptOfElsewhere (I1): the text is from another limiter, from a tenure that has ended, or from before a change
-// of the policy. The receipt gives nothing back, and a cost above the tokens taken is charged.
+// TestAReceiptOfElsewhere (I1): a receipt of another limiter, an earlier record or policy gives nothing back, but
+// charges a higher cost.
 func TestAReceiptOfElsewhere(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		other, _ := newLimiter(t, a.policy(100))
@@ -101,7 +100,6 @@ func TestAReceiptOfElsewhere(t *testing.T) {
 	require.EqualValues(t, 50, left(l, "k"))
 }
 
-// TestAReceiptAsTextDoesNotAllocate: Append and ParseReceipt do not allocate, if the buffer has room for the text.
 func TestAReceiptAsTextDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1<<30))
 	k, room := l.Key("k"), make([]byte, 0, 64)

@@ -6,25 +6,22 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Refund gives n tokens back to the key, for a request that was admitted and then cost less, or nothing. It gives back
-// only tokens that were taken: a key never has more than the limit.
+// Refund gives n tokens back to the key, for a request that was admitted and then cost less, or nothing. A key never
+// has more than the limit.
 //
-// Refund does not know which request took the tokens. To give back exactly the tokens of one request, as far as
-// possible, take them with [Limiter.TakeReceipt]. Without a receipt, the requests that are not refunded are certain to
-// stay within the limit only in these cases:
+// Refund does not know which request took the tokens, as a receipt does ([Limiter.TakeReceipt]). So only in these
+// cases, the other requests certainly stay within the limit:
 //
-//   - For a fixed window: if the refunded request was in the current window.
-//   - For a sliding window counter: if the refunded request was in the current window or the previous one.
-//   - For a sliding window log: always, because it forgets the oldest requests in the window.
-//   - For a token bucket: if Refund follows the request at once. A later Refund gives back, a second time, tokens that
-//     have already come back with time and that other requests have taken.
+//   - A fixed window, if the refunded request was in the current window.
+//   - A sliding window counter, if it was in the current window or the previous one.
+//   - A sliding log, always: it forgets the oldest requests in the window.
+//   - A token bucket, if Refund follows at once. A later Refund gives back, a second time, tokens that have come back
+//     and were taken again.
 //
-// For a bucket, Refund gives nothing back while a reservation ([Limiter.Reserve]) of the key, or of one of about a
-// hundred keys near it in the table, is not yet due. It also gives nothing back for up to a second after a request that
-// was made ahead of the clock ([Limiter.TakeAt]), until the clock reaches the time of that request. For a window or a
-// log, Refund does not give back the tokens of a request that was made ahead of the clock until the clock reaches the
-// request's time. Tokens in flight ([Concurrency]) are released, and those that would be forgotten first are released
-// first.
+// A bucket gives nothing back while a reservation ([Limiter.Reserve]) of the key, or of one of about a hundred keys
+// near it in the table, is not yet due. It also gives nothing back until the clock reaches the time of a request that
+// was ahead of the clock ([Limiter.TakeAt]), up to a second. A window or a log does not give back the tokens of such a
+// request until then. Of tokens in flight ([Concurrency]), those are released first that would be forgotten first.
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelMintsNoTokens (I1): in each of fifty rounds, two callers make reservations for a token each, and the first
-// one cancels. At one token per second, the reservations that were not canceled must be due at least a second apart.
+// TestCancelMintsNoTokens (I1): of pairs of reservations, the first is always canceled. The others must be due at least
+// a token's time apart.
 func TestCancelMintsNoTokens(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	var instants []time.Duration
@@ -35,8 +35,8 @@ func TestCancelMintsNoTokens(t *testing.T) {
 	_ = h
 }
 
-// TestCancelledWaitersLetNobodyThrough (I1): sixty callers wait, and thirty of them give up. The other thirty are still
-// admitted at one per second, and not faster.
+// TestCancelledWaitersLetNobodyThrough (I1): if half of the waiting callers give up, the others are not admitted
+// faster.
 func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter) {
 		begin := time.Now()
@@ -65,8 +65,8 @@ func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	})
 }
 
-// TestCancelGivesBackTheLastReservation: if reservations are released one after the other, beginning at the end of the
-// queue, all their tokens come back. A second Release does nothing.
+// TestCancelGivesBackTheLastReservation: reservations that are released from the end of the queue on give back all
+// tokens, once.
 func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 2))
 	require.True(t, l.Take("k", 2).Allowed)
@@ -84,8 +84,8 @@ func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	require.Equal(t, before, l.Peek(l.Key("k"), 1))
 }
 
-// TestAllThatIsRefusedLetsNoneThroughLater (I1): a log of 2 in any 10 s admits a request that another limit refuses.
-// The refund removes exactly that request from the log, not a request that was granted before or after it.
+// TestAllThatIsRefusedLetsNoneThroughLater (I1): if another limit refuses, exactly that request leaves the log, no
+// other one.
 func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	d, own := l.TakeReceipt(l.Key("k"), 1)
@@ -114,8 +114,8 @@ func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	require.False(t, l.Allow("k"))
 }
 
-// TestLateRefundsGiveNothingBack (I1): if the window of a take has ended, or if a bucket would be full by now without
-// later takes, a refund of the take gives nothing back.
+// TestLateRefundsGiveNothingBack (I1): a refund gives nothing back after the window of the take, or when a bucket would
+// be full without later takes.
 func TestLateRefundsGiveNothingBack(t *testing.T) {
 	for name, policy := range map[string]Policy{
 		"bucket": TokenBucket(PerSecond(1), 10), "batch": BatchRefill(10, 10*time.Second, 10),
@@ -140,9 +140,8 @@ type granted struct {
 	n  uint64
 }
 
-// TestARefundBehindATimeAhead (I1): a request was made for a time ahead of the clock. At that time, an earlier request
-// has left the window of a log. A refund at the clock's time does not forget the earlier request, because at the
-// clock's time this request is still in the window.
+// TestARefundBehindATimeAhead (I1): a request ahead of the clock is made when an earlier one has left its window. A
+// refund at the clock's time must not forget the earlier one, which is still in the window then.
 func TestARefundBehindATimeAhead(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(3, time.Second))
 	k, begun := l.Key("k"), h.now()
@@ -156,8 +155,8 @@ func TestARefundBehindATimeAhead(t *testing.T) {
 	require.False(t, l.TakeKey(k, 1).Allowed, "the fourth")
 }
 
-// TestReceiptsNeverLetThroughMoreThanTheLimit (I1) makes takes, and refunds of any of them at any time, with every
-// algorithm. In every window, the tokens that were taken and not given back must be within the limit.
+// TestReceiptsNeverLetThroughMoreThanTheLimit (I1): with random takes and refunds, the tokens taken and not given back
+// in any window are within the limit.
 func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 	const limit, length = 7, 70 * time.Second
 	for name, policy := range map[string]Policy{
@@ -223,8 +222,8 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 	}
 }
 
-// TestRefusedTakeAllLeavesNoTrace: after a refused TakeAll, each limit is in the same state as without the call, and no
-// window has begun. Each limit's answer is the answer that it would give to its request alone.
+// TestRefusedTakeAllLeavesNoTrace: a refused TakeAll changes no limit and begins no window. Each answer is that of a
+// request alone.
 func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// These errors say why a call did not get its tokens. Compare with errors.Is.
+// The reasons why a call did not get its tokens. Compare with errors.Is.
 var (
 	// ErrNever means that the call requested more tokens than the limit.
 	ErrNever = errors.New("more tokens than the limit")
@@ -21,25 +21,19 @@ var (
 	ErrNotTokenBucket = errors.New("not a token bucket")
 )
 
-// errInFlight is the error of a call that would have to wait for tokens of [Concurrency].
 var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
-// Reserve takes n tokens from the key, all or none. If the key does not have the tokens now but will have them within
-// maxWait, Reserve takes them ahead of time. The caller must wait for the time in the result delay, and may then
-// proceed. A caller that does not want to wait calls [Receipt.Release], which gives the tokens back. But if another
-// caller has already taken or reserved tokens behind these tokens in the queue, the released tokens are lost. The
-// callers behind already know when their reservations are due, and do not move up. (With [Limiter.Queue] they move up.)
-// So a long queue hardly gets shorter if all callers except the last one leave. In return, the callers that proceed at
-// the same time never take more than the limit. If a request has waited and then costs less, it can be refunded or
-// settled as usual.
+// Reserve takes n tokens from the key, all or none, also tokens that the key will have only within maxWait. The caller
+// must wait for delay, and may then proceed. The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket] with the
+// numbers of the request, and the receipt is then void. Reserve allocates only for an error.
 //
-// Reservations form a queue in the order in which the calls changed the key's record: each reservation takes its tokens
-// behind the tokens that were taken or reserved before. While the queue is not empty, requests that do not wait are
-// refused. The queue, including the burst, is at most 2^51 ticks of the bucket long. That is 26 days if a token takes a
-// whole number of nanoseconds.
+// Reservations form a queue: each takes its tokens behind those that were taken or reserved before. While the queue is
+// not empty, requests that do not wait are refused. The queue, including the burst, is at most 2^51 ticks of the bucket
+// long: 26 days if a token takes a whole number of nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], and its text has the numbers of the request. If there
-// is an error, the receipt is void. Reserve allocates only for an error.
+// A caller that does not want to wait calls [Receipt.Release]. But the tokens are lost if another caller has taken or
+// reserved tokens behind them, because that caller already knows when its reservation is due. So a long queue hardly
+// gets shorter if callers leave. (With [Limiter.Queue], callers move up.)
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation
@@ -49,7 +43,6 @@ func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, de
 	return tokens.receipt, tokens.delay, nil
 }
 
-// A reservation has the tokens that a caller took ahead of time.
 type reservation struct {
 	receipt Receipt
 	plan    *shard.Plan // the plan at the time of the reservation; nil if nothing was taken
@@ -57,7 +50,6 @@ type reservation struct {
 	delay   time.Duration
 }
 
-// reserve reserves n tokens, and writes the reservation to r.
 func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration) error {
 	switch {
 	case l.table.Plan().InFlight():
@@ -88,21 +80,20 @@ func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration
 	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
-// Wait waits until the key has n tokens, and takes them. In three cases, it returns an error at once and takes nothing:
+// Wait waits until the key has n tokens, and takes them. It is shorthand for WaitKey(ctx, l.Key(key), n). In three
+// cases, it returns an error at once and takes nothing:
 //
 //   - The context is done.
-//   - The number n is above the limit ([ErrNever]).
-//   - The deadline of the context is before the time at which the tokens are available ([ErrTooLong]). This error is
-//     also a context.DeadlineExceeded.
+//   - n is above the limit ([ErrNever]).
+//   - The context's deadline is before the time at which the tokens are available ([ErrTooLong]). This error is also a
+//     context.DeadlineExceeded.
 //
 // If the context becomes done during the wait, Wait returns the context's error, and the callers behind it move up
-// ([Turn.Leave]). Wait is shorthand for WaitKey(ctx, l.Key(key), n).
+// ([Turn.Leave]).
 //
 // With a token bucket, waiting calls get their tokens in the order in which they came ([Limiter.Queue]). With other
 // algorithms, a waiting call tries again when its tokens should be available, and another request may take them first.
-// With [Concurrency], Wait returns [ErrNotTokenBucket].
-//
-// Wait waits in real time, so the limiter's clock should follow real time. Do not use it with [ClockFunc].
+// With [Concurrency], Wait returns [ErrNotTokenBucket]. Wait waits in real time, so do not use it with [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {
 	l.requireMade()
 	return l.WaitKey(ctx, l.Key(key), n)

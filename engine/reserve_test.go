@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inBubble runs f in a synctest bubble, with a limiter of the policy that has the bubble's clock.
 func inBubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, MaxKeys(100), ClockPrecise())
@@ -22,7 +21,7 @@ func inBubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter)) {
 	})
 }
 
-// With a token bucket, waiting calls get their tokens in the order in which they came, each exactly when its tokens are
+// With a token bucket, waiting calls get their tokens in the order in which they came, each exactly when they are
 // available.
 func TestWaitServesInOrder(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
@@ -103,7 +102,7 @@ func TestWaitGivesBackWhenItIsCancelled(t *testing.T) {
 	})
 }
 
-// A queue of reservations has a maximum length. If it is full, Reserve returns an error.
+// If the queue of reservations is full, Reserve returns an error.
 func TestReserveHasAnEnd(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		_, err := l.ahead(l.Key("k"), 3, time.Hour)
@@ -132,8 +131,7 @@ func TestReserveHasAnEnd(t *testing.T) {
 	})
 }
 
-// TestTheReceiptOfAReservation: when a reservation is due, its receipt gives back exactly the tokens that were
-// reserved.
+// TestTheReceiptOfAReservation: when a reservation is due, its receipt gives back exactly its tokens.
 func TestTheReceiptOfAReservation(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)

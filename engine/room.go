@@ -10,13 +10,13 @@ import (
 )
 
 // After a change of the policy, records must have room for what keys owe under quotas. The limiter does not know which
-// quotas exist, but the table remembers the largest quota that was ever made.
+// quotas exist, but the table remembers the largest one that was ever made.
 
 // spareTicks is the number of ticks that rounding may add when a debt is converted.
 const spareTicks = 3
 
-// capacity returns for how much debt a record has room. If records store prices, a change of the policy preserves the
-// time of a debt under a quota, so capacity is in nanoseconds. Otherwise it is in tokens.
+// capacity returns for how much debt a record has room: in nanoseconds if records store prices, because a change of the
+// policy then preserves the time of a debt under a quota; otherwise in tokens.
 func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	most := atomicbucket.Most(bucket)
 	switch {
@@ -28,13 +28,11 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// anyQuota is the number that the table remembers for every quota of a limiter with windows. It means only that keys
-// may have other limits than the limits of the tiers. It is not a size, because a record of such a limiter has room for
-// every quota that can be made.
+// anyQuota is what the table remembers for every quota of a limiter with windows. It is not a size, because such
+// records have room for every quota. It means only that keys may have other limits than the tiers.
 const anyQuota = math.MaxInt64
 
-// extent returns how much of the capacity a quota may use. It returns 0 if every bucket to which the limiter can change
-// has that capacity anyway.
+// extent returns how much of the capacity a quota may use, or 0 if every bucket to which the limiter can change has it.
 func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint64) {
 	always := bucket.Quota().Tokens
 	if needs = q.Tokens; bucket.HasPrices() {
@@ -46,9 +44,8 @@ func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint6
 	return needs
 }
 
-// remembers reports whether the table already remembered that keys may owe that much under a quota. If remembers
-// returns false, the table remembers this debt from now on. The quota must then be made again, because the policy may
-// have changed in the meantime.
+// remembers reports whether the table already remembered that keys may owe that much under a quota. If not, the table
+// does now, and the quota must be made again, because the policy may have changed in the meantime.
 func (l *Limiter) remembers(needs uint64) (bool, error) {
 	if needs <= l.table.Largest() {
 		return true, nil
@@ -58,8 +55,7 @@ func (l *Limiter) remembers(needs uint64) (bool, error) {
 	return false, retried(func() bool { return l.table.Remember(needs, l.clock.surely) })
 }
 
-// roomy returns the bucket of the policy. If its records have no room for what keys may owe under quotas, roomy returns
-// the same bucket with longer ticks. Times are then rounded to these ticks.
+// roomy returns the bucket, with longer ticks if its records have no room for what keys may owe under quotas.
 func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenBucket, error) {
 	if capacity(bucket) >= ps.quotas {
 		return bucket, nil
@@ -87,7 +83,6 @@ func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenB
 	return &longer, nil
 }
 
-// fits returns an error if the records of this bucket have no room for what keys may owe under quotas.
 func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
 	has := capacity(bucket)
 	switch {
@@ -101,7 +96,7 @@ func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
 		float64(atomicbucket.Most(bucket))/time.Duration(ps.quotas).Seconds())
 }
 
-// known returns the policies, with quotas set to the largest debt under a quota that the table remembers.
+// known returns the policies with the largest debt under a quota that the table remembers.
 func (ps policies) known(table *shard.Table) policies {
 	ps.quotas = max(ps.quotas, table.Largest())
 	return ps

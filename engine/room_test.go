@@ -8,15 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHowManyNewKeysFindNoRoom: a table has MaxKeys keys that are not idle. If it was just filled, there is no room for
-// about one new key in 500. After all keys were replaced, there is no room for about one new key in 1,000. These
-// numbers differ from hash to hash: among 60 secret hashes, the number in a used table was between one in 633 and one
-// in 12,500. So the test uses the stable hash, which is the same in each run, and six tables with different keys.
+// TestHowManyNewKeysFindNoRoom: in a table just filled with MaxKeys keys, about one new key in 500 finds no room, and
+// about one in 1,000 after all keys were replaced. Secret hashes differ (one in 633 to one in 12,500), so the test uses
+// the stable hash.
 func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	const keys, tries, tables = 40_000, 100_000, 6
 	var l *Limiter
 	id := uint64(0)
-	insert := func() Key { // insert inserts a new key for which there is room
+	insert := func() Key {
 		for {
 			id++
 			if k := l.KeyUint64(id); l.AllowKey(k) {
@@ -68,8 +67,7 @@ func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
 	return nil, Key{}
 }
 
-// TestWhoHasNoRoomIsNamed: if one limit of TakeAll has no room for a key, its answer is a refusal with a RetryAfter,
-// although the key owes nothing. Invalid arguments return an error.
+// TestWhoHasNoRoomIsNamed: if a limit of TakeAll has no room for a key, its answer is a refusal with a RetryAfter.
 func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	l, k := withoutRoom(t, Refuse)
 	other, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
@@ -89,8 +87,8 @@ func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	require.False(t, allowed)
 }
 
-// TestAHoldWithoutRoomIsOfTheLimit: if a hold is admitted without a record, it has at most as many tokens as the limit.
-// It gives nothing back. A cost above the tokens of the hold is not charged to any key.
+// TestAHoldWithoutRoomIsOfTheLimit: a hold that is admitted without a record has at most the limit, gives nothing back,
+// and charges nothing.
 func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {
@@ -101,8 +99,8 @@ func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestAChargeWithoutRoomIsLost: if there is no room for the record of a charge, nothing is charged. With Admit, the
-// answer is the same as for a key that owes nothing.
+// TestAChargeWithoutRoomIsLost: without room, nothing is charged. With Admit, the answer is that of a key that owes
+// nothing.
 func TestAChargeWithoutRoomIsLost(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	d, lost := l.Charge(k, 7)

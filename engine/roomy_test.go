@@ -14,8 +14,8 @@ import (
 // aPrime is a rate per second at which a token does not take a whole number of nanoseconds.
 const aPrime = 97
 
-// TestWhatThereIsRoomForIsKept (I1): the method fits accepts the largest debt for which a record with rounded ticks has
-// room, and returns an error for a larger debt. At any time, a conversion to such ticks keeps all of the largest debt.
+// TestWhatThereIsRoomForIsKept (I1): the method fits accepts the largest debt that rounded ticks have room for, and no
+// larger one. A conversion to these ticks keeps all of that debt.
 func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	from, err := atomicbucket.NewTicks(26 * 24 * time.Hour)
 	require.NoError(t, err)
@@ -38,9 +38,8 @@ func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	}
 }
 
-// TestLongerTicksAreLongEnough (I1): at a rate with rounded ticks, a debt under a quota does not fit into a record.
-// Then the ticks become as long as necessary, but not twice as long. That is also true if a record has room for all of
-// the debt except one token.
+// TestLongerTicksAreLongEnough (I1): for a debt under a quota that does not fit, rounded ticks become as long as
+// necessary, but not twice as long.
 func TestLongerTicksAreLongEnough(t *testing.T) {
 	base := TokenBucket(PerSecond(aPrime), 5)
 	ps := policiesOf(base, nil)
@@ -63,9 +62,8 @@ func TestLongerTicksAreLongEnough(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): at a slower rate, a record would have no room for the tokens
-// that were taken under a large quota, so SetPolicy makes the ticks longer. The limiter's own limit is still the limit
-// of the policy.
+// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): if SetPolicy makes the ticks longer for a large quota, the
+// limiter's own limit is still that of the policy.
 func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	quota, err := l.Quota(TokenBucket(PerSecond(1), 1_000_000))
@@ -83,8 +81,8 @@ func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 	require.True(t, l.AllowKey(k))
 }
 
-// TestAQuotaOfMoreThanAYear: a record with the longest ticks has room for a quota that takes longer than any window. If
-// the limiter changes to a policy that would have shorter ticks, it keeps the longest ticks.
+// TestAQuotaOfMoreThanAYear: the longest ticks have room for a quota that takes longer than any window. A later change
+// keeps these ticks.
 func TestAQuotaOfMoreThanAYear(t *testing.T) {
 	l, h := newLimiter(t, TokenBuckets(atomicbucket.MaxWindow))
 	day := 24 * time.Hour
@@ -101,8 +99,8 @@ func TestAQuotaOfMoreThanAYear(t *testing.T) {
 	require.True(t, l.AllowKey(k.With(quota)))
 }
 
-// TestTheRoomOfATierIsInItsOwnTokens: SetPolicy compares the debt that a key may have under a tier with the room in a
-// record. It counts this debt at the price of the tier's new tokens, not of the limiter's own tokens.
+// TestTheRoomOfATierIsInItsOwnTokens: SetPolicy counts a possible debt under a tier at the tier's new price, not at the
+// limiter's own.
 func TestTheRoomOfATierIsInItsOwnTokens(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
 	cheap, dear := TokenBucket(PerSecond(1000), 1000), TokenBucket(Per(1000, time.Hour), 1000)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens were taken for a time ahead of the clock. When the
-// clock reaches that time, none of these tokens have come back, however the rate changes in between.
+// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens for a time ahead of the clock have not come back by
+// then, however the rate changes.
 func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 100), TokenBucket(PerSecond(100), 100)
 	l, h := newLimiter(t, slow)
@@ -33,9 +33,8 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	assert.Zero(t, l.Peek(l.Key("k"), 1).ResetAfter)
 }
 
-// TestASetterThatIsSuspended (I1): the call that changes the policy reads its clock and is suspended. Before the new
-// policy becomes current, other calls take under the old policy at later times. These tokens still count under the new
-// policy.
+// TestASetterThatIsSuspended (I1): SetPolicy is suspended after it has read its clock. Tokens that are taken later
+// under the old policy still count under the new one.
 func TestASetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},
@@ -63,9 +62,8 @@ func TestASetterThatIsSuspended(t *testing.T) {
 	}
 }
 
-// TestAFasterRateBehindAHigherLimit (I1): a reservation waits. Its key's debt is not above the limit, because the limit
-// was raised after the reservation. The reservation stays due at the same time, and until then tokens come back only at
-// the old rate.
+// TestAFasterRateBehindAHigherLimit (I1): after the limit was raised, the debt of a waiting reservation is not above
+// it. Still, tokens come back at the old rate until the reservation is due.
 func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -78,8 +76,8 @@ func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(90), "ten go now")
 }
 
-// TestASlowerRateWhileSomeWait (I1): tokens that were taken under a high limit count when that limit returns, even if
-// the rate became slower while a reservation of the same or a nearby key waits.
+// TestASlowerRateWhileSomeWait (I1): tokens of a high limit count when it returns, even if the rate became slower while
+// a reservation nearby waits.
 func TestASlowerRateWhileSomeWait(t *testing.T) {
 	for name, waits := range map[string]string{"of the key": "k", "of another near by": "n"} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1000), MaxKeys(10), Shards(1))
@@ -93,9 +91,8 @@ func TestASlowerRateWhileSomeWait(t *testing.T) {
 	}
 }
 
-// TestAnyCourseOfChangesAndWaits (I1): some tokens are taken at once, some are taken ahead of the clock, and some are
-// due after a wait. Over any interval, the sum of all these tokens fits the highest burst and the highest rate of that
-// interval.
+// TestAnyCourseOfChangesAndWaits (I1): over any interval, tokens taken at once, ahead of the clock or after a wait fit
+// the highest burst and the highest rate in it.
 func TestAnyCourseOfChangesAndWaits(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 31))

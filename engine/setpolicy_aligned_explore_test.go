@@ -9,10 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// TestAChangeOfAlignedWindowsAtEveryStep (I1): a call changes the length of the windows. Before one of its atomic
-// operations, time passes and a key takes all that it can. The test tries this before each operation. It may take
-// before and after the end of a window of the old length, and before and after the end of a window of the new length.
-// If the table is in a shared file, the key takes in another process. Over any time the key gets at most two limits and
+// TestAChangeOfAlignedWindowsAtEveryStep (I1): before any atomic operation of a change of the length, a key takes all
+// that it can, before and after ends of windows, also in another process. Over any time it gets at most two limits and
 // what the faster rate grants.
 func TestAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	for _, shared := range []bool{false, true} {
@@ -46,9 +44,8 @@ func TestAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestATakeBesideAChangeOfAlignedWindowsAtEveryStep (I1): a take has read its clock. Before one of its atomic
-// operations, the length of the windows changes and the key takes all that it can. The test tries this before each
-// operation. Over any time the key gets at most two limits and what the faster rate grants.
+// TestATakeBesideAChangeOfAlignedWindowsAtEveryStep (I1): the length changes before any atomic operation of a take that
+// has read its clock. The same bound as in TestAChangeOfAlignedWindowsAtEveryStep holds.
 func TestATakeBesideAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, meanwhile := range [][]int{{0}, {1}, {1, 2}, {0, 1, 2}, {61, 63}} {

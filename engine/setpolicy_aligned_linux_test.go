@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlignedWindowsOfAFileWhoseLengthChanges (I1): a key's window ends, a sweep frees its record, and then the length
-// of the windows changes. The key's next window lasts at least as long as a whole window, even in a process that
-// attaches after the change, and in a copy of the file.
+// TestAlignedWindowsOfAFileWhoseLengthChanges (I1): the record of a key is freed before the length changes. The key's
+// next window still lasts at least a whole window, also in a process that attaches later and in a copy.
 func TestAlignedWindowsOfAFileWhoseLengthChanges(t *testing.T) {
 	for name, opens := range map[string]func(k *changingKey) (path string){
 		"another process": func(k *changingKey) string { return k.path },

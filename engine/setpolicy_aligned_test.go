@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlignedWindowsWhoseLengthChanges (I1): over any time t a key gets at most two limits and what the fastest of its
-// limits grants in t, however often the length of the windows of the clock changes. The key takes at random times and
-// just before many of the changes. In most cases, it takes all tokens that it has left.
+// TestAlignedWindowsWhoseLengthChanges (I1): however often the length changes, a key gets over any time t at most two
+// limits and what the fastest of its limits grants in t. It takes at random times and just before changes.
 func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	type grant struct {
 		at    time.Duration
@@ -84,8 +83,8 @@ func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	}
 }
 
-// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. At the end of a window, less than
-// three seconds before that date, the windows become days. The key's first day ends with the 31st.
+// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. If windows become days just before
+// that date, a key's first day ends with the 31st.
 func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	apia, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)
@@ -106,9 +105,8 @@ func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in %v", midnight.Sub(end))
 }
 
-// TestALateTakeInAFirstWindowThatWasGivenBack (I1): the first window of a key after a change of the length covers two
-// windows of the clock. All tokens taken in it are given back in the second of these windows, and then a call whose
-// clock is late takes tokens in the first.
+// TestALateTakeInAFirstWindowThatWasGivenBack (I1): a key's first window after a change covers two windows of the
+// clock. After a refund in the second one, a call with a late clock takes in the first.
 func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k := newChangingKey(t, false)
 	k.takesAt(0)
@@ -125,10 +123,10 @@ func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k.requireFits("a late take")
 }
 
-// TestAChangeOfTheLimitLeavesAlignedWindows: a change that does not change the length does not make windows longer.
-// After a change of the length, only the first window of a key is longer than usual.
+// TestAChangeOfTheLimitLeavesAlignedWindows: only a change of the length makes windows longer, and only the first of a
+// key.
 func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
-	l, h := newLimiter(t, FixedWindow(5, time.Minute).Aligned()) // 20s after a minute began
+	l, h := newLimiter(t, FixedWindow(5, time.Minute).Aligned())
 	require.NoError(t, l.SetPolicy(FixedWindow(9, time.Minute).Aligned()))
 	require.Equal(t, 40*time.Second, l.Take("a", 1).ResetAfter, "broken: (c): when the window ends")
 	require.NoError(t, l.SetPolicy(FixedWindow(9, 30*time.Second).Aligned()))
@@ -138,8 +136,8 @@ func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
 	require.Equal(t, 30*time.Second, l.Take("b", 1).ResetAfter, "broken: (c): when the window ends")
 }
 
-// TestAWaitWhileAlignedWindowsGoToAndFro: windows become a little longer and shorter again, and a quota may be lower
-// than what a key has taken. The key waits for its next token at most as long as the longest window plus two windows.
+// TestAWaitWhileAlignedWindowsGoToAndFro: while the length changes back and forth, also with a lower quota, a key waits
+// at most the longest window plus two windows.
 func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	for _, lengths := range [][]time.Duration{{61, 60}, {90, 60}, {144, 168}} {
 		p := FixedWindow(10, lengths[1]*time.Minute).Aligned()
@@ -159,13 +157,12 @@ func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	}
 }
 
-// TestDaysOfAnotherZone (I1): a second after midnight, the windows change from days of UTC to days of a zone in which
-// days begin ten seconds later. The new days are as long as the old ones, but tokens that were taken in the previous
-// day may be forgotten.
+// TestDaysOfAnotherZone (I1): shortly after midnight, days of UTC become days of another zone. The days are as long as
+// before, but tokens of the previous day may be forgotten.
 func TestDaysOfAnotherZone(t *testing.T) {
 	later := time.FixedZone("ten seconds later", -10)
 	l, h := newLimiter(t, CalendarWindow(10, Day, nil))
-	passes := func(at time.Duration) { // the midnight of UTC
+	passes := func(at time.Duration) {
 		h.advance(time.Unix(1_700_006_400, 0).Add(at).Sub(h.now()))
 	}
 	passes(-1)
@@ -178,8 +175,8 @@ func TestDaysOfAnotherZone(t *testing.T) {
 	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in ten seconds")
 }
 
-// A changingKey is a key that takes all that it can while the length of aligned windows changes from 60s to 61s. A
-// window of 60s ends one second after the start, and a window of 61s ends two seconds after the start.
+// A changingKey takes all that it can while the length of aligned windows changes from 60s to 61s. These windows end
+// one and two seconds after the start.
 type changingKey struct {
 	t       *testing.T
 	sets    *Limiter // its process changes the policy
@@ -188,7 +185,7 @@ type changingKey struct {
 	options []Option
 	clock   *hand
 	began   time.Time
-	grants  []time.Duration // since the start, one for each token taken
+	grants  []time.Duration
 }
 
 const changingLimit = 10
@@ -210,7 +207,6 @@ func newChangingKey(t *testing.T, shared bool) *changingKey {
 	return k
 }
 
-// made makes a limiter with aligned windows of the given length.
 func (k *changingKey) made(window time.Duration, options ...Option) *Limiter {
 	l, err := New(FixedWindow(changingLimit, window).Aligned(), options...)
 	require.NoError(k.t, err)
@@ -222,13 +218,11 @@ func (k *changingKey) changes() {
 	require.NoError(k.t, k.sets.SetPolicy(FixedWindow(changingLimit, 61*time.Second).Aligned()))
 }
 
-// passes moves the clock to the given second after the start, unless it is already later.
 func (k *changingKey) passes(second int) {
 	k.clock.advance(max(0, time.Duration(second)*time.Second-k.clock.now().Sub(k.began)))
 }
 
-// takesAt moves the clock to the given second after the start, and takes one token after the other until the key is
-// refused.
+// takesAt moves the clock to the given second after the start, and takes single tokens until the key is refused.
 func (k *changingKey) takesAt(second int) {
 	k.passes(second)
 	for k.takes.AllowKey(k.takes.KeyUint64(1)) {
@@ -236,8 +230,7 @@ func (k *changingKey) takesAt(second int) {
 	}
 }
 
-// requireFits checks that the key got, over any time, at most two limits and what the faster of the two rates grants in
-// that time.
+// requireFits checks that over any time the key got at most two limits and what the faster of the two rates grants.
 func (k *changingKey) requireFits(what string) {
 	for i, first := range k.grants {
 		for j, last := range k.grants[i:] {

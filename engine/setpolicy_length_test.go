@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireAll takes all tokens that a key has left, and returns their number.
 func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	t.Helper()
 	left := l.Peek(k, 0).Remaining
@@ -18,8 +17,7 @@ func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	return left
 }
 
-// windowsOfTests has the algorithms that these tests use. The field limits says how many times the limit a key may get
-// at once.
+// windowsOfTests has the algorithms of these tests. limits is how many times the limit a key may get at once.
 var windowsOfTests = map[string]struct {
 	policy func(n uint64, window time.Duration) Policy
 	limits uint64
@@ -29,10 +27,8 @@ var windowsOfTests = map[string]struct {
 	"sliding log":    {SlidingLog, 1},
 }
 
-// TestWindowsToAndFro (I1): the policy changes from 1000 per hour to 20 per minute and back, again and again. A key
-// gets at most one limit of 1000 tokens and 20 tokens per minute. With fixed windows it may get one more limit, because
-// one window may end just as the next one begins. The same is true if the key also takes in every minute. Sweeps run in
-// both cases.
+// TestWindowsToAndFro (I1): while the policy changes between 1000 per hour and 20 per minute, a key gets at most 1000
+// tokens and 20 per minute, or one limit more with fixed windows, whether or not it takes in every minute.
 func TestWindowsToAndFro(t *testing.T) {
 	for name, kind := range windowsOfTests {
 		for way, takesFew := range map[string]bool{"all": false, "all, and in each minute": true} {
@@ -60,9 +56,8 @@ func TestWindowsToAndFro(t *testing.T) {
 	}
 }
 
-// TestAKeyThatChangesItsLimitToAndFro (I1): a key takes under a limit of 1000 per hour, and then, after the windows
-// have changed to minutes, under another tier or quota of 20 per minute. This is repeated. The key gets no more than in
-// TestWindowsToAndFro.
+// TestAKeyThatChangesItsLimitToAndFro (I1): a key that also changes its tier or quota with each change of the windows
+// gets no more than in TestWindowsToAndFro.
 func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
 	quota := func(t *testing.T, l *Limiter, p Policy) Key {
 		t.Helper()
@@ -107,9 +102,8 @@ func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
 	}
 }
 
-// TestAWindowThatBecomesShorter (I1): a window that becomes shorter lasts until the tokens taken in it have come back
-// at the new rate, and never longer than before. So a raised rate is active at once. In the last case the windows
-// become longer, and the window lasts as long as a new one.
+// TestAWindowThatBecomesShorter (I1): a shorter window lasts until its tokens have come back at the new rate, and never
+// longer than before. A longer one lasts as long as a new one.
 func TestAWindowThatBecomesShorter(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -134,10 +128,10 @@ func TestAWindowThatBecomesShorter(t *testing.T) {
 	}
 }
 
-// TestACounterOfThePreviousWindow: if a counter has only tokens of the previous window when the length changes, these
-// tokens stop counting at the same time as without the change, and not one window later.
+// TestACounterOfThePreviousWindow: after a change of the length, tokens of the previous window stop counting at the
+// same time as without the change.
 func TestACounterOfThePreviousWindow(t *testing.T) {
-	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // 20s after a minute began
+	l, h := newLimiter(t, SlidingWindow(10, time.Minute))
 	require.True(t, l.Take("k", 8).Allowed)
 	h.advance(70 * time.Second)
 	require.NoError(t, l.SetPolicy(SlidingWindow(1, 10*time.Second))) // 4 tokens still count, for 30s or 40s
@@ -147,10 +141,9 @@ func TestACounterOfThePreviousWindow(t *testing.T) {
 	assert.True(t, l.Allow("k"), "broken: (c)")
 }
 
-// TestAChangeOfLengthKeepsAnEstimate: the estimate at the change, rounded up, counts in full after the change, even if
-// it would be gone before the end of the new window that is in progress.
+// TestAChangeOfLengthKeepsAnEstimate: the estimate at the change, rounded up, counts in full after it.
 func TestAChangeOfLengthKeepsAnEstimate(t *testing.T) {
-	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // 20s after a minute began
+	l, h := newLimiter(t, SlidingWindow(10, time.Minute))
 	require.True(t, l.Take("k", 10).Allowed)
 	h.advance(90 * time.Second)
 	require.NoError(t, l.SetPolicy(SlidingWindow(10, 58*time.Second))) // 22s into a window; a sixth counts, for 10s
@@ -167,8 +160,8 @@ func TestACounterThatIsAheadStaysAhead(t *testing.T) {
 	assert.False(t, l.Allow("k"), "broken: (b)")
 }
 
-// TestALongerWindowOfARaisedLimitIsShorter: after the limit was lowered, a key's window lasts longer than a new one.
-// When the limit and the length are raised together, this window ends when a new one would end.
+// TestALongerWindowOfARaisedLimitIsShorter: a window that a lowered limit made longer ends like a new one when the
+// limit and the length are raised together.
 func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	require.True(t, l.Take("k", 1000).Allowed)
@@ -177,9 +170,8 @@ func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	assert.Equal(t, 2*time.Minute, l.Peek(l.Key("k"), 1).ResetAfter.Truncate(time.Second), "broken: (d)")
 }
 
-// TestARaisedLimitLastsItsWindow (I1): the limit is raised together with the length. The tokens that the change adds do
-// not come back at the end of the short window that was in progress at the change. Over any time a key gets at most two
-// limits and 60 tokens per minute.
+// TestARaisedLimitLastsItsWindow (I1): tokens that a raised limit adds, together with a longer length, do not come back
+// at the end of the short window.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	few, many := FixedWindow(60, time.Minute), FixedWindow(1000, time.Hour)
 	l, h := newLimiter(t, few)
@@ -195,9 +187,8 @@ func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	}
 }
 
-// TestTheLowestLimitOfAllTiers (I1): a key may have another tier or quota after a change. So a change shortens a window
-// only to the time in which the key's tokens come back under the lowest limit of all tiers, or under a limit of 1 if
-// there are quotas.
+// TestTheLowestLimitOfAllTiers (I1): a change shortens a window to the time of its tokens under the lowest limit of all
+// tiers, or 1 with quotas, because a key may change its limit.
 func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	hours := FixedWindow(20, time.Hour)
 	for _, c := range []struct {
@@ -232,8 +223,8 @@ func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	}
 }
 
-// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens are taken for a time ahead of the clock, and then the
-// windows become shorter. The tokens still count at that time.
+// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens for a time ahead of the clock still count then, after
+// windows became shorter.
 func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	for name, policy := range map[string]func(n uint64, window time.Duration) Policy{
 		"fixed window":   FixedWindow,
@@ -255,8 +246,7 @@ func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	}
 }
 
-// TestWindowsOfTheClockToAndFro (I1): windows change from hours to minutes and back, or from months to days and back.
-// The changes give a key nothing more.
+// TestWindowsOfTheClockToAndFro (I1): changes between hours and minutes, or months and days, give a key nothing more.
 func TestWindowsOfTheClockToAndFro(t *testing.T) {
 	hours := func(n uint64) Policy { return FixedWindow(n, time.Hour).Aligned() }
 	minutes := func(n uint64) Policy { return FixedWindow(n, time.Minute).Aligned() }
@@ -278,9 +268,8 @@ func TestWindowsOfTheClockToAndFro(t *testing.T) {
 	}
 }
 
-// TestThereIsRoomForALongWindow: if a change leaves a record too little room for the tokens taken in a long window,
-// SetPolicy returns an error. If there is enough room, the tokens still count. If the limit has not been lowered, the
-// tokens need no such room.
+// TestThereIsRoomForALongWindow: SetPolicy returns an error if records would have too little room for tokens of a long
+// window. Otherwise the tokens still count.
 func TestThereIsRoomForALongWindow(t *testing.T) {
 	for _, policy := range []func(n uint64, window time.Duration) Policy{FixedWindow, SlidingWindow} {
 		l, _ := newLimiter(t, policy(1<<20, 24*time.Hour))
@@ -316,8 +305,8 @@ func TestChangesOfTheLengthDoNotAddUp(t *testing.T) {
 	}
 }
 
-// TestARefundInAShorterWindowKeepsTheLog (I1): some requests in a log have left the short window, and count again when
-// windows are long. A refund, with a receipt or without, removes none of them.
+// TestARefundInAShorterWindowKeepsTheLog (I1): a refund removes no requests of a log that have left a short window and
+// would count again in a long one.
 func TestARefundInAShorterWindowKeepsTheLog(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, k Key, r *Receipt){
 		"with a receipt": func(_ *Limiter, _ Key, r *Receipt) { r.Release() },

@@ -10,9 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnEstimateKeepsItsPartOfAToken (I1): when the length of a sliding window changes, the estimate is rounded up. The
-// estimate may then be one token more than the highest limit, and a record has room for that token. Records also have
-// this room for keys under a tier, and if the limit was lowered or the policy was Blocked in between.
+// TestAnEstimateKeepsItsPartOfAToken (I1): a changed length rounds an estimate up, perhaps to one token more than the
+// highest limit. A record has room for it, also under a tier or after a lower limit.
 func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	minute := func(n uint64) Policy { return SlidingWindow(n, time.Minute) }
 	for name, between := range map[string][]Policy{
@@ -47,15 +46,15 @@ func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	}
 }
 
-// TestTheRoomForAPartOfAToken: a change that keeps the length does not need room for one token more. A change of a
-// limit that is the highest possible count does not need it either.
+// TestTheRoomForAPartOfAToken: no room for one token more is needed if the length stays the same, or if the limit is
+// the highest count.
 func TestTheRoomForAPartOfAToken(t *testing.T) {
 	most := SlidingWindow(atomicbucket.MaxCount, time.Hour)
 	l, _ := newLimiter(t, most)
 	for _, p := range []Policy{most, SlidingWindow(atomicbucket.MaxCount, 2*time.Hour), Blocked(), most} {
 		require.NoError(t, l.SetPolicy(p))
 	}
-	// If a count needs 12 bits, the window may be a microsecond. If it needs 13 bits, the window may not.
+	// With a count of 12 bits, the window may be a microsecond; with 13 bits it may not.
 	short := SlidingWindow(1<<12-1, time.Microsecond)
 	_, err := New(SlidingWindow(1<<12, time.Microsecond))
 	require.Error(t, err)
@@ -71,8 +70,8 @@ func TestTheRoomForAPartOfAToken(t *testing.T) {
 	require.NoError(t, l.SetPolicy(SlidingWindow(1<<12-2, time.Microsecond)), "a token more has room")
 }
 
-// TestATierThatIsBlockedAsTheWindowChanges: if a change blocks a tier and also changes the length of the window, the
-// tier's earlier numbers are forgotten.
+// TestATierThatIsBlockedAsTheWindowChanges: a change that blocks a tier and changes the length forgets the tier's
+// earlier numbers.
 func TestATierThatIsBlockedAsTheWindowChanges(t *testing.T) {
 	for _, with := range []func(n uint64, window time.Duration) Policy{FixedWindow, SlidingWindow, SlidingLog} {
 		for _, fixed := range []Policy{Blocked(), Unlimited()} {
@@ -85,8 +84,7 @@ func TestATierThatIsBlockedAsTheWindowChanges(t *testing.T) {
 	}
 }
 
-// TestAllTiersAreBlocked (I1): if the limiter's own policy and a tier are blocked, keys of the tier still owe the
-// tokens that they owed under the tier's numbers.
+// TestAllTiersAreBlocked (I1): if all policies are blocked, keys of a tier owe what they owed under the tier's numbers.
 func TestAllTiersAreBlocked(t *testing.T) {
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
@@ -105,8 +103,8 @@ func TestAllTiersAreBlocked(t *testing.T) {
 	}
 }
 
-// TestOwedUnderAQuotaOfAnotherRate: [Limiter.Owed] returns a key with the price of its last take. A charge to the
-// returned key has that price, whatever policy or quota the key had in the call of Owed.
+// TestOwedUnderAQuotaOfAnotherRate: the key that [Limiter.Owed] returns has the price of the last take, whatever key
+// the call had.
 func TestOwedUnderAQuotaOfAnotherRate(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 10)
 	for name, options := range map[string][]Option{"quotas": {MaxQuota(10)}, "tiers": {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
@@ -133,8 +131,8 @@ func quotaOf(t *testing.T, l *Limiter, p Policy) Quota {
 	return q
 }
 
-// TestOwedUnderAQuotaOfTheLimitersRate: if a quota has the rate of the limiter, Owed returns its argument, the key,
-// unchanged, even if the key is now unlimited or blocked.
+// TestOwedUnderAQuotaOfTheLimitersRate: for a quota of the limiter's rate, Owed returns its key unchanged, even if it
+// is now unlimited or blocked.
 func TestOwedUnderAQuotaOfTheLimitersRate(t *testing.T) {
 	for _, options := range [][]Option{nil, {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)

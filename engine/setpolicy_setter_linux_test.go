@@ -13,9 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestAQuotaBesideASetterThatIsStopped: a process that changes the policy of a shared table must know the table's large
-// quotas. So a call of Quota waits while another process changes the policy. If the change takes too long, Quota
-// returns an error that says so and names the quota.
+// TestAQuotaBesideASetterThatIsStopped: Quota waits while another process changes the policy, because that process must
+// know the large quotas. If the change takes too long, Quota returns an error that says so.
 func TestAQuotaBesideASetterThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	synctest.Test(t, func(t *testing.T) { // the wait is in the bubble's time

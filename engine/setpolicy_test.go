@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAChangeOfOneTierLeavesTheOthers (I1): if the numbers of a tier or quota do not change, the debt of a key under it
-// does not change either, however the limiter's own policy and other tiers change.
+// TestAChangeOfOneTierLeavesTheOthers (I1): a debt under a tier or quota changes only with its own numbers.
 func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	for name, change := range map[string]struct{ from, to Policy }{
 		"a smaller burst": {TokenBucket(PerSecond(1), 1000), TokenBucket(PerSecond(1), 10)},
@@ -46,8 +45,7 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// TestAChangeLeavesQuotas (I1): a quota has its own numbers, so a debt under a quota keeps its price when the policy
-// changes.
+// TestAChangeLeavesQuotas (I1): a debt under a quota keeps its price when the policy changes.
 func TestAChangeLeavesQuotas(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Hour), 1), MaxQuota(1))
 	quota := func() Quota {
@@ -75,8 +73,7 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 	require.Equal(t, time.Hour, l.TakeKey(l.Key("k").With(window()), 1).RetryAfter)
 }
 
-// TestAChangeToAndFro (I1): tokens that were taken under a high limit count when that limit returns. That is true
-// however low the limit was in between, and whether or not there were requests or sweeps.
+// TestAChangeToAndFro (I1): tokens of a high limit count when that limit returns, however low the limit was in between.
 func TestAChangeToAndFro(t *testing.T) {
 	for name, policy := range map[string]func(n uint64) Policy{
 		"token bucket":   func(n uint64) Policy { return TokenBucket(PerSecond(100), n) },
@@ -104,8 +101,7 @@ func TestAChangeToAndFro(t *testing.T) {
 	}
 }
 
-// TestTimeOwedIsNoShareOfASlowerRate (I1): if a key owes a hundred tokens at 100/s, it still owes a hundred tokens
-// after a change to 1/s.
+// TestTimeOwedIsNoShareOfASlowerRate (I1): a key that owes a hundred tokens at 100/s still owes a hundred at 1/s.
 func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(100), 100), Tiers(TokenBucket(PerSecond(100), 100)))
 	keys := []Key{l.Key("own"), l.Key("tier").Tier(1)}
@@ -124,8 +120,8 @@ func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 	assert.True(t, l.TakeKey(keys[1], 10).Allowed)
 }
 
-// TestAFasterRateWhileSomeWait (I1): if the rate becomes faster while a reservation waits, the reservation stays due at
-// the same time, and no additional burst is admitted.
+// TestAFasterRateWhileSomeWait (I1): with a faster rate, a waiting reservation stays due at the same time, and there is
+// no additional burst.
 func TestAFasterRateWhileSomeWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -141,8 +137,8 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 	assert.True(t, l.Allow("k"))
 }
 
-// TestWhatAnotherLimitGrantedIsKept (I1): a key has taken all tokens of a high limit, and then waits under a low limit.
-// During the wait the rate is lowered. The key must still owe all tokens of the high limit.
+// TestWhatAnotherLimitGrantedIsKept (I1): a key owes all tokens of a high limit while it waits under a low one. A lower
+// rate must not change that.
 func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	bucket := func(seconds int, n uint64) Policy { return TokenBucket(Per(1, time.Duration(seconds)*time.Second), n) }
 	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }
@@ -192,9 +188,8 @@ func TestATierThatWasBlocked(t *testing.T) {
 	}
 }
 
-// TestARecordHasRoomForWhatWasTaken: at a slower rate, a possible debt may not fit into a record. For a tier, SetPolicy
-// then returns an error, because a tier must use the limiter's ticks. For the limiter's own policy, SetPolicy makes the
-// ticks longer instead.
+// TestARecordHasRoomForWhatWasTaken: if a slower rate leaves no room for a possible debt, SetPolicy makes the ticks
+// longer, but returns an error for a tier, which must use the limiter's ticks.
 func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
 	l, _ := newLimiter(t, own, Tiers(TokenBucket(Per(1000, time.Hour), 1000)))
@@ -211,9 +206,8 @@ func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	require.ErrorContains(t, l.SetPolicy(SlidingWindow(10, time.Microsecond)), "1048577 of earlier limits")
 }
 
-// TestAnyCourseOfChanges (I1): over any interval, a key under a tier gets at most the highest burst and the highest
-// rate of its tier, however often this tier and others change. Changes of other tiers do not change how many tokens the
-// key gets.
+// TestAnyCourseOfChanges (I1): over any interval, a key gets at most the highest burst and rate of its tier, however
+// often this tier and others change.
 func TestAnyCourseOfChanges(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -12,37 +12,30 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Shared stores the limiter's records in a file, so that several processes of this machine can use the same records. A
-// decision costs as much as with a limiter that is not shared. After a restart, a process finds its records unchanged.
-// [New] makes the file if it does not exist. Otherwise it attaches to the file. A file in /dev/shm is only in memory. A
-// file on a disk survives a reboot.
+// Shared stores the limiter's records in a file, which several processes of this machine can use, and which a process
+// finds again after a restart. A decision costs as much as without this option. [New] makes the file if it does not
+// exist. A file in /dev/shm is only in memory; a file on a disk survives a reboot. Shared needs Linux. docs/shared.md
+// says more.
 //
-// All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. If they do not,
-// New returns an error that names the first field that differs. [Limiter.SetPolicy] in any process, or New with
-// [ReplacePolicy], changes the numbers of the policy and of the tiers for all processes. To change anything else, make
-// another file with [CopyShared]. In this file, the keys have the same debts. A [SlidingLog] cannot be shared: New
-// returns an error. The time zone of a [CalendarWindow], and the rules of this zone that the program knows, cannot be
-// changed in a file ([Policy.Kind]).
+// All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. Otherwise New
+// returns an error that names the first difference. [Limiter.SetPolicy], or New with [ReplacePolicy], changes the
+// numbers for all processes. To change anything else, make another file with [CopyShared]. A [SlidingLog] cannot be
+// shared. The time zone of a [CalendarWindow] and its rules cannot be changed in a file ([Policy.Kind]).
 //
-// A process may be killed at any instruction. No other process waits for a killed process. The next sweep of any other
-// process frees the slots that the killed process was changing, and releases the tokens that it had in flight
-// ([Concurrency]). Tokens of its holds ([Limiter.Hold]) come back only with time.
+// A process may be killed at any instruction, and no other process waits for it. The next sweep of another process
+// frees the slots that it was changing, and releases its tokens in flight ([Concurrency]). Tokens of its holds
+// ([Limiter.Hold]) come back only with time.
 //
-// All processes use the same timeline, which follows the machine's monotonic clock. If the clocks of two processes
-// differ by d, a key gets at most burst + rate * (t + d) within a time t. As long as the sweepers of the processes run,
-// d is at most 30ms, and usually much less: if the counter of a process is off by more than 15ms, early or late, the
-// process stops using it. A clock that is further ahead does not move the time of other processes. An example is a
-// counter that kept running while the machine slept. After a reboot, the time continues at the time of the wall clock,
-// and never goes back. If one process has [ClockFunc], all must have it, with functions that return the same time.
+// All processes follow the machine's monotonic clock. If the clocks of two processes differ by d, a key gets at most
+// burst + rate * (t + d) within a time t. While the sweepers run, d is at most 30ms, and usually much less. After a
+// reboot, the time continues at the wall clock's time, and never goes back. If one process has [ClockFunc], all must
+// have it, with functions that return the same time.
 //
 // A user who can write the file decides what is admitted, and a user who can read it can find keys that share a bucket.
 // So the file must belong to the user of the process, with mode 0600. No content of the file can make a process crash,
-// hang, or read outside of the file. But if a file is truncated while it is in use, every process that uses it is
-// killed. New refuses a file of another kind, version, machine or length. It also refuses a file on a network file
-// system, if it can detect that.
-//
-// [Limiter.Close] stops the sweeper. The process keeps the file mapped until the limiter is garbage collected or the
-// process ends. Shared needs Linux. docs/shared.md says more.
+// hang, or read outside of it. But truncating a file in use kills every process that uses it. New refuses a file of
+// another kind, version, machine or length, and one on a network file system if it can detect that. The file stays
+// mapped after [Limiter.Close], until the limiter is garbage collected.
 func Shared(path string) Option {
 	return func(c *config) error {
 		if path == "" {
@@ -53,10 +46,8 @@ func Shared(path string) Option {
 	}
 }
 
-// ReplacePolicy is an option for a limiter with [Shared]. If the policy in the file differs from the policy of this
-// limiter, New changes the policy in the file, as [Limiter.SetPolicy] does. Use it to deploy new numbers. The tokens
-// that each key has taken still count, and the other processes of the file use the new policy from then on. If
-// SetPolicy cannot make the change, New returns an error, as it does without this option. Give the option only to the
+// ReplacePolicy makes New with [Shared] change the policy in the file to the policy of this limiter, as
+// [Limiter.SetPolicy] does, or return an error if SetPolicy would. Use it to deploy new numbers. Give it only to the
 // process that knows the right numbers: if several processes have different numbers, the last one wins.
 func ReplacePolicy() Option {
 	return func(c *config) error {
@@ -69,11 +60,10 @@ func ReplacePolicy() Option {
 // a table may see different numbers of processors.
 const sharedProcessors = 16
 
-// secrets are the hash secrets of a shared table, one for each kind of key.
 type secrets struct{ text, addr, number keyhash.Secret }
 
-// attach returns the table in the file and its hash secrets. The secrets are nil if the hash has none. attach puts the
-// clock on the timeline of the file.
+// attach returns the table in the file and its hash secrets, or nil secrets if the hash has none. It puts the clock on
+// the timeline of the file.
 func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*shard.Table, *secrets, error) {
 	fail := func(err error) (*shard.Table, *secrets, error) {
 		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.shared, err)
@@ -124,9 +114,8 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	return table, &secrets{secret.Derive(0), secret.Derive(1), secret.Derive(2)}, nil
 }
 
-// enter puts the clock on the timeline of a shared table. It returns an error if the time of the table is ahead of the
-// timeline. No process of this version can have moved the table's time so far ahead. All processes would decide at the
-// table's time until the timeline reaches this time.
+// enter puts the clock on the timeline of a shared table. It returns an error if the table's time is further ahead than
+// any process of this version can have moved it: all processes would decide at that time until the timeline reaches it.
 func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	if c.kind == clockFunc {
 		c.function.latest.Store(max(c.origin, table.Watermark()))

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkShared compares decisions of a shared limiter with decisions of a limiter that is not shared. The file is in
-// TMPDIR.
+// BenchmarkShared compares a shared limiter with one that is not shared. The file is in TMPDIR.
 func BenchmarkShared(b *testing.B) {
 	limiters := [2]*Limiter{roundLimiter(b), roundLimiter(b, Shared(filepath.Join(b.TempDir(), "table")))}
 	for name, round := range map[string]func(*decider) bool{
@@ -34,9 +33,8 @@ func BenchmarkShared(b *testing.B) {
 	}
 }
 
-// allow makes the decisions of a round, and reports whether all requests are admitted. The functions below do the same
-// for other calls. They are separate functions, because a call through a function pointer for each decision would hide
-// a part of the difference.
+// allow makes the decisions of a round, and reports whether all are admitted. The functions for other calls are
+// separate, because a function pointer would hide a part of the difference.
 func (d *decider) allow() bool {
 	all := true
 	for _, key := range d.keys[d.at : d.at+roundDecisions] {
@@ -61,8 +59,8 @@ func (d *decider) take() bool {
 	return all
 }
 
-// BenchmarkSharedAttach measures how long New takes to attach to a table of a million keys. (Each limiter is closed.
-// Its memory is released when the limiter is garbage collected.)
+// BenchmarkSharedAttach measures how long New takes to attach to a table of a million keys. (The memory of a closed
+// limiter is released when it is garbage collected.)
 func BenchmarkSharedAttach(b *testing.B) {
 	path := Shared(filepath.Join(b.TempDir(), "table"))
 	for b.Loop() {

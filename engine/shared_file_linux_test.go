@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharedFileLost: if the file of a limiter is no longer at its path, Stats reports that after the next sweep.
+// TestSharedFileLost: if the file is no longer at its path, Stats reports that after the next sweep.
 func TestSharedFileLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)

@@ -19,18 +19,14 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// inFlightKeys is the number of keys from which the processes of the tests take.
 const inFlightKeys = 4
 
-// inFlightLimiter returns a limiter that several processes share. Each key may have one request in flight.
 func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
 }
 
-// TestSharedInFlightWorker is the program of a worker process. It takes the one token of a key and releases it, again
-// and again. The tally has a word for each key, which says which process has the token. When the worker has taken the
-// token, it checks this word. If the word names another process, the worker records that process in a second word of
-// the key.
+// TestSharedInFlightWorker is the program of a worker. It takes and releases tokens, and writes itself into the tally
+// word of the key. If the word names another process, the worker records that process in a second word.
 func TestSharedInFlightWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -56,9 +52,8 @@ func TestSharedInFlightWorker(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightKilled: processes that take and release tokens are killed at any instruction. No process gets a
-// token while another live process has it. After a sweep, no tokens of the killed processes are in flight, and no entry
-// is lost.
+// TestSharedInFlightKilled: processes are killed at any instruction. No process gets a token that another live process
+// has, and after a sweep no tokens of killed processes are in flight and no entry is lost.
 func TestSharedInFlightKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -96,9 +91,8 @@ func TestSharedInFlightKilled(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightOfTheDead: requests that a process has in flight count as long as the process lives, even if it is
-// suspended. After the process is killed, the next sweep of another process, or the next process that attaches,
-// releases them.
+// TestSharedInFlightOfTheDead: takes count as long as their process lives, even suspended. After it was killed, the
+// next sweep or attaching process releases them.
 func TestSharedInFlightOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := inFlightLimiter(path, SweepInterval(time.Hour))
@@ -129,8 +123,8 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 }
 
-// TestSharedInFlightOfAnotherBoot: after a reboot of the machine, nothing is in flight, whichever parts of the file the
-// system has written to the disk before. In this test, the system has written a record but not its entry.
+// TestSharedInFlightOfAnotherBoot: after a reboot nothing is in flight, even if the system has written a record but not
+// its entry.
 func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	holder := processOf(t, "TestSharedInFlightHolder", path)
@@ -162,7 +156,6 @@ func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	assert.True(t, d.Allowed)
 }
 
-// TestSharedInFlightHolder is a process that takes a token and does not release it.
 func TestSharedInFlightHolder(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -176,8 +169,8 @@ func TestSharedInFlightHolder(t *testing.T) {
 	select {}
 }
 
-// TestSharedInFlight: a take in flight is released only once, even if it is refunded in parts, or released after a
-// reset, a change of the limit, or the end of its lifetime. A copy has no takes in flight.
+// TestSharedInFlight: a take is released only once, also in parts, after a reset, a change of the limit, or its
+// lifetime. A copy has no takes in flight.
 func TestSharedInFlight(t *testing.T) {
 	now, folder := frozen(), t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -236,8 +229,7 @@ func TestSharedInFlight(t *testing.T) {
 	assert.Zero(t, allocations)
 }
 
-// TestSharedInFlightWithoutRoom: if no entry is free, or no slot for a new key, requests are refused, and no record is
-// evicted.
+// TestSharedInFlightWithoutRoom: without a free entry or slot, requests are refused, and no record is evicted.
 func TestSharedInFlightWithoutRoom(t *testing.T) {
 	l, err := New(Concurrency(atomicbucket.MaxInFlight, time.Hour), Shared(filepath.Join(t.TempDir(), "table")), MaxKeys(1), Shards(1))
 	require.NoError(t, err)

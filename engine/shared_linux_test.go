@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	sharedKeys  = 64 // keys that the processes of a test share
+	sharedKeys  = 64
 	sharedBurst = 500
 	decisions   = sharedKeys     // word that counts decisions; each word before it counts the tokens of a key
 	stopped     = sharedKeys + 1 // word that says whether all processes must stop
@@ -32,17 +32,15 @@ const (
 	tallyWords  = sharedKeys + 3
 )
 
-// frozen returns the time of a clock that stands still. The time is the same in all processes of a test.
+// frozen is a clock that stands still at the same time in all processes.
 func frozen() time.Time { return time.Unix(1_800_000_000, 0) }
 
-// sharedLimiter returns a limiter on the file of a test.
 func sharedLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(1), sharedBurst), append([]Option{
 		Shared(path), ClockFunc(frozen), MaxKeys(1000), SweepInterval(time.Millisecond),
 	}, options...)...)
 }
 
-// tally maps a file with the words in which the processes of a test count.
 func tally(t testing.TB, path string) *[tallyWords]atomic.Uint64 {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	require.NoError(t, err)
@@ -54,8 +52,8 @@ func tally(t testing.TB, path string) *[tallyWords]atomic.Uint64 {
 	return (*[tallyWords]atomic.Uint64)(unsafe.Pointer(&mapped[0]))
 }
 
-// TestSharedWorker is the program of a worker process in the tests below. The worker takes from all keys, makes and
-// forgets records of other keys, and sweeps, until the test stops it.
+// TestSharedWorker is the program of a worker: it takes from all keys, makes and forgets other records, and sweeps
+// until the test stops it.
 func TestSharedWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -84,10 +82,8 @@ func TestSharedWorker(t *testing.T) {
 	working.Wait()
 }
 
-// worker starts a process that runs TestSharedWorker, and returns when it has attached.
 func worker(t *testing.T, path string) *exec.Cmd { return processOf(t, "TestSharedWorker", path) }
 
-// processOf starts a process that runs a test, and returns when the process reports that it is ready.
 func processOf(t *testing.T, test, path string) *exec.Cmd {
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -104,7 +100,7 @@ func processOf(t *testing.T, test, path string) *exec.Cmd {
 	return command
 }
 
-// TestSharedProcesses: while time stands still, two or four processes together admit exactly the burst of each key.
+// TestSharedProcesses: while time stands still, processes together admit exactly the burst of each key.
 func TestSharedProcesses(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
@@ -128,7 +124,7 @@ func TestSharedProcesses(t *testing.T) {
 	}
 }
 
-// killsOf returns how often a test kills a process: WEIR_TEST_KILLS times, or a dozen times if that is not set.
+// killsOf returns how often a test kills a process: WEIR_TEST_KILLS times, or a dozen times by default.
 func killsOf(t *testing.T) int {
 	text := os.Getenv("WEIR_TEST_KILLS")
 	if text == "" {
@@ -139,9 +135,8 @@ func killsOf(t *testing.T) int {
 	return kills
 }
 
-// TestSharedProcessesKilled: processes are killed at any instruction, and others replace them. No key gets more than
-// its burst. For each kill, at most one token is missing, which the killed process took and did not count. After a
-// sweep no slot is lost, and no process hangs.
+// TestSharedProcessesKilled: processes are killed at any instruction. No key gets more than its burst, or loses more
+// than one token for each kill. No slot is lost, and no process hangs.
 func TestSharedProcessesKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -173,8 +168,8 @@ func TestSharedProcessesKilled(t *testing.T) {
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
 
-// TestSharedProcessStopped: while one of two processes is suspended at any instruction (SIGSTOP), the other one
-// continues to decide and sweep, and each key gets exactly its burst.
+// TestSharedProcessStopped: while one process is suspended at any instruction (SIGSTOP), the other decides and sweeps,
+// and each key gets exactly its burst.
 func TestSharedProcessStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -195,7 +190,7 @@ func TestSharedProcessStopped(t *testing.T) {
 		_, err := unix.Wait4(still, &status, unix.WUNTRACED, nil)
 		require.NoError(t, err)
 		require.True(t, status.Stopped(), "%#x", status)
-		more(2000) // decisions of the other process
+		more(2000)
 		l.Sweep()
 		require.NoError(t, syscall.Kill(still, syscall.SIGCONT))
 	}
@@ -218,7 +213,6 @@ func stopWhenDrained(t *testing.T, l *Limiter, counts *[tallyWords]atomic.Uint64
 	}
 }
 
-// TestSharedAcrossRestarts: a limiter that is made again finds the buckets unchanged, for every kind of key.
 func TestSharedAcrossRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	for i := range 3 {
@@ -232,7 +226,7 @@ func TestSharedAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestSharedByTheMachinesClock: limiters of one file with different clocks agree on the time, and take from the same
+// TestSharedByTheMachinesClock: limiters of one file with different clocks agree on the time and take from the same
 // bucket.
 func TestSharedByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
@@ -256,8 +250,7 @@ func TestSharedByTheMachinesClock(t *testing.T) {
 	assert.False(t, limiters[0].TakeKey(limiters[0].Key("key"), 2).Allowed, "of ten they have taken nine")
 }
 
-// TestSharedFilesThatAreRefused: if New refuses a file, the error says what is wrong with the file, or names the field
-// that differs. It also says what to do.
+// TestSharedFilesThatAreRefused: the error says what is wrong with the file, or which field differs, and what to do.
 func TestSharedFilesThatAreRefused(t *testing.T) {
 	policy := TokenBucket(PerSecond(5), 10)
 	table := func(path string, options ...Option) error {
@@ -358,8 +351,8 @@ func listenUnix(t *testing.T, path string) {
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 }
 
-// TestSharedSeatsOfClosedLimiters: a closed limiter keeps its seat until it is garbage collected. If no seat is free,
-// New runs a garbage collection and then succeeds.
+// TestSharedSeatsOfClosedLimiters: a closed limiter keeps its seat until it is collected. If no seat is free, New
+// collects garbage.
 func TestSharedSeatsOfClosedLimiters(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only New runs a garbage collection
 	path := filepath.Join(t.TempDir(), "table")
@@ -370,8 +363,7 @@ func TestSharedSeatsOfClosedLimiters(t *testing.T) {
 	}
 }
 
-// TestSharedFileOnAFullDisk: New allocates the complete file at once. So if there is not enough space, New returns an
-// error, and no file is left.
+// TestSharedFileOnAFullDisk: New allocates the complete file at once, or returns an error and leaves no file.
 func TestSharedFileOnAFullDisk(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("no table of this machine is larger than a disk")

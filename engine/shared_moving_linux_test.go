@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	movingRate  = 100 // tokens per second
+	movingRate  = 100
 	movingClock = "WEIR_TEST_CLOCK"
 )
 
@@ -34,8 +34,8 @@ func movingLimiter(path string, clock Option) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(movingRate), sharedBurst), Shared(path), clock, MaxKeys(1000), SweepInterval(time.Millisecond))
 }
 
-// TestSharedProcessesKilledWhileTimePasses: processes with different clocks of one machine are killed at any
-// instruction. No key gets more than burst + rate * (t + d), where d is the largest difference between two clocks.
+// TestSharedProcessesKilledWhileTimePasses: processes with different clocks are killed at any instruction. No key gets
+// more than burst + rate * (t + d), where d is the largest difference between two clocks.
 func TestSharedProcessesKilledWhileTimePasses(t *testing.T) {
 	const kills, apart = 12, 30 * time.Millisecond
 	names := []string{"tsc", "precise"}

@@ -21,8 +21,8 @@ func fastShared(path string) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(1e6), 1), Shared(path), MaxKeys(1000))
 }
 
-// admits requires that at least 19 of a million requests for a key are admitted, because more than 19 microseconds pass
-// during these requests. In a table whose time is hours ahead, a key would get only one.
+// admits requires that at least 19 of a million requests are admitted, because more than 19 microseconds pass. In a
+// table whose time is hours ahead, it would be one.
 func admits(t *testing.T, l *Limiter, key string) {
 	admitted := 0
 	for range 1_000_000 {
@@ -35,9 +35,8 @@ func admits(t *testing.T, l *Limiter, key string) {
 	assert.Fail(t, "no bucket refills", "%s: %d of a million requests are admitted", key, admitted)
 }
 
-// TestSharedBesideAClockThatRanAhead: the counter of one process continued while the machine slept. Whatever this
-// process does first, it does not move the table's time. So all processes continue to admit requests: old processes,
-// new processes, and the process with that counter.
+// TestSharedBesideAClockThatRanAhead: a process whose counter ran while the machine slept does not move the table's
+// time, whatever it does first. So all processes continue to admit requests.
 func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	for name, first := range map[string]func(l *Limiter){
 		"decides":       func(l *Limiter) { l.Allow("key") },
@@ -83,8 +82,8 @@ func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	}
 }
 
-// TestSharedTableAheadOfTheClock: if the time of a table is ahead of the machine's clock, because a bit has flipped,
-// New refuses the table with an error that says so.
+// TestSharedTableAheadOfTheClock: New refuses a table whose time is ahead of the machine's clock after a bit flip, and
+// says so.
 func TestSharedTableAheadOfTheClock(t *testing.T) {
 	for _, bit := range []int{56, 57, 58, 61, 62} {
 		path := filepath.Join(t.TempDir(), "table")
@@ -95,7 +94,7 @@ func TestSharedTableAheadOfTheClock(t *testing.T) {
 		require.NoError(t, err)
 		defer f.Close()
 		mark := uint64(l.table.Watermark())
-		_, err = f.WriteAt([]byte{byte(mark>>56) ^ byte(1<<(bit-56))}, sharedfile.HeaderBytes+7) // little-endian
+		_, err = f.WriteAt([]byte{byte(mark>>56) ^ byte(1<<(bit-56))}, sharedfile.HeaderBytes+7)
 		require.NoError(t, err)
 		_, err = fastShared(path)
 		if mark>>bit&1 == 0 {
@@ -107,8 +106,8 @@ func TestSharedTableAheadOfTheClock(t *testing.T) {
 	}
 }
 
-// TestSharedNamespaced is the program of the processes that TestSharedTimeNamespaces starts. It takes five tokens, and
-// prints how many are left and the time of its clock.
+// TestSharedNamespaced is the program of TestSharedTimeNamespaces. It takes five tokens, and prints how many are left
+// and its time.
 func TestSharedNamespaced(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -125,8 +124,8 @@ func dailyShared(path string) (*Limiter, error) {
 	return New(TokenBucket(Per(1, 24*time.Hour), 10), Shared(path), MaxKeys(100))
 }
 
-// TestSharedTimeNamespaces: two processes are in two time namespaces, so their monotonic clocks differ by a day. They
-// must use the same timeline and take from the same bucket, whichever of the two makes the file.
+// TestSharedTimeNamespaces: processes in two time namespaces, whose monotonic clocks differ by a day, use one timeline
+// and take from the same bucket.
 func TestSharedTimeNamespaces(t *testing.T) {
 	namespaced := func(path string) (left uint64, clock int64) {
 		command := exec.CommandContext(t.Context(), "unshare", "--time", "--monotonic", "86400", "--fork",

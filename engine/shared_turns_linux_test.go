@@ -18,16 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A way is one of the two implementations that a benchmark compares. The function round makes a round of decisions and
-// returns how long the round took.
+// A way is one of two implementations that a benchmark compares. round makes a round of decisions and returns its time.
 type way struct {
 	name  string
 	round func() time.Duration
 }
 
-// byTurns makes, in every iteration, one round with each of the two ways. For each way it reports the time per decision
-// in its fastest round. It also reports the ratio of these two times, second / first. Other load on the machine makes
-// some rounds slower, but does not affect the fastest ones.
+// byTurns makes, in every iteration, one round of each way. It reports the time per decision in the fastest rounds,
+// which other load does not affect, and their ratio, second / first.
 func byTurns(b *testing.B, first, second way) {
 	ways, least := [2]way{first, second}, [2]time.Duration{noRound, noRound}
 	for b.Loop() {
@@ -48,7 +46,7 @@ const (
 	noRound        = time.Duration(math.MaxInt64) // the time of a round that does not count
 )
 
-// A decider makes rounds of decisions, all for one key or for many keys in turn. No request is refused.
+// A decider makes rounds of decisions for one key, or for many keys in turn. No request is refused.
 type decider struct {
 	limiter *Limiter
 	keys    []string
@@ -56,8 +54,7 @@ type decider struct {
 	at      int // index in keys at which the next round begins
 }
 
-// newDecider returns a decider for "one" key or "many" keys, as the parameter "of" says. Its first round begins at the
-// key whose index is the parameter at.
+// newDecider returns a decider for "one" key or "many" keys, which begins at the key with the index at.
 func newDecider(l *Limiter, of string, at int) *decider {
 	d := &decider{l, make([]string, manyKeys), make([]Key, manyKeys), at}
 	for i := range d.keys {
@@ -70,7 +67,6 @@ func newDecider(l *Limiter, of string, at int) *decider {
 	return d
 }
 
-// decide makes the given number of decisions. The number of keys must be a multiple of this number.
 func (d *decider) decide(tb testing.TB, decisions int) {
 	for _, k := range d.keys[d.at : d.at+decisions] {
 		if !d.limiter.Allow(k) {
@@ -80,18 +76,15 @@ func (d *decider) decide(tb testing.TB, decisions int) {
 	d.at = (d.at + decisions) % len(d.keys)
 }
 
-// alone makes a round and returns how long it took.
 func (d *decider) alone(tb testing.TB) time.Duration {
 	begin := time.Now()
 	d.decide(tb, roundDecisions)
 	return time.Since(begin)
 }
 
-// A span has the start and the end of a round, in nanoseconds of the machine's clock.
 type span struct{ begin, end int64 }
 
-// together makes a round at the same time as another decider. Both wait until the counter in the parameter "here" says
-// that both are ready.
+// together makes a round at the same time as another decider. Both wait until the counter says that both are ready.
 func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	for both := (here.Add(1) + 1) &^ 1; here.Load() < both; {
 	}
@@ -101,9 +94,8 @@ func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	return s
 }
 
-// both returns the time from the start of the first of two rounds to the end of the last one. If the rounds ran at the
-// same time for less than nine tenths of that time, it returns noRound instead, because decisions for one key are
-// faster while the other round does not run.
+// both returns the time from the start of the first of two rounds to the end of the last. If they overlapped for less
+// than nine tenths of it, it returns noRound, because decisions alone are faster.
 func both(s, t span) time.Duration {
 	took, shared := max(s.end, t.end)-min(s.begin, t.begin), min(s.end, t.end)-max(s.begin, t.begin)
 	if shared < took/10*9 {
@@ -120,16 +112,15 @@ func machineTime(tb testing.TB) int64 {
 	return now.Nano()
 }
 
-// roundLimiter returns a limiter that refuses nothing.
 func roundLimiter(tb testing.TB, options ...Option) *Limiter {
 	l, err := New(TokenBucket(PerSecond(1e9), 1<<32-1), append(options, MaxKeys(2*manyKeys))...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { _ = l.Close() }) // the error is always nil
+	tb.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
-// TestSharedPartner is the program of the second process in BenchmarkSharedProcesses. It reads lines that each say
-// "one" or "many" keys. For each line it makes a round, and writes the start and the end of the round.
+// TestSharedPartner is the second process of BenchmarkSharedProcesses. For each line "one" or "many", it makes a round,
+// and writes its start and end.
 func TestSharedPartner(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_PARTNER")
 	if path == "" {
@@ -146,9 +137,8 @@ func TestSharedPartner(t *testing.T) {
 	}
 }
 
-// BenchmarkSharedProcesses compares two concurrent processes with two goroutines of one process. In both cases it
-// measures the time until both have made a round of decisions for the same keys in the same table. It needs two cores.
-// The file is in TMPDIR.
+// BenchmarkSharedProcesses compares two concurrent processes with two goroutines of one process, by the time of a round
+// of both for the same keys. It needs two cores. The file is in TMPDIR.
 func BenchmarkSharedProcesses(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "table")
 	here, l := &tally(b, path+".tally")[0], roundLimiter(b, Shared(path))
@@ -182,11 +172,10 @@ func BenchmarkSharedProcesses(b *testing.B) {
 		})
 	}
 	require.NoError(b, in.Close())
-	_, _ = lines.WriteTo(io.Discard) // the output at the end of the test
+	_, _ = lines.WriteTo(io.Discard)
 	require.NoError(b, partner.Wait())
 }
 
-// onDisk skips a benchmark if the folder is in memory.
 func onDisk(b *testing.B, folder string) {
 	const tmpfs = 0x01021994
 	var system unix.Statfs_t
@@ -196,7 +185,7 @@ func onDisk(b *testing.B, folder string) {
 	}
 }
 
-// BenchmarkSharedDisk compares decisions with a file on a disk, in TMPDIR, and decisions with a file in /dev/shm.
+// BenchmarkSharedDisk compares a file on a disk, in TMPDIR, with a file in /dev/shm.
 func BenchmarkSharedDisk(b *testing.B) {
 	disk := b.TempDir()
 	onDisk(b, disk)
@@ -214,9 +203,9 @@ func BenchmarkSharedDisk(b *testing.B) {
 	}
 }
 
-// BenchmarkSharedWriteBack measures how many bytes per second the system writes to the disk for a file in TMPDIR, with
-// 100,000 keys in use. It measures at 10,000 decisions per second, and at the highest rate of one goroutine. The system
-// usually waits for half a minute before it writes a page, so use a -benchtime of minutes.
+// BenchmarkSharedWriteBack measures how many bytes per second the system writes to disk for a file in TMPDIR, at 10,000
+// decisions per second and at the highest rate. The system waits for half a minute before it writes a page, so use a
+// -benchtime of minutes.
 func BenchmarkSharedWriteBack(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"10000-a-second": 10 * time.Millisecond, "all-it-can": 0} {
 		b.Run(name, func(b *testing.B) {
@@ -243,8 +232,8 @@ func BenchmarkSharedWriteBack(b *testing.B) {
 	}
 }
 
-// writtenBytes returns how many bytes the process has caused the system to write to disks. A page counts when it
-// changes for the first time after it was written.
+// writtenBytes returns how many bytes the process has caused the system to write to disks. A page counts when it first
+// changes after it was written.
 func writtenBytes(tb testing.TB) (n int64) {
 	text, err := os.ReadFile("/proc/self/io")
 	require.NoError(tb, err)

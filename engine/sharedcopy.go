@@ -11,21 +11,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// CopyShared makes a file in which keys have the same debts as in another shared table. That table may be in use. You
-// can keep the copy as a backup, or use it instead of a table that needs another size or other options. The options
-// change the settings of the copy: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and
-// [Tiers]. The option Tiers changes the numbers as [Limiter.SetPolicy] does. All other settings stay the same, with one
-// exception: if the table has the number of shards that [New] chooses for its MaxKeys, the copy has the number that New
-// chooses for the MaxKeys of the copy. The policy, the hash with its secret and the kind of clock cannot change. Tokens
-// that are taken while CopyShared runs may or may not be counted in the copy.
+// CopyShared makes a file in which keys have the same debts as in another shared table, which may be in use: a backup,
+// or a table with other [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] or [Tiers]. Tiers
+// change the numbers as [Limiter.SetPolicy] does. All other settings stay the same, except that a number of shards that
+// [New] chose by MaxKeys is chosen again. Tokens that are taken while CopyShared runs may or may not count in the copy.
 //
-// If the policy has windows, the tokens that a key has taken count in a new window that begins when the copy is made.
-// So the key may wait longer than before. But if an earlier change of the length made the key's window longer than
-// current windows are ([Limiter.SetPolicy]), the key waits less.
+// In windows, a key's tokens count in a new window that begins with the copy. So the key may wait longer than before,
+// or less if an earlier change of the length had made its window longer.
 //
 // The copy gets its name when it is complete. If a file with that name exists, CopyShared returns an error. If the copy
-// has less room, its [Overflow] decides what happens to keys for which there is no room. CopyShared takes some hundred
-// nanoseconds for each key. It needs Linux.
+// has no room for some keys, its [Overflow] decides. CopyShared takes some hundred nanoseconds for each key. It needs
+// Linux.
 func CopyShared(from, to string, options ...Option) error {
 	source, err := openDebts(from)
 	if err != nil {
@@ -78,7 +74,6 @@ func CopyShared(from, to string, options ...Option) error {
 	return nil
 }
 
-// copied returns the configuration of a copy at the path in the parameter to, changed by the options.
 func (c config) copied(to string, options []Option) (config, error) {
 	was := c
 	if c.usualShards() == c.shards {
@@ -99,9 +94,9 @@ func (c config) copied(to string, options []Option) (config, error) {
 	return c, nil
 }
 
-// withTiers returns the policies before and after a change of the tiers. In the result before, the number of tiers is
-// new. The existing tiers still have their numbers, and room for the tokens that keys have taken under earlier numbers.
-// In the result after, the numbers are new, too. If the parameter tiers is nil, both results are the policies ps.
+// withTiers returns the policies before and after a change of the tiers. The result before has the new number of tiers,
+// but existing tiers still have their numbers, and room for the tokens taken under earlier numbers. The result after
+// also has the new numbers. If tiers is nil, both results are ps.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -116,14 +111,15 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 	return before, after, err
 }
 
-// RestoreShared restores debts from a copy ([CopyShared]) to a shared table, which may be in use. The parameter from is
-// the path of the copy, and the parameter to is the path of the table. After the restore, every key in the table owes
-// at least what it owes in the copy. A debt that is in both counts once, so a restore may be repeated. If the table's
-// policies differ from the copy's policies, keys owe the same number of tokens of their tiers, as after a
-// [Limiter.SetPolicy]. But tokens that were taken in windows count in new windows that begin with the restore. If the
-// file of the table does not exist, RestoreShared makes it. Both tables must have the same hash secret. A file that was
-// newly made has another secret, so remove such a file first. If there is no room in the table for some keys,
-// RestoreShared restores all other keys and returns an error. It needs Linux.
+// RestoreShared restores debts from a copy ([CopyShared]), whose path is from, to the shared table whose path is to.
+// The table may be in use. After that, every key in the table owes at least what it owes in the copy. A debt that is in
+// both counts once, so a restore may be repeated. If the table's file does not exist, RestoreShared makes it. It needs
+// Linux.
+//
+// If the policies differ, keys owe the same number of tokens of their tiers. Tokens taken in windows count in new
+// windows that begin with the restore. Both tables must have the same hash secret, which a newly made file does not
+// have, so remove such a file first. If there is no room for some keys, RestoreShared restores all others and returns
+// an error.
 func RestoreShared(from, to string) error {
 	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written
@@ -179,7 +175,6 @@ func RestoreShared(from, to string) error {
 	return errors.Join(err, c.file.Close())
 }
 
-// debts has a shared table from which debts are copied to another table.
 type debts struct {
 	*sharedTable
 	config config
@@ -197,15 +192,14 @@ func openDebts(path string) (debts, error) {
 	return debts{table, c}, nil
 }
 
-// policies returns the current policies of the table.
 func (d *debts) policies() (p *policies) {
 	_ = d.view.Read(func() { d.table.Plan() })
 	known := d.table.Known().Source().(*policies).known(d.table)
 	return &known
 }
 
-// now returns the current time on the timeline of the table. If no process has attached since the machine was booted,
-// it returns the time at which the timeline would continue.
+// now returns the current time on the timeline of the table, or the time at which the timeline would continue if no
+// process has attached since the machine was booted.
 func (d *debts) now() (now int64) {
 	_ = d.view.Read(func() {
 		known := false
@@ -219,10 +213,9 @@ func (d *debts) now() (now int64) {
 	return now
 }
 
-// giveTo makes the keys of the given table owe the tokens that they owe in the table of d. It converts the debts as if
-// the policies of the given table were set in the table of d now. It returns for how many keys there was no room. If a
-// policy of either table changes in the meantime, giveTo starts over. That is safe, because a debt that is in both
-// tables counts once.
+// giveTo makes the keys of the given table owe what they owe in d's table, converted as by a SetPolicy with the given
+// table's policies. It returns for how many keys there was no room. If a policy changes in the meantime, giveTo starts
+// over, which is safe because a debt in both tables counts once.
 func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0
@@ -232,8 +225,7 @@ func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (los
 	return lost, err
 }
 
-// giveBy does the work of giveTo under one plan of the table. The result done is false if the table has another plan at
-// the end.
+// giveBy is giveTo under one plan of the given table. done is false if a plan has changed in the meantime.
 func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
 	from, to := d.policies(), plan.Source().(*policies)
 	if from.base.Kind() != to.base.Kind() {

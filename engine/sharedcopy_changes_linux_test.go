@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copied makes a copy of another limiter's shared table, and returns a limiter of the copy. The options are the options
-// of CopyShared and of this limiter.
+// copied copies another limiter's shared table, and returns a limiter of the copy with the same options.
 func copied(t *testing.T, from string, policy Policy, options ...Option) *Limiter {
 	to := filepath.Join(t.TempDir(), "copy")
 	require.NoError(t, CopyShared(from, to, options...))
@@ -20,8 +19,7 @@ func copied(t *testing.T, from string, policy Policy, options ...Option) *Limite
 	return l
 }
 
-// TestACopyOfATierThatIsBlocked (I1): a copy also has the numbers under which the keys of a blocked tier have taken
-// tokens. It needs them when the tier is active again.
+// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers of a blocked tier, for when it is active again.
 func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own, tier := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000)
@@ -39,8 +37,8 @@ func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	}
 }
 
-// TestACopyAfterALowerLimit (I1): a copy has room for the tokens that were taken under an earlier, higher limit, and
-// counts them in the same units.
+// TestACopyAfterALowerLimit (I1): a copy has room for tokens of an earlier, higher limit, and counts them in the same
+// units.
 func TestACopyAfterALowerLimit(t *testing.T) {
 	for _, p := range []struct{ high, low, slow Policy }{
 		{TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(1000, time.Hour), 10), TokenBucket(Per(1, time.Hour), 10)},
@@ -60,8 +58,7 @@ func TestACopyAfterALowerLimit(t *testing.T) {
 	}
 }
 
-// TestACopyWithOtherTiers (I1): even if the copy has more or fewer tiers, the tokens that keys of a tier have taken
-// still count, as after SetPolicy.
+// TestACopyWithOtherTiers (I1): in a copy with more or fewer tiers, taken tokens still count as after SetPolicy.
 func TestACopyWithOtherTiers(t *testing.T) {
 	own, tier, slow := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(10, time.Hour), 600)
 	from := filepath.Join(t.TempDir(), "table")
@@ -76,8 +73,8 @@ func TestACopyWithOtherTiers(t *testing.T) {
 	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(Per(1, time.Hour), 1))), "may still owe 1000 tokens")
 }
 
-// TestACopyWithRoomForOtherRates (I1): the copy has tiers with other rates, or room for quotas, and the table does not
-// have them. Taken tokens still count. The same is true if a copy with tiers is restored to a table without tiers.
+// TestACopyWithRoomForOtherRates (I1): taken tokens still count in a copy that adds tiers of other rates or room for
+// quotas, and when it is restored to a table without tiers.
 func TestACopyWithRoomForOtherRates(t *testing.T) {
 	fast, slow := TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(7, time.Hour), 1000)
 	folder := t.TempDir()
@@ -106,9 +103,8 @@ func TestACopyWithRoomForOtherRates(t *testing.T) {
 	assert.InDelta(t, 100, left(l, l.Key("k")), 2, "in the fast one's tokens")
 }
 
-// TestARestoreUnderOtherNumbers (I1): a restore to a table with other numbers keeps the number of tokens that a key
-// owes, as if the policy of the table had been set at the time of the restore. If it kept the time instead, an empty
-// bucket of 100 tokens at 100/s would owe only one token at 1/s.
+// TestARestoreUnderOtherNumbers (I1): a restore to a table with other numbers keeps the number of tokens owed. If it
+// kept the time, an empty bucket at 100/s would owe only one token at 1/s.
 func TestARestoreUnderOtherNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to Policy // policies of tier 1, under which a key has taken 60 tokens
@@ -145,8 +141,8 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 	}
 }
 
-// TestThePolicyChangesDuringARestore (I1): the policy changes during a restore. A debt that was charged under the
-// earlier numbers must not be read as a debt under the later numbers.
+// TestThePolicyChangesDuringARestore (I1): a debt under earlier numbers must not be read as a debt under numbers that a
+// concurrent change has set.
 func TestThePolicyChangesDuringARestore(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
@@ -176,7 +172,7 @@ func TestThePolicyChangesDuringARestore(t *testing.T) {
 	}
 }
 
-// TestARestoreSaysWhatHadNoRoom: if there is no room for some keys, the error of RestoreShared says for how many.
+// TestARestoreSaysWhatHadNoRoom: the error of RestoreShared says how many keys had no room.
 func TestARestoreSaysWhatHadNoRoom(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")

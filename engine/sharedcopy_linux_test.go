@@ -17,8 +17,8 @@ import (
 // aDay is the time in which the tokens of a test come back, for every algorithm.
 const aDay = 24 * time.Hour
 
-// TestCopySharedCarriesDebts makes a copy with another size and other options, for every algorithm. Each key must have
-// as many tokens left in the copy as in the table, except for tokens that come back in the meantime.
+// TestCopySharedCarriesDebts: in a copy with another size and other options, each key has as many tokens left, for
+// every algorithm.
 func TestCopySharedCarriesDebts(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(Per(1, aDay), 40), TokenBucket(Per(97.3, 365*aDay), 40), BatchRefill(1, aDay, 40), FixedWindow(40, aDay),
@@ -48,8 +48,8 @@ func TestCopySharedCarriesDebts(t *testing.T) {
 	}
 }
 
-// TestCopySharedOfAnotherSize: a limiter with the new MaxKeys and no other option can attach to the copy, even if the
-// number of shards depends on the size. If the table has an explicit number of shards, the copy has the same number.
+// TestCopySharedOfAnotherSize: a limiter with the new MaxKeys can attach to the copy, even if the number of shards
+// depends on it. An explicit number of shards is kept.
 func TestCopySharedOfAnotherSize(t *testing.T) {
 	folder := t.TempDir()
 	path := func(name string) string { return filepath.Join(folder, name) }
@@ -70,7 +70,6 @@ func TestCopySharedOfAnotherSize(t *testing.T) {
 	require.NoError(t, make("large of four", MaxKeys(100_000), Shards(4)))
 }
 
-// TestSharedBytes: Bytes returns the length of the file.
 func TestSharedBytes(t *testing.T) {
 	for _, policy := range []Policy{TokenBucket(PerSecond(1), 5), Concurrency(5, time.Hour)} {
 		path := filepath.Join(t.TempDir(), "table")
@@ -89,8 +88,8 @@ func TestSharedBytes(t *testing.T) {
 	assert.ErrorContains(t, err, "MaxKeys(0)")
 }
 
-// TestRestoreShared: after a restore, keys owe at least as much as in the copy, even if the table is in use, or if the
-// restore is repeated. If a key owes more in the table, its debt does not change.
+// TestRestoreShared: after a restore, also a repeated one or into a table in use, keys owe at least what they owe in
+// the copy. A larger debt does not change.
 func TestRestoreShared(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
@@ -127,7 +126,7 @@ func TestRestoreShared(t *testing.T) {
 	assert.EqualValues(t, 10, restored.Peek(restored.Key("new"), 1).Remaining)
 }
 
-// TestCopyBesideTraffic: a copy and a restore run while other goroutines take. Each key gets at most its burst.
+// TestCopyBesideTraffic: while a copy and a restore run next to takes, each key gets at most its burst.
 func TestCopyBesideTraffic(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -156,8 +155,7 @@ func TestCopyBesideTraffic(t *testing.T) {
 	}
 }
 
-// TestCopySharedRefuses: CopyShared returns an error for options that would make the copy the table of another kind of
-// limit.
+// TestCopySharedRefuses: CopyShared returns an error for options that would make another kind of table.
 func TestCopySharedRefuses(t *testing.T) {
 	folder := t.TempDir()
 	path, to := filepath.Join(folder, "table"), filepath.Join(folder, "copy")

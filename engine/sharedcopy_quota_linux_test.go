@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestACopyWithTiersHasRoomForQuotas (I1): tokens that were taken under a quota still count in a copy that has tiers.
+// TestACopyWithTiersHasRoomForQuotas (I1): tokens taken under a quota still count in a copy that has tiers.
 func TestACopyWithTiersHasRoomForQuotas(t *testing.T) {
 	folder := t.TempDir()
 	from, to := filepath.Join(folder, "table"), filepath.Join(folder, "copy")
@@ -30,10 +30,8 @@ func TestACopyWithTiersHasRoomForQuotas(t *testing.T) {
 	require.False(t, c.TakeKey(c.Key("anna").With(q), 1).Allowed)
 }
 
-// TestQuotasOfWindowsInAFile (I1): the windows become shorter while a key has taken tokens. If a process of the file
-// has made a quota, the window of the key lasts as long as these tokens need under a limit of 1. This is also true if
-// another process changes the policy, and in a copy. If no process has made a quota, the window lasts as long as the
-// tokens need under the policy's limit.
+// TestQuotasOfWindowsInAFile (I1): if windows become shorter after any process of the file has made a quota, a window
+// lasts as long as its tokens need under a limit of 1, also in a copy. Without a quota, the policy's limit counts.
 func TestQuotasOfWindowsInAFile(t *testing.T) {
 	for name, quota := range map[string]bool{"a quota": true, "none": false} {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARestoreKnowsTheTiersOfTheCopy: a copy or a restore transfers a debt under a tier with a high limit to a new
-// table. The debt stays the same number of tokens, although no tier of the new limiter has such a high limit. A batch
-// comes once per hour, so no batch comes during the test.
+// TestARestoreKnowsTheTiersOfTheCopy: a debt under a tier with a high limit stays the same number of tokens in a table
+// without such a tier. Batches come once per hour, so none comes during the test.
 func TestARestoreKnowsTheTiersOfTheCopy(t *testing.T) {
 	batch := func(hours int, n uint64) Policy { return BatchRefill(1, time.Duration(hours)*time.Hour, n) }
 	for _, by := range []string{"restore", "fewer tiers"} {

@@ -53,7 +53,7 @@ func TestSharedFormatVectors(t *testing.T) {
 	}
 }
 
-// inC builds the program in C. If there is no compiler, it skips the test.
+// inC builds the program in C, or skips the test without a compiler.
 func inC(t *testing.T) string {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -66,16 +66,15 @@ func inC(t *testing.T) string {
 	return program
 }
 
-// TestSharedBesideC: processes of a program in C take from the records that Go makes, and are killed at any
-// instruction. No key gets more than its burst. For each kill, at most one token is missing, which the killed process
-// took and did not count.
+// TestSharedBesideC: processes in C take from the records that Go makes, and are killed at any instruction. No key gets
+// more than its burst, or loses more than one token for each kill.
 func TestSharedBesideC(t *testing.T) {
 	program, kills, path := inC(t), killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
 	survivor, err := sharedLimiter(path)
 	require.NoError(t, err)
 	defer survivor.Close()
-	for i := range sharedKeys { // only Go makes records
+	for i := range sharedKeys {
 		require.True(t, survivor.Allow("key "+strconv.Itoa(i)))
 		counts[i].Add(1)
 	}
@@ -107,7 +106,7 @@ func TestSharedBesideC(t *testing.T) {
 		fromC += counts[i].Load()
 	}
 	assert.Greater(t, fromC, uint64(sharedKeys), "C has taken")
-	beside := worker(t, path) // a Go process takes from the same buckets
+	beside := worker(t, path)
 	stopWhenDrained(t, survivor, counts, append(workers, beside))
 	for i := range sharedKeys {
 		got := counts[i].Load()

@@ -10,14 +10,13 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// These are the names of fields that are not options.
 const (
 	fieldAlgorithm = "algorithm"
 	fieldTiers     = "tiers"
 )
 
-// configOf returns the configuration with which a file with these fields was made, without its policies. configOf only
-// parses the fields. The values are checked by shard.Config.SharedBytes.
+// configOf parses the configuration with which a file with these fields was made, without its policies. The values are
+// checked by shard.Config.SharedBytes.
 func configOf(fields []sharedfile.Field) (c config, err error) {
 	c.shared, c.terms.shared = "a file", true // the path does not matter
 	for _, f := range fields {
@@ -34,8 +33,7 @@ func configOf(fields []sharedfile.Field) (c config, err error) {
 	return c, written(fields, again)
 }
 
-// written checks that a limiter of this version would write the same fields again. If it would not, written returns an
-// error, because the file is of another version.
+// written returns an error unless a limiter of this version would write the same fields again.
 func written(fields, again []sharedfile.Field) error {
 	for i, f := range fields {
 		if i >= len(again) || again[i] != f {
@@ -48,8 +46,8 @@ func written(fields, again []sharedfile.Field) error {
 	return nil
 }
 
-// calendarOf returns the calendar of a file with these fields, or nil if the file has none. It does not check whether
-// the zone has the rules that the file names. The function written does that.
+// calendarOf returns the calendar of a file with these fields, or nil if it has none. The function written checks
+// whether the zone has the rules that the file names.
 func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	for _, f := range fields {
 		of, is := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")
@@ -71,7 +69,6 @@ func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	return nil, nil
 }
 
-// parseField applies the field of an option to the configuration.
 func (c *config) parseField(f sharedfile.Field) error {
 	number, err := strconv.ParseUint(f.Value, 10, 63)
 	option := func(o Option) error {

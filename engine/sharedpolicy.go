@@ -12,24 +12,22 @@ import (
 
 // The memory of a shared table contains its policies as numbers. Every process makes its own plan from these numbers.
 
-// policyNumbers is how many numbers a policy has. periodNumber is the index of the period of its rate, and refillNumber
-// is the index of its refill.
+// A policy is policyNumbers numbers. periodNumber is the index of the period of its rate, and refillNumber of its
+// refill.
 const (
 	policyNumbers = 7
 	periodNumber  = 2
 	refillNumber  = 4
 )
 
-// These are the fields in the first number of a policy.
 const (
 	grantShift   = 8
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers. The numbers of ps.base come first, and the last of them is the number of
-// tokens that keys may owe under quotas. A policy with windows does not use the period and the refill. So if ps.base
-// has windows, these two numbers are ps.longest and ps.rounded instead. A tier that is unlimited or blocked still has
-// its latest numbers.
+// numbers returns the policies as numbers: first ps.base, followed by what keys may owe under quotas. If ps.base has
+// windows, ps.longest and ps.rounded replace its period and refill, which it does not use. A tier that is unlimited or
+// blocked still has its latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {
@@ -55,9 +53,8 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers represent. The numbers do not include the calendar of the
-// table, so the second parameter is this calendar, or nil if the table has none. The numbers may have any value:
-// policies.plan checks whether the policies are valid.
+// policiesOfNumbers returns the policies that the numbers represent, with the calendar of the table, or nil if it has
+// none. The numbers may have any value: policies.plan checks whether the policies are valid.
 func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
 	var room []uint64
@@ -128,9 +125,8 @@ func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, err
 }
 
 // Kind returns the part of a policy that [Limiter.SetPolicy] cannot change in a file ([Shared]): the algorithm, whether
-// windows are aligned, and the calendar of a [CalendarWindow]. If a program uses a separate file for each kind, New
-// never returns an error about the kind. The kind of a calendar includes a number that changes when the rules of the
-// zone change in this program's time zone data.
+// windows are aligned, and the calendar of a [CalendarWindow], with a number that changes with the rules of the zone in
+// this program's time zone data. With a separate file for each kind, New never returns an error about the kind.
 func (p Policy) Kind() string {
 	switch {
 	case p.calendar != nil:
@@ -145,10 +141,9 @@ func (p Policy) Kind() string {
 	return p.algorithm.String()
 }
 
-// agree ensures that a process and the table to which it has attached have the same policies. The parameter own is the
-// plan that the process wants. If the policies differ, agree returns an error or replaces the table's policies. Before
-// that, agree completes a change that a dead process had announced. Otherwise that change would later replace the
-// policies again.
+// agree ensures that a process and the table have the same policies: it returns an error or replaces the table's
+// policies. own is the plan that the process wants. Before that, agree completes a change that a dead process had
+// announced, because otherwise that change would later replace the policies again.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)
 	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)
@@ -172,8 +167,8 @@ func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error 
 	return nil
 }
 
-// change replaces the policies of a shared table. If another process makes a larger quota in the meantime, change
-// starts over.
+// change replaces the policies of a shared table. It starts over if another process makes a larger quota in the
+// meantime.
 func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *clock) error {
 	for {
 		after, err := ps.known(table).changed(to)
@@ -197,11 +192,11 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 	}
 }
 
-// replaceTime is how long a process waits, at most, while another process is replacing the policies.
+// replaceTime is how long a process waits at most while another process replaces the policies.
 const replaceTime = 5 * time.Second
 
-// retried calls the function do again and again until it succeeds. The function changes the policies of a shared table.
-// It fails as long as another process is replacing the policies. After replaceTime, retried returns an error.
+// retried calls do until it succeeds, or returns an error after replaceTime. do changes the policies of a shared table,
+// and fails while another process replaces them.
 func retried(do func() bool) error {
 	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {

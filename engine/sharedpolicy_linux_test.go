@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// settable has, for every algorithm that can be shared, the policies between which the tests change a shared limiter.
+// settable has, for every algorithm that can be shared, the policies between which the tests change.
 var settable = map[string]func(limit uint64) Policy{
 	"token bucket":   func(limit uint64) Policy { return TokenBucket(Per(float64(limit), time.Hour), limit) },
 	"batch refill":   func(limit uint64) Policy { return BatchRefill(limit, time.Hour, limit) },
@@ -29,7 +29,6 @@ var settable = map[string]func(limit uint64) Policy{
 	"token buckets":  func(limit uint64) Policy { return TokenBuckets(time.Duration(limit) * time.Minute) },
 }
 
-// pair returns two limiters of one file, as two processes would have them.
 func pair(t *testing.T, policy Policy, options ...Option) (one, other *Limiter) {
 	path := filepath.Join(t.TempDir(), "table")
 	options = append(options, Shared(path), ClockFunc(frozen), MaxKeys(100))
@@ -42,9 +41,8 @@ func pair(t *testing.T, policy Policy, options ...Option) (one, other *Limiter) 
 	return one, other
 }
 
-// TestSetPolicyOfOneIsFollowedByAll (I1): after SetPolicy of one limiter, the other limiter of the file has the new
-// numbers with its next call. The tokens that each key has taken still count, and a quota that was made before is still
-// valid.
+// TestSetPolicyOfOneIsFollowedByAll (I1): after SetPolicy of one limiter, the other one has the new numbers with its
+// next call. Taken tokens still count, and earlier quotas are still valid.
 func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
 	for name, policy := range settable {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +90,7 @@ func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
 // TestEveryAlgorithmInAFile: another process accepts the file of every algorithm that can be shared.
 func TestEveryAlgorithmInAFile(t *testing.T) {
 	for _, a := range algorithms {
-		if a.name == "sliding log" { // Shared refuses it
+		if a.name == "sliding log" {
 			continue
 		}
 		path := filepath.Join(t.TempDir(), "table")
@@ -104,8 +102,8 @@ func TestEveryAlgorithmInAFile(t *testing.T) {
 	}
 }
 
-// TestSetPolicyOfAllAtOnce: several limiters of a file change the policy at the same time. At the end, all limiters
-// have one and the same of these policies, with its tiers.
+// TestSetPolicyOfAllAtOnce: after concurrent changes, all limiters of a file have one and the same of these policies,
+// with its tiers.
 func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	tier := func(limit uint64) Policy { return TokenBucket(PerSecond(1), 10*limit) }
 	one, other := pair(t, TokenBucket(PerSecond(1), 1), Tiers(tier(1)))
@@ -126,8 +124,8 @@ func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	assert.Equal(t, tier(one.Policy(0).Limit()).Limit()-2, one.TakeKey(one.Key("a").Tier(1), 1).Remaining)
 }
 
-// TestReplacePolicy: a process with other numbers than the file is refused, or, with ReplacePolicy, replaces the
-// numbers of the file. Settings that SetPolicy cannot change are refused even with this option.
+// TestReplacePolicy: a process with other numbers than the file is refused, or replaces them with ReplacePolicy, except
+// settings that SetPolicy cannot change.
 func TestReplacePolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	make := func(policy Policy, options ...Option) (*Limiter, error) {
@@ -175,9 +173,8 @@ func TestReplacePolicy(t *testing.T) {
 	assert.ErrorContains(t, err, `"concurrency, forgotten after 1h0m0s"`)
 }
 
-// TestNewComesBehindAnAnnouncedChange: a process has announced a policy and died, and no other process has followed it
-// yet. New must compare its own policy with the announced one, so that the announced change does not replace the policy
-// later.
+// TestNewComesBehindAnAnnouncedChange: a process has announced a policy and died. New must complete that change first,
+// so that it does not replace the policy later.
 func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	make := func(limit uint64, options ...Option) (*Limiter, error) {
@@ -198,7 +195,7 @@ func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 		}
 		numbers := policiesOf(TokenBucket(PerSecond(1), limit), nil).numbers()
 		put(4096+int64(plan%2)*1024, append([]uint64{uint64(len(numbers))}, numbers...)...)
-		put(80, plan<<1|1) // the plan is announced
+		put(80, plan<<1|1)
 	}
 	announce(2, 30)
 	require.EqualValues(t, 10, old.Policy(0).Limit())
@@ -213,8 +210,8 @@ func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 	assert.EqualValues(t, 30, old.Policy(0).Limit())
 }
 
-// TestSharedTableFollowsThePolicy: ReadShared returns the current policies. If the words in the file are not valid
-// policies, it returns the latest valid ones, and no process can attach.
+// TestSharedTableFollowsThePolicy: ReadShared returns the current policies. If the file's policies are not valid, it
+// returns the latest valid ones, and no process can attach.
 func TestSharedTableFollowsThePolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)
@@ -228,7 +225,7 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	page := make([]byte, 4096)
-	_, err = f.ReadAt(page, sharedfile.HeaderBytes+4096) // the page with the plans
+	_, err = f.ReadAt(page, sharedfile.HeaderBytes+4096)
 	require.NoError(t, err)
 	for at := 8; at < len(page); at += 1024 {
 		binary.NativeEndian.PutUint64(page[at:], 99)
@@ -245,8 +242,7 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 9)}, table.header().Policies)
 }
 
-// setPolicies are two policies with different ticks. The processes of a test change the policy from one to the other
-// and back.
+// setPolicies are two policies with different ticks, between which processes change.
 var setPolicies = [2]Policy{TokenBucket(PerSecond(1), sharedBurst), TokenBucket(PerSecond(3), 2*sharedBurst)}
 
 // TestSharedSetter is the program of a process that changes the policy back and forth until the test stops it.
@@ -266,9 +262,9 @@ func TestSharedSetter(t *testing.T) {
 	}
 }
 
-// TestSharedSettersKilled (I1): some processes decide while others change the policy. All of them are killed at any
-// instruction. No key gets more than the larger limit. No key gets less than the smaller limit, except for tokens that
-// killed processes took and did not count. After each kill the policy can still be changed, and no slot is lost.
+// TestSharedSettersKilled (I1): processes that decide or change the policy are killed at any instruction. No key gets
+// more than the larger limit, or less than the smaller one minus uncounted tokens of killed processes. The policy can
+// still be changed, and no slot is lost.
 func TestSharedSettersKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -299,9 +295,8 @@ func TestSharedSettersKilled(t *testing.T) {
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
 
-// TestASharedSetterThatIsSuspended (I1): a process that changes the policy is suspended at each of its readings of the
-// clock, while another process takes under the old policy at later times. Under the new policy, these tokens must still
-// count.
+// TestASharedSetterThatIsSuspended (I1): a process that changes the policy is suspended at each reading of its clock.
+// Tokens that another process takes meanwhile must count under the new policy.
 func TestASharedSetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A SharedTable has the content of the file of limiters that were made with [Shared]: see [ReadShared]. If the table is
-// in use, its numbers are not all from the same instant. A user who can write the file can change all numbers.
+// A SharedTable has the content of the file of [Shared] limiters ([ReadShared]). If the table is in use, its numbers
+// are not all from the same instant. A user who can write the file can change all numbers.
 type SharedTable struct {
 	Version  int       // version of the file's layout
 	Bytes    uint64    // of the file
@@ -23,9 +23,9 @@ type SharedTable struct {
 
 	// Stats has the statistics that every limiter of the file returns. Bytes is the length of the file.
 	Stats Stats
-	// At is the time, on the timeline of the file, for which buckets were counted as full or not full. It is the
-	// current time if that is known. The current time is not known if no process has attached since the machine was
-	// booted, or if the limiters have a [ClockFunc]. At is then the latest time that the table has seen.
+	// At is the time on the file's timeline by which buckets counted as full: the current time if known. It is not
+	// known for a [ClockFunc], or if no process has attached since the boot; At is then the latest time that the table
+	// has seen.
 	At    time.Time
 	Swept time.Time // end of the last complete sweep, or start of the table; same timeline
 
@@ -37,9 +37,9 @@ type SharedTable struct {
 	Indebted  uint64 // live records whose bucket is not full
 	Deserted  uint64 // claimed slots of dead processes; the next sweep frees them
 
-	// Attached has the processes that have made a limiter with [Shared] and have not ended. Each has a seat with a
-	// number from 0 to 1023. PID is the process id that the process itself sees; it may have no meaning in another
-	// container. For is the time since the process attached.
+	// Attached has the processes that have made a limiter with [Shared] and have not ended. Seat is a number from 0 to
+	// 1023. PID is what the process itself sees, and may have no meaning in another container. For is the time since it
+	// attached.
 	Attached []struct {
 		Seat int
 		PID  uint64
@@ -47,14 +47,12 @@ type SharedTable struct {
 	}
 }
 
-// ReadShared reads the file of limiters that were made with [Shared]. It makes no decisions, does not take a seat, and
-// does not write to the file. The file must belong to the user of the process, with mode 0600; root may read any user's
-// file. ReadShared is safe while other processes write. It takes some nanoseconds for each slot that was ever used. It
-// needs Linux.
+// ReadShared reads the file of [Shared] limiters. It makes no decisions and does not write to the file. The file must
+// belong to the user of the process, with mode 0600; root may read any user's file. ReadShared is safe while other
+// processes write. It takes some nanoseconds for each slot that was ever used. It needs Linux.
 //
-// If there is an error, it says why the file was refused. The reasons are the same as with Shared, and three more: the
-// header has values that no limiter of this version writes, the file became shorter during the call, or the system does
-// not report which processes are attached.
+// ReadShared refuses a file for the same reasons as Shared, and also if the header has values that no limiter of this
+// version writes, the file became shorter during the call, or the system does not report which processes are attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {
@@ -67,15 +65,14 @@ func ReadShared(path string) (SharedTable, error) {
 	return s, nil
 }
 
-// A sharedTable is a view of the file of shared limiters. It is for a program that has no limiter of this file. No
-// method may be called during or after Close.
+// A sharedTable is a view of the file of shared limiters, for a program without such a limiter. No method may be called
+// during or after Close.
 type sharedTable struct {
 	view     *sharedfile.View
 	table    *shard.Table
 	function bool // the limiters have a ClockFunc
 }
 
-// openShared opens the file at a path as a view.
 func openShared(path string) (*sharedTable, error) {
 	var t sharedTable
 	var c config
@@ -101,8 +98,7 @@ func openShared(path string) (*sharedTable, error) {
 	return &t, nil
 }
 
-// anyOf returns policies that are only used for the length of the table: with them, a table has the same length as a
-// file with these fields.
+// anyOf returns policies with which a table has the same length as a file with these fields.
 func anyOf(fields []sharedfile.Field) policies {
 	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, as most policies have
 	for _, f := range fields {
@@ -118,7 +114,6 @@ func anyOf(fields []sharedfile.Field) policies {
 	return policiesOf(any, tiers)
 }
 
-// viewed returns the layout of a table with these policies.
 func (c *config) viewed(policies policies) (shard.Config, error) {
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
@@ -127,7 +122,6 @@ func (c *config) viewed(policies policies) (shard.Config, error) {
 	return c.table(plan), nil
 }
 
-// view returns the table in the memory of a view.
 func (c *config) view(view *sharedfile.View) (table *shard.Table, err error) {
 	faulted := view.Read(func() { table, err = c.mapped(view) })
 	return table, errors.Join(faulted, err)
@@ -160,11 +154,9 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	return shard.Map(layout, shard.Shared{Memory: view.Memory(), Owner: view, Build: policies.builder(c.terms)})
 }
 
-// Close unmaps the file.
 func (t *sharedTable) Close() error { return t.view.Close() }
 
-// header returns the facts about a file that do not change, and its policies. If the file was truncated, these are the
-// latest policies that this view has read.
+// header returns the facts about a file that do not change, and the latest policies that this view could read.
 func (t *sharedTable) header() SharedTable {
 	s := SharedTable{Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made()}
 	_ = t.view.Read(func() { t.table.Plan() }) // the table remembers the latest plan
@@ -177,7 +169,6 @@ func (t *sharedTable) header() SharedTable {
 	return s
 }
 
-// read returns the current content of the file.
 func (t *sharedTable) read() (s SharedTable, err error) {
 	s = t.header()
 	faulted := t.view.Read(func() { err = t.count(&s) })

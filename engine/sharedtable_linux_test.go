@@ -21,7 +21,6 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// look opens a view of a table. The view is closed at the end of the test.
 func look(t *testing.T, path string) *sharedTable {
 	table, err := openShared(path)
 	require.NoError(t, err)
@@ -125,9 +124,8 @@ func TestSharedTableFromOutside(t *testing.T) {
 	assert.Len(t, stats().Attached, 2)
 }
 
-// TestSharedTableJudgesByTheMachinesClock: ReadShared counts the buckets that are full at the current time, not at the
-// time of the last sweep. If no process has attached since the machine was booted, it uses the table's own time
-// instead.
+// TestSharedTableJudgesByTheMachinesClock: ReadShared counts buckets that are full now, not at the last sweep. If no
+// process has attached since the boot, it uses the table's own time.
 func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := New(TokenBucket(PerSecond(1000), 1000), Shared(path), MaxKeys(100), SweepInterval(time.Hour))
@@ -169,8 +167,7 @@ func TestSharedTableTellsWhoIsAlive(t *testing.T) {
 	assert.Equal(t, s.Claimed, s.Deserted, "of the dead alone")
 }
 
-// TestSharedTableOfAnyContent: reading a file is safe even if its words have any values, or if the file is truncated
-// during the reading.
+// TestSharedTableOfAnyContent: reading is safe if words have any values, or if the file is truncated meanwhile.
 func TestSharedTableOfAnyContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)
@@ -198,8 +195,7 @@ func TestSharedTableOfAnyContent(t *testing.T) {
 	assert.ErrorContains(t, err, "the file was truncated while it was read")
 }
 
-// TestSharedTablesThatAreRefused: if ReadShared refuses a file, the error names the file and says what is wrong with
-// it.
+// TestSharedTablesThatAreRefused: the error names the file and says what is wrong with it.
 func TestSharedTablesThatAreRefused(t *testing.T) {
 	header := func(change func(fields []sharedfile.Field) []sharedfile.Field) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {

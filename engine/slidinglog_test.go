@@ -42,7 +42,7 @@ func (m *logModel) refund(now time.Time, n uint64) {
 	m.times = slices.Delete(m.times, int(oldest), int(oldest+min(n, m.used(now))))
 }
 
-// retry returns the time until n tokens will be granted. It finds this time by trying.
+// retry finds the time until n tokens will be granted by trying.
 func (m *logModel) retry(now time.Time, n uint64) time.Duration {
 	for _, at := range append([]time.Time{now.Add(-m.window)}, m.times...) {
 		if wait := at.Add(m.window).Sub(now); wait >= 0 && m.used(now.Add(wait))+n <= m.limit {
@@ -52,8 +52,8 @@ func (m *logModel) retry(now time.Time, n uint64) time.Duration {
 	return -1
 }
 
-// TestSlidingLogAgainstItsModel (I1, I2, I7): every field of every decision equals the decision of the model. The test
-// has different costs, refunds, resets, sweeps, and pauses in which the record is forgotten.
+// TestSlidingLogAgainstItsModel (I1, I2, I7): every field of every decision equals the model's, with costs, refunds,
+// resets, sweeps, and pauses in which the record is forgotten.
 func TestSlidingLogAgainstItsModel(t *testing.T) {
 	for _, limit := range []uint64{1, 2, 3, 7, 100} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 				case 4:
 					now = now.Add(time.Duration(random.Int64N(int64(3 * window / 2))))
 				case 5:
-					if wait := m.retry(now, n); wait > 0 { // the test tries the edge and the nanosecond before it
+					if wait := m.retry(now, n); wait > 0 {
 						now = now.Add(wait - time.Duration(random.IntN(2)))
 					}
 				default:
@@ -112,8 +112,7 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 	}
 }
 
-// New refuses invalid limits, and limits whose log would be too large, with an error that has the numbers. For valid
-// limits, Stats reports the memory of the records and their logs.
+// New refuses invalid limits and too large logs, and names the numbers. Stats reports the memory of the logs.
 func TestSlidingLogRefusesSillyLimits(t *testing.T) {
 	for _, policy := range []Policy{
 		SlidingLog(0, time.Minute), SlidingLog(4097, time.Minute), SlidingLog(1<<63, time.Minute),
@@ -152,7 +151,7 @@ func TestSlidingLogSetPolicy(t *testing.T) {
 	require.ErrorContains(t, l.SetPolicy(SlidingLog(10, 100*time.Hour)), "100h")
 }
 
-// If a token is taken and given back repeatedly within a tick, it leaves no trace in the log.
+// A token that is taken and given back repeatedly within a tick leaves no trace in the log.
 func TestSlidingLogTakenAndGivenBack(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l, err := New(SlidingLog(4096, 24*time.Hour), MaxKeys(10), ClockFunc(func() time.Time { return now }))

@@ -13,21 +13,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Spread is a limiter with one token bucket for all requests, such as the limit of a whole service or of a large
-// tenant. In a [Limiter], all processors would write the same word, which gets slower with each additional processor.
-// In a Spread, each processor takes tokens from the bucket in advance and holds them. So most requests write only a
-// word of the processor on which they run. Make a Spread with [NewSpread]. Its methods may be called from any goroutine
-// at any time. The methods that decide are lock-free and do not allocate.
+// A Spread is a limiter with one token bucket for all requests, such as the limit of a whole service. Each processor
+// takes tokens in advance and holds them, so most requests write only a word of their own processor. In a [Limiter],
+// all processors would write the same word, which gets slower with each processor. Make a Spread with [NewSpread]. All
+// its methods are safe for concurrent use. The methods that decide are lock-free and do not allocate.
 //
-// A Spread has a slightly higher bound than a Limiter: over any time t it admits at most burst + rate * (t + 1ms). A
-// Spread is never stricter than a Limiter. Before it refuses a request, it counts the tokens that other processors
-// hold, and takes them. So it refuses a request only if an exact bucket would refuse the request after the same
-// admissions. At rates below two tokens per millisecond and processor, processors hold no tokens, and a Spread is as
-// exact as a Limiter.
+// Over any time t a Spread admits at most burst + rate * (t + 1ms), slightly more than a Limiter. It is never stricter:
+// before it refuses, it counts and takes the tokens that other processors hold. At rates below two tokens per
+// millisecond and processor, processors hold no tokens, and a Spread is as exact as a Limiter.
 //
-// The policy of a Spread is a [TokenBucket]. A Spread has no keys, tiers, reservations or waiting. It has a cell for
-// each processor. The number of cells is GOMAXPROCS when the Spread is made, rounded up to a power of two, and at most
-// 128. If there are more processors later, some of them share a cell, which is slower, but the bound stays the same.
+// The policy is a [TokenBucket]. A Spread has no keys, tiers, reservations or waiting. It has a cell for each
+// processor: GOMAXPROCS when it is made, rounded up to a power of two, and at most 128. If there are more processors
+// later, some share a cell, which is slower, but the bound stays the same.
 type Spread struct {
 	bucket  *spread.Bucket
 	clock   *clock
@@ -36,12 +33,12 @@ type Spread struct {
 	keeper  *background
 }
 
-// NewSpread returns a Spread with a [TokenBucket] policy. The bucket is full. The possible options are [ClockPrecise],
+// NewSpread returns a Spread with a [TokenBucket] policy and a full bucket. The options can be [ClockPrecise],
 // [ClockFunc] and [MaxDebt]. For all other options, NewSpread returns an error. If the burst or the largest debt would
-// take hours to come back, it returns an error that names the range. A Spread takes 128 bytes for each processor.
+// take hours to come back, the error names the range. A Spread takes 128 bytes for each processor.
 //
-// A Spread calibrates its clock in the background. Close stops the calibration. If a Spread is dropped without Close,
-// the calibration stops when the garbage collector finds the Spread.
+// A Spread calibrates its clock in the background until Close, or until the garbage collector finds that the Spread was
+// dropped.
 func NewSpread(policy Policy, options ...Option) (*Spread, error) {
 	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
 	for i, option := range options {
@@ -108,7 +105,7 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	return nil, fmt.Errorf("engine: %v: %w: want a burst of at most %d", policy, err, most)
 }
 
-// termsOf does what terms does, but with the given burst instead of the burst of the policy.
+// termsOf converts a policy with the given burst, without a helpful error.
 func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms, error) {
 	policy.limit = burst
 	algorithm, err := policy.build(burst)
@@ -118,7 +115,6 @@ func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms,
 	return spread.NewTerms(algorithm.(*atomicbucket.TokenBucket), cells, s.maxDebt, policy)
 }
 
-// calibrate calibrates the clock at regular intervals. In a Limiter, the function sweep does that.
 func (b *background) calibrate() {
 	ticker := time.NewTicker(recalibrateEvery)
 	defer ticker.Stop()
@@ -159,10 +155,10 @@ func (s *Spread) Allow() bool {
 	return s.bucket.Spend(cell) || s.bucket.Take(cell, 1).Admitted
 }
 
-// Take takes n tokens, all or none, and returns the decision. If the request is admitted, Remaining and ResetAfter were
-// right at some time in the last millisecond, and do not include tokens that other processors hold. If the request is
-// refused, the decision is exact, as with a Limiter. A request for 0 tokens takes nothing and is always allowed. A
-// request for more than the limit is never allowed (see [Never]).
+// Take takes n tokens, all or none, and returns the decision. A refusal is exact, as with a Limiter. After an
+// admission, Remaining and ResetAfter were right at some time in the last millisecond, and do not include tokens that
+// other processors hold. A request for 0 tokens takes nothing and is always allowed. A request for more than the limit
+// is never allowed ([Never]).
 func (s *Spread) Take(n uint64) (d Decision) {
 	if n == 0 {
 		return s.Peek(0)
@@ -172,7 +168,6 @@ func (s *Spread) Take(n uint64) (d Decision) {
 	return d
 }
 
-// take does what Take does, if n is at least 1.
 func (s *Spread) take(n uint64) (o spread.Outcome) {
 	cell := procid.Pin()
 	procid.Unpin()
@@ -182,8 +177,7 @@ func (s *Spread) take(n uint64) (o spread.Outcome) {
 	return o
 }
 
-// says sets d to the decision for a caller that requested n tokens, according to the outcome o. Before the call, d must
-// be zero.
+// says sets d, which must be zero, to the decision for a request for n tokens.
 func (d *Decision) says(o *spread.Outcome, n uint64) {
 	limit := o.Terms.Quota.Tokens
 	d.Allowed, d.Limit = o.Admitted, limit
@@ -206,23 +200,21 @@ func (s *Spread) Peek(n uint64) (d Decision) {
 }
 
 // Owed returns how many tokens were taken and have not come back yet, rounded up. It includes tokens above the burst,
-// for example after [Spread.Charge]. It does not include the tokens that processors hold.
+// for example after [Spread.Charge], but not the tokens that processors hold.
 func (s *Spread) Owed() uint64 {
 	s.requireMade()
 	return s.bucket.Owed()
 }
 
-// TakeReceipt does what [Spread.Take] does, and also returns a receipt for the tokens that it took. The receipt gives
-// back only tokens that have not come back with time: the cost minus rate * the time since the take. So if a request
-// lasts longer than its tokens need to come back, it gets nothing back. At high rates, tokens come back within a short
-// time. After a change of the policy, the receipt gives nothing back.
+// TakeReceipt is [Spread.Take] with a receipt for the tokens that it took. The receipt gives back only tokens that have
+// not come back with time: the cost minus rate * the time since the take. At high rates, that is soon nothing. After a
+// change of the policy, the receipt gives nothing back.
 func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	s.takeReceipt(&d, &r, n)
 	return
 }
 
-// takeReceipt does what TakeReceipt does. It writes its results to d and r, which must be zero. It writes the receipt
-// first, as [Limiter.takeReceipt] does.
+// takeReceipt is TakeReceipt. d and r must be zero. It writes the receipt first, as [Limiter.takeReceipt] does.
 func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	if n == 0 {
 		*d, r.spread = s.Peek(0), s // the receipt still charges a higher cost
@@ -236,10 +228,9 @@ func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	d.says(&o, n)
 }
 
-// Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. [MaxDebt] bounds the
-// debt. Without that option, the bound is 10 times the limit, or 1 to 9 times if a higher bound does not fit into a
-// word. Tokens that processors hold count as owed. The result lost is how many tokens were above the bound and were not
-// charged.
+// Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. Tokens that processors
+// hold count as owed. [MaxDebt] bounds the debt; by default to 10 times the limit, or 1 to 9 times if a higher bound
+// does not fit into a word. The result lost is how many tokens were above the bound and were not charged.
 func (s *Spread) Charge(n uint64) (lost uint64) {
 	s.requireMade()
 	charged, _ := s.bucket.Charge(n)
@@ -258,9 +249,9 @@ func (s *Spread) Policy() Policy {
 	return s.bucket.Terms().Source().(Policy)
 }
 
-// SetPolicy changes the numbers while the limiter is in use. The tokens that were taken from the bucket still count, as
-// in a Limiter, up to the [MaxDebt] of the new policy. After SetPolicy has returned, all decisions use the new numbers,
-// and processors hold no more tokens than the new numbers allow. If SetPolicy returns an error, nothing has changed.
+// SetPolicy changes the numbers while the limiter is in use. Tokens that were taken still count, up to the [MaxDebt] of
+// the new policy. After SetPolicy has returned, all decisions use the new numbers, and processors hold no more tokens
+// than these allow. If SetPolicy returns an error, nothing has changed.
 func (s *Spread) SetPolicy(policy Policy) error {
 	s.requireMade()
 	s.setting.Lock()

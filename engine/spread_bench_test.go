@@ -10,13 +10,11 @@ import (
 	"time"
 )
 
-// BenchmarkSpread compares three things with one bucket, on one processor and on all of them: a contended
-// compare-and-swap, a Limiter and a Spread. In each round, each of the three runs for two milliseconds, one after the
-// other. Decisions are timed in batches of 256. A batch counts only if the next goroutine has completed a batch in the
-// meantime. Otherwise the machine may have other load, so that the goroutine ran alone and there was no contention. The
-// result of a round is the median of its batches, in nanoseconds of one processor per decision. The benchmark reports
-// the median of the rounds. It also reports the median and the quartiles of the ratios to the compare-and-swap. The
-// benchmark also counts decisions: a row fails if the admitted share does not fit the name of the row.
+// BenchmarkSpread compares a contended compare-and-swap, a Limiter and a Spread with one bucket, on one processor and
+// on all. In each round, each of them runs for two milliseconds. Decisions are timed in batches of 256. A batch counts
+// only if the next goroutine completed a batch meanwhile, because otherwise there was no contention. The benchmark
+// reports the median of the rounds' medians, in nanoseconds of one processor per decision, and the ratios to the
+// compare-and-swap. A row fails if the admitted share does not fit its name.
 //
 //	go test -run '^$' -bench Spread -benchtime 100x ./engine
 func BenchmarkSpread(b *testing.B) {
@@ -24,7 +22,7 @@ func BenchmarkSpread(b *testing.B) {
 		name        string
 		rate        float64
 		burst       uint64
-		least, most float64 // bounds of the admitted share
+		least, most float64
 		receipt     bool
 	}{
 		{"Allow", 9e8, 1 << 31, 1, 1, false},
@@ -56,7 +54,6 @@ func BenchmarkSpread(b *testing.B) {
 	}
 }
 
-// hotRounds measures one round for each iteration. In a round, each of the three runs once.
 func hotRounds(b *testing.B, cores int, least, most float64, limiter, spread func() bool) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	var word struct {
@@ -104,9 +101,8 @@ func hotRounds(b *testing.B, cores int, least, most float64, limiter, spread fun
 	b.ReportMetric(0, "ns/op")
 }
 
-// hotTurn runs the function decide in a number of goroutines for the time length. It returns the median of the
-// nanoseconds per decision in the batches that count, or 0 if fewer than 16 batches count. It also returns the admitted
-// share of all decisions.
+// hotTurn runs decide in a number of goroutines for a time. It returns the median of the nanoseconds per decision in
+// the batches that count, or 0 if fewer than 16 do, and the admitted share of all decisions.
 func hotTurn(decide func() bool, cores int, length time.Duration) (ns, admitted float64) {
 	const batch = 256
 	type lane struct {

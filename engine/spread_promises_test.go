@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheCellsOfASpread: the number of cells is the number of processors, rounded up to a power of two, and at most
-// 128.
+// TestTheCellsOfASpread: the number of cells is that of the processors, rounded up to a power of two, and at most 128.
 func TestTheCellsOfASpread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for processors, cells := range map[int]int{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 64: 64, 65: 128, 128: 128, 200: 128} {
@@ -25,8 +24,8 @@ func TestTheCellsOfASpread(t *testing.T) {
 	}
 }
 
-// TestWhatNewSpreadSaysOfAMistake: the errors of NewSpread contain the wrong numbers. If New also refuses the policy,
-// both return the same error.
+// TestWhatNewSpreadSaysOfAMistake: errors of NewSpread contain the wrong numbers, and equal those of New if New
+// refuses, too.
 func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	fine := TokenBucket(PerSecond(1e6), 1000)
 	_, err := NewSpread(fine, MaxDebt(2), ClockPrecise(), nil, MaxDebt(3))
@@ -51,8 +50,8 @@ func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	}
 }
 
-// TestASpreadAnswersAsALimiter: for a request for the complete limit or for 0 tokens, a Spread returns the same answer
-// and receipt as a Limiter.
+// TestASpreadAnswersAsALimiter: for the complete limit or 0 tokens, a Spread returns the answer and receipt of a
+// Limiter.
 func TestASpreadAnswersAsALimiter(t *testing.T) {
 	var now atomic.Int64
 	policy := TokenBucket(PerSecond(100), 30)
@@ -86,8 +85,7 @@ func TestAllowReadsNoClock(t *testing.T) {
 	assert.Less(t, reads, 100)
 }
 
-// TestTheBackgroundOfASpread: the background of a Spread runs until the Spread is closed, even if its clock has no
-// counter.
+// TestTheBackgroundOfASpread: the background of a Spread runs until it is closed, even if its clock has no counter.
 func TestTheBackgroundOfASpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := NewSpread(TokenBucket(PerSecond(1e6), 1000), ClockFunc(time.Now))
@@ -121,8 +119,7 @@ func TestASpreadCalibratesItsClock(t *testing.T) {
 	})
 }
 
-// TestADroppedSpreadEnds: if a Spread was dropped without Close, its background work stops when the garbage collector
-// finds it.
+// TestADroppedSpreadEnds: the background of a dropped Spread stops when the garbage collector finds the Spread.
 func TestADroppedSpreadEnds(t *testing.T) {
 	s, err := NewSpread(TokenBucket(PerSecond(1e6), 1000))
 	require.NoError(t, err)

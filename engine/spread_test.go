@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// spreadAt returns a Spread with a clock that the test sets.
 func spreadAt(t *testing.T, now *atomic.Int64, policy Policy, options ...Option) *Spread {
 	t.Helper()
 	now.Store(time.Now().UnixNano())
@@ -28,7 +27,7 @@ func spreadAt(t *testing.T, now *atomic.Int64, policy Policy, options ...Option)
 	return s
 }
 
-// At a rate at which processors hold no tokens, a Spread decides exactly as a Limiter does, to the nanosecond.
+// At a rate at which processors hold no tokens, a Spread decides exactly as a Limiter, to the nanosecond.
 func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 	var now atomic.Int64
 	policy := TokenBucket(PerSecond(100), 30)
@@ -67,8 +66,8 @@ func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 	assert.NotZero(t, refused)
 }
 
-// If there are more or fewer processors than when a Spread was made, it still admits exactly the burst while the clock
-// stands still.
+// With more or fewer processors than when it was made, a Spread still admits exactly the burst while the clock stands
+// still.
 func TestSpreadOnOtherProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stats is a snapshot of a limiter. Each number is exact, but the numbers are not all from the same instant. There is
-// no count of decisions, because a counter that every request writes would be a bottleneck.
+// Stats is a snapshot of a limiter. Each number is exact, but the numbers are not all from the same instant. Decisions
+// are not counted, because a counter that every request writes would be a bottleneck.
 type Stats struct {
 	Keys      uint64 // keys that were not idle at the last sweep
 	Sweeps    uint64 // number of complete sweeps
@@ -23,9 +23,9 @@ type Stats struct {
 	Forgotten  uint64 // tokens never released ([Concurrency]), counted at the next take or sweep of the key
 	Retries    uint64 // searches that started over because another call had succeeded; other retries do not count
 
-	// FileLost is an error if, at the last sweep, the file of [Shared] was not at its path any more, because it was
-	// removed, moved or replaced while in use. Processes that start now count in another file, so together they may
-	// admit the limit twice. FileLost is nil for a limiter without a file.
+	// FileLost is an error if, at the last sweep, the file of [Shared] was no longer at its path, because it was
+	// removed, moved or replaced. Processes that start now count in another file, so together they may admit the limit
+	// twice.
 	FileLost error
 }
 
@@ -39,7 +39,6 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// statsOf returns the statistics of a table.
 func statsOf(s shard.Stats) Stats {
 	return Stats{
 		Keys:       s.Live,

@@ -9,12 +9,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// sweepRest is how long a background sweep rests after each step through the table.
 const sweepRest = time.Millisecond
 
-// background has the data of the goroutines that run in the background of a limiter. It refers to the table and the
-// clock, but not to the limiter. So if a limiter is dropped without Close, it can be garbage collected, and its cleanup
-// stops these goroutines.
+// background has the data of a limiter's background goroutines. It does not refer to the limiter. So a limiter that is
+// dropped without Close can be garbage collected, and its cleanup stops these goroutines.
 type background struct {
 	table    *shard.Table
 	clock    *clock
@@ -27,7 +25,6 @@ type background struct {
 	running  sync.WaitGroup
 }
 
-// start starts the sweeper and, for a coarse clock, the renewal of its word.
 func (b *background) start() {
 	b.stop = make(chan struct{})
 	if b.clock.kind == clockCoarse {
@@ -37,7 +34,6 @@ func (b *background) start() {
 	b.running.Go(b.sweep)
 }
 
-// halt makes the goroutines stop, but does not wait for them.
 func (b *background) halt() { b.stopOnce.Do(func() { close(b.stop) }) }
 
 // sweep sweeps the table once per interval. When the table is in use, it also moves the table to huge pages.
@@ -76,7 +72,6 @@ func (b *background) sweep() {
 	}
 }
 
-// checkFile checks whether the file of a shared table is still at its path, and stores the result.
 func (b *background) checkFile() {
 	if b.file == nil {
 		return

@@ -17,8 +17,7 @@ func (l *Limiter) Allow(key string) bool {
 		return l.allowUnseeded(key)
 	}
 	// The clock is read first, because values that are known before a call must be saved on the stack during the call.
-	// The clock is read inline, and the code of AllowKey is repeated below, because each call would take a twentieth of
-	// the time.
+	// The clock and AllowKey are written inline, because each call would take a twentieth of the time.
 	var now int64
 	if line := l.clock.line.Load(); line != nil {
 		now = line.nanosAt(tsc.Read())
@@ -31,8 +30,8 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded does what Allow does, for keys that are not hashed with the seed. For keys that are hashed with the
-// secret of a shared table, it makes as few function calls as Allow.
+// allowUnseeded is Allow for keys that are hashed without the seed. With the secret of a shared table, it makes as few
+// calls as Allow.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))
@@ -73,8 +72,8 @@ func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
 	return (v != shard.Refused || l.observer != nil) && l.allowSlowly(k, now, v)
 }
 
-// allowSlowly does what AllowKey does, if the fast path has not admitted the request. The key may have no record yet, a
-// coarse clock may be the reason for the refusal, or an observer may have to be called.
+// allowSlowly is AllowKey after the fast path has not admitted: the key may have no record yet, a coarse clock may be
+// the reason for the refusal, or an observer may have to be called.
 func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	place := l.table.Find(k.hash)
 	if !v.Refuses() {
@@ -97,11 +96,11 @@ func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	return false
 }
 
-// Take takes n tokens from the key, all or none, and returns the decision, which has all numbers for an answer to the
+// Take takes n tokens from the key, all or none, and returns the decision, with all numbers for an answer to the
 // client. It is shorthand for TakeKey(l.Key(key), n).
 //
-// A request for n = 0 is always allowed, and a request for more than the limit is never allowed (see [Never]). Neither
-// takes anything. If the number of tokens is an int, convert it: a negative int becomes a number above every limit.
+// A request for 0 tokens is always allowed, and a request for more than the limit is never allowed ([Never]). Neither
+// takes anything. A negative int that is converted becomes a number above every limit.
 func (l *Limiter) Take(key string, n uint64) Decision {
 	if l.seeded {
 		return l.TakeKey(Key{hash: keyhash.String(seeds.text, key)}, n) // like Key, with one call less
@@ -135,7 +134,7 @@ func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
 	return d
 }
 
-// takeMissed does what TakeKey does, if the fast path has not admitted the request.
+// takeMissed is TakeKey after its fast path has not admitted the request.
 func (l *Limiter) takeMissed(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome) {
 	var status atomicbucket.Status
 	if o.Verdict == shard.Refused {
@@ -144,8 +143,7 @@ func (l *Limiter) takeMissed(d *Decision, k Key, n uint64, place shard.Place, o 
 	l.takeSlowly(d, k, n, place, o, status)
 }
 
-// takeSlowly makes a take that a fast path has not admitted. If the fast path has refused it, status is the status of
-// the refusal.
+// takeSlowly makes a take that a fast path has not admitted. After a refusal, status is the status of that refusal.
 func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome, status atomicbucket.Status) shard.Outcome {
 	nanos := o.At
 	if o.Verdict == shard.Undecided {
@@ -171,16 +169,15 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 	return o
 }
 
-// TakeAt is TakeKey at a time that the caller supplies. Use it to replay requests of the past, or to decide at the time
-// at which a request arrived.
+// TakeAt is TakeKey at a time that the caller supplies, to replay requests of the past, or to decide at the time at
+// which a request arrived. The time must come from the limiter's own clock: for every clock except [ClockFunc], that is
+// time.Now. A time before 1970 counts as 1970, and a time after April 2262 as April 2262.
 //
-// The parameter now must come from the limiter's own clock. For every clock except [ClockFunc], that is time.Now. A
-// time before 1970 counts as 1970, and a time after April 2262 as April 2262. If now is earlier than a time at which
-// the limiter has already decided, TakeAt admits nothing that it would refuse at the later time. If now is ahead of the
-// limiter's clock, this decision and the key's record use this time, but nothing else does. If now is more than a
-// second ahead, the request is refused, and nothing is taken. RetryAfter is then the time after which now will be at
-// most a second ahead. The record of a [FixedWindow] has one window only, so a take in the next window ends the current
-// one. Therefore, if windows are shorter than a second, takes ahead of the clock may admit one limit more.
+// A time earlier than a previous decision admits nothing that the later time would refuse. A time ahead of the
+// limiter's clock affects only this decision and the key's record. If it is more than a second ahead, the request is
+// refused and takes nothing, and RetryAfter is when it will be at most a second ahead. If a [FixedWindow] is shorter
+// than a second, takes ahead of the clock may admit one limit more, because a take in the next window ends the current
+// one.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
@@ -192,13 +189,12 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	return d
 }
 
-// maxLead is how far a time that a caller supplies may be ahead of the limiter's clock: a second, because the clocks of
-// one machine differ a little.
+// maxLead is how far a caller's time may be ahead of the limiter's clock, because the clocks of one machine differ a
+// little.
 const maxLead = time.Second
 
-// instant returns a caller's time on the timeline. It also returns the time of the limiter's clock, and by how much the
-// caller's time is too far ahead of that clock. The result early is 0 or less if the caller's time is not too far
-// ahead.
+// instant returns a caller's time on the timeline, and the time of the limiter's clock. If the caller's time is too far
+// ahead, early is by how much; otherwise it is 0 or less.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
 	return nanos, clock, time.Duration(max(nanos-clock, 0)) - maxLead
@@ -214,7 +210,7 @@ func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
 	l.decide(d, k, o, status, nanos, n)
 }
 
-// decide converts an outcome to the decision for a caller whose time is nanos. It reports a refusal to the observer.
+// decide converts an outcome to the decision for a caller whose time is nanos, and reports a refusal to the observer.
 func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucket.Status, nanos int64, n uint64) {
 	switch o.Verdict {
 	case shard.UnlimitedQuota:
@@ -234,15 +230,14 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 	l.observe(k, n, d)
 }
 
-// observe reports the decision to the observer if it is a refusal.
 func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	if l.observer != nil && !d.Allowed {
 		l.observer.observe(k, n)
 	}
 }
 
-// answer makes a decision from the status of a record. The parameter late is the number of nanoseconds by which the
-// caller's time is behind the time of the status.
+// answer makes a decision from the status of a record. late is by how many nanoseconds the caller's time is behind the
+// status's time.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -251,9 +246,8 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later returns the wait of a caller whose time is behind the time of the status. The parameter late is the number of
-// nanoseconds between these times. The result is longer than the parameter wait by this number, but a wait of 0 stays
-// 0.
+// later returns the wait of a caller whose time is late nanoseconds behind the status's time: wait plus late, but 0 for
+// a wait of 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0

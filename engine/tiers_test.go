@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tieredKey is a key that changes its tier. Its field story lists the tokens that it was granted, with the tiers of
-// its calls.
+// A tieredKey is a key that changes its tier. story lists the tokens that it was granted, with their tiers.
 type tieredKey struct {
 	*Limiter
 	*hand
@@ -22,8 +21,8 @@ type tieredKey struct {
 	story []tierEvent
 }
 
-// A tierEvent has the number of tokens that a key was granted under the numbers of a tier, and the time at which they
-// are due. This number is 0 if the key was refused.
+// A tierEvent has the tokens that a key was granted under the numbers of a tier, or 0 for a refusal, and when they are
+// due.
 type tierEvent struct {
 	at     time.Duration
 	tokens uint64
@@ -31,8 +30,8 @@ type tierEvent struct {
 	burst  uint64
 }
 
-// These are the rates and bursts of the tiers. Some of the rates are exact, others are rounded. The ticks of the first
-// tier are the ticks of all tiers.
+// These are the rates and bursts of the tiers. Some of the rates are rounded. The ticks of the first tier are the ticks
+// of all.
 var (
 	tierRates  = []float64{1, 7, 10, 97, 100, 999.5, 1000}
 	tierBursts = []uint64{1, 7, 10, 100, 1000}
@@ -79,8 +78,7 @@ func (k *tieredKey) reserved(key Key, n uint64) (time.Duration, *reserved, error
 	return r.delay, r, nil
 }
 
-// changes changes the numbers of a tier. If the key was charged under this tier last, its debt comes back at the new
-// rate from now on.
+// changes changes the numbers of a tier. A debt of its last charge comes back at the new rate from now on.
 func (k *tieredKey) changes(random *rand.Rand) {
 	tier := random.IntN(len(k.tiers))
 	p := TokenBucket(PerSecond(tierRates[random.IntN(len(tierRates))]), tierBursts[random.IntN(len(tierBursts))])
@@ -95,8 +93,8 @@ func (k *tieredKey) changes(random *rand.Rand) {
 	}
 }
 
-// requireFits requires that, over any time, the tokens that are due are at most what the highest burst and the highest
-// rate of that time allow.
+// requireFits requires that, over any time, the tokens due are at most what the highest burst and rate of that time
+// allow.
 func (k *tieredKey) requireFits() {
 	for i, first := range k.story {
 		for j, last := range k.story {
@@ -118,9 +116,9 @@ func (k *tieredKey) requireFits() {
 	}
 }
 
-// TestAnyCourseUnderTiers (I1): a key changes between tiers with different rates, and the numbers of these tiers also
-// change. Take the highest burst and the highest rate that the key had in an interval. The key gets at most what a
-// bucket with this burst and this rate would grant in the interval. Tokens for which the key waits also count.
+// TestAnyCourseUnderTiers (I1): while a key changes its tier and the tiers change their numbers, it gets in any
+// interval at most what a bucket with the highest burst and rate of the interval grants, including tokens for which it
+// waits.
 func TestAnyCourseUnderTiers(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -153,9 +151,8 @@ func TestAnyCourseUnderTiers(t *testing.T) {
 	}
 }
 
-// TestATierToAndFro (I1): the limit of a key's tier is 1000, then 10, then 1000 again. The key does not get 1000 tokens
-// a second time, whichever tier it uses in between, and whether or not there are waits or sweeps. Other keys lose
-// nothing.
+// TestATierToAndFro (I1): when a tier's limit goes from 1000 to 10 and back, the key does not get 1000 tokens again,
+// whatever tier it uses in between, with and without waits and sweeps. Other keys lose nothing.
 func TestATierToAndFro(t *testing.T) {
 	for _, between := range []int{0, 1, 2} {
 		for _, sweeps := range []bool{false, true} {
@@ -185,8 +182,8 @@ func TestATierToAndFro(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateHasOne: a limiter of one rate refuses quotas of other rates, with an error that names the
-// options that allow them. It takes no memory for prices.
+// TestALimiterOfOneRateHasOne: a limiter of one rate refuses quotas of other rates, names the options that allow them,
+// and takes no memory for prices.
 func TestALimiterOfOneRateHasOne(t *testing.T) {
 	own := TokenBucket(PerSecond(97), 10)
 	l, _ := newLimiter(t, own)
@@ -206,8 +203,8 @@ func TestALimiterOfOneRateHasOne(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfTheSameRateAfterAChange (I1): a quota has the rate of the limiter. After a change of this rate, tokens
-// that a key has taken under the quota still count, and the quota is void.
+// TestAQuotaOfTheSameRateAfterAChange (I1): after a change of the limiter's rate, tokens taken under a quota of that
+// rate still count, and the quota is void.
 func TestAQuotaOfTheSameRateAfterAChange(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(100), 100))
 	large, err := l.Quota(TokenBucket(PerSecond(100), 1000))

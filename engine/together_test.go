@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// all calls TakeAll and returns one decision: the decision with the fewest tokens left if all limits admit, and
-// otherwise the refusal with the longest wait.
+// all calls TakeAll and returns one decision: with the fewest tokens left if all limits admit, otherwise with the
+// longest wait.
 func all(requests ...Request) (Decision, error) {
 	return together(requests, make([]Answer, len(requests)))
 }
@@ -23,7 +23,7 @@ func together(requests []Request, answers []Answer) (d Decision, err error) {
 	return d, nil
 }
 
-// holdAll does what the function all does, for requests that hold estimates. It writes the receipts to holds.
+// holdAll is all for requests that hold estimates. It writes the receipts to holds.
 func holdAll(requests []Request, holds []Receipt) (Decision, error) {
 	estimates, answers := make([]Request, len(requests)), make([]Answer, len(holds))
 	for i, r := range requests {
@@ -39,7 +39,6 @@ func holdAll(requests []Request, holds []Receipt) (Decision, error) {
 	return d, err
 }
 
-// settleAll settles each hold, and returns how many tokens in all could not be charged.
 func settleAll(holds []Receipt, actual ...uint64) (lost uint64) {
 	for i := range holds {
 		lost += holds[i].Settle(actual[i])
@@ -47,13 +46,11 @@ func settleAll(holds []Receipt, actual ...uint64) (lost uint64) {
 	return lost
 }
 
-// reserved has a receipt of a reservation and its delay.
 type reserved struct {
 	Receipt
 	delay time.Duration
 }
 
-// ahead calls Reserve and returns the receipt and the delay in one value.
 func (l *Limiter) ahead(k Key, n uint64, maxWait time.Duration) (*reserved, error) {
 	r, delay, err := l.Reserve(k, n, maxWait)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// BenchmarkVerbs times the verbs by turns, so that other load on the machine affects all of them in the same way. In
-// each round, each verb is called once for each key. The keys are hashed before and have records. For each verb, the
-// benchmark reports the time per call in the fastest round, and the ratio to the time of a take. Run many rounds:
+// BenchmarkVerbs times the verbs by turns, so that other load affects all of them in the same way. Each round calls
+// each verb once for each key. For each verb it reports the time per call in the fastest round, and the ratio to a
+// take. Run many rounds:
 //
 //	go test -run '^$' -bench Verbs -benchtime 20000x ./engine
 func BenchmarkVerbs(b *testing.B) {
@@ -22,7 +22,7 @@ type timed struct {
 	name   string
 	before func(i int)
 	call   func(i int)
-	least  time.Duration // shortest time of a round, for all keys
+	least  time.Duration
 }
 
 func compare(b *testing.B, policy Policy) {
@@ -51,7 +51,7 @@ func compare(b *testing.B, policy Policy) {
 		{name: "text-take", call: func(i int) { l.Take(texts[i], 1) }},
 		{name: "text-quota", before: underQuota, call: func(i int) { l.TakeKey(l.Key(texts[i]).With(quota), 1) }},
 		{name: "quota", before: underQuota, call: underQuota},
-		{name: "other-quota", call: underQuota}, // the take before was without the quota
+		{name: "other-quota", call: underQuota},
 		{name: "hold-quota", before: underQuota, call: func(i int) { _, holds[i] = l.Hold(keys[i].With(quota), 2) }},
 		{name: "charge", call: func(i int) { l.Charge(keys[i], 1) }},
 		{name: "receipt", call: func(i int) { l.TakeReceipt(keys[i], 1) }},

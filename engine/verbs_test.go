@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimitsGetBackWhatIsTheirs: if the third limit of TakeAll refuses, all tokens that were taken from the
-// first two limits are given back to them.
+// TestSeveralLimitsGetBackWhatIsTheirs: if the third limit of TakeAll refuses, the first two get their tokens back.
 func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
@@ -59,8 +58,7 @@ func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	assert.Equal(t, used, left())
 }
 
-// TestABatchIntoUsedDecisions: TakeBatch overwrites all old content of a reused slice of decisions, even if there are
-// more keys than it loads from memory at once.
+// TestABatchIntoUsedDecisions: TakeBatch overwrites all of a reused slice, even for more keys than it loads at once.
 func TestABatchIntoUsedDecisions(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	batch, each := pinned(t, &now, TokenBucket(Per(10, time.Hour), 10)), pinned(t, &now, TokenBucket(Per(10, time.Hour), 10))
@@ -77,7 +75,7 @@ func TestABatchIntoUsedDecisions(t *testing.T) {
 }
 
 // TestWaitOfAWindow: with a window, Wait tries again when its tokens should be available, and stops when its context is
-// done. If the tokens come too late, or never, Wait returns an error at once.
+// done. If they come too late, Wait returns an error at once.
 func TestWaitOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(FixedWindow(1, 10*time.Second), MaxKeys(1), ClockFunc(time.Now))
@@ -107,8 +105,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	})
 }
 
-// TestARefusalThatIsInDoubtUnderATier (I1): if a coarse clock may be the reason for a refusal, the request is decided
-// again at the time of the exact clock, under its own tier or quota.
+// TestARefusalThatIsInDoubtUnderATier (I1): a refusal that a coarse clock may have caused is decided again by the exact
+// clock, under its own tier or quota.
 func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := TokenBucket(PerSecond(20), 2) // a token comes back within the time by which the clock may be late
