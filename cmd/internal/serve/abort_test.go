@@ -18,9 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// unheeding returns an upstream that waits twice for a value from the channel let. After the first value it answers,
-// and after the second value it ends the body. It also stops when the context of the request ends, because a real
-// connection to an upstream is closed then, too.
+// unheeding returns an upstream that waits on let before its answer and before the end of the body. It also stops with
+// the request's context, as a real connection would.
 func unheeding(let chan struct{}) roundTripper {
 	wait := func(ctx context.Context) error {
 		select {
@@ -40,8 +39,7 @@ func unheeding(let chan struct{}) roundTripper {
 	}
 }
 
-// TestAClientThatHangsUp: if a client hangs up, its request no longer counts as in flight. With ignore_client_abort, it
-// counts until the upstream answers.
+// TestAClientThatHangsUp: a request whose client hangs up is no longer in flight, except with ignore_client_abort.
 func TestAClientThatHangsUp(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprint(ignored), func(t *testing.T) {
@@ -95,9 +93,8 @@ func TestAClientThatHangsUp(t *testing.T) {
 	}
 }
 
-// TestAClientThatHangsUpAmidItsBody: a client may hang up in the middle of its body. With ignore_client_abort, its
-// request counts as in flight until the upstream answers or response_timeout is over, because the upstream may already
-// work on the request.
+// TestAClientThatHangsUpAmidItsBody: with ignore_client_abort, a request whose client hangs up amid the body stays in
+// flight until the upstream answers or response_timeout is over. The upstream may already work on it.
 func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+
@@ -151,8 +148,8 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithRequestsOfNobody: the server can end while there are requests in progress whose clients have
-// gone and whose upstream does not answer.
+// TestTheServerEndsWithRequestsOfNobody: the server can end while silent upstreams have requests of clients that have
+// gone.
 func TestTheServerEndsWithRequestsOfNobody(t *testing.T) {
 	asked, let := make(chan context.Context), make(chan struct{})
 	url := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {

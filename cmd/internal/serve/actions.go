@@ -19,7 +19,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// judgedRules returns the rules of a generation in the form that package actions needs.
 func (g *generation) judgedRules() *actions.Rules {
 	all := &actions.Rules{Addr: g.ip.Addr}
 	for _, rule := range g.rules {
@@ -30,15 +29,15 @@ func (g *generation) judgedRules() *actions.Rules {
 	return all
 }
 
-// formOf describes how the text of a rule's key is made: from which sources, and from how many bits of an address.
+// formOf describes how a rule makes the text of its key: the sources, and the number of bits of an address.
 func (g *generation) formOf(rule *rules.Rule) string {
 	return fmt.Sprintf("%v; /%d, /%d", rule.Key, g.file.ClientIP.IPv4Prefix, g.file.ClientIP.IPv6Prefix)
 }
 
 type verdictKey struct{}
 
-// act applies the active actions to a request. If the request is banned, act answers it and returns false. Otherwise it
-// returns true and the request. If an action applies, the context of the request has the verdict.
+// act applies the active actions to a request. If the request is banned, act answers it and returns false. If an action
+// applies, the context of the returned request has the verdict.
 func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if g.file.Admin != nil && s.actions.Seen.Wants() {
 		s.noteSender(g, r)
@@ -62,7 +61,6 @@ func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*ht
 	return r, true
 }
 
-// acted returns a handler that calls act and then next.
 func (s *Server) acted(g *generation, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r, passes := s.act(g, w, r); passes {
@@ -71,7 +69,7 @@ func (s *Server) acted(g *generation, next http.Handler) http.Handler {
 	})
 }
 
-// modes returns the modes of the rules for a request, for [httplimit.Modes].
+// modes returns the mode of each rule for a request.
 func (s *Server) modes(r *http.Request) func(int) limits.Mode {
 	if !s.actions.Any() {
 		return nil
@@ -82,7 +80,6 @@ func (s *Server) modes(r *http.Request) func(int) limits.Mode {
 	return nil
 }
 
-// isExempt reports whether an action exempts the request's client from all rules.
 func (s *Server) isExempt(r *http.Request) bool {
 	if !s.actions.Any() {
 		return false
@@ -91,8 +88,7 @@ func (s *Server) isExempt(r *http.Request) bool {
 	return is && v.Exempt != nil
 }
 
-// noteSender notes the sender of a request. It identifies the user by all parts of the rules' keys that are not
-// addresses.
+// noteSender notes the sender of a request. All parts of the rules' keys except addresses identify the user.
 func (s *Server) noteSender(g *generation, r *http.Request) {
 	from := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
 	if g.file.Admin.Keys == admin.KeysFull {
@@ -113,8 +109,8 @@ func (s *Server) noteSender(g *generation, r *http.Request) {
 	s.actions.Note(from)
 }
 
-// namesUsers reports whether a key has at least one header, cookie or query parameter, and no other parts except
-// addresses.
+// namesUsers reports whether all parts of a key are addresses, headers, cookies or query parameters, and at least one
+// is not an address.
 func namesUsers(key rulefile.Key) (names bool) {
 	for _, part := range key {
 		for _, source := range part {
@@ -130,7 +126,6 @@ func namesUsers(key rulefile.Key) (names bool) {
 	return names
 }
 
-// banned writes a line into the refusal log for a request that an action has refused.
 func (l *requestLog) banned(r *http.Request, by *actions.Active) {
 	if !isSampled(l.settings.Refusals) {
 		return
@@ -153,8 +148,8 @@ func (s *Server) watchActions(ctx context.Context) {
 	}
 }
 
-// openActions opens the actions in the file's state folder. The table of actions stores the texts of keys only if the
-// file lets the page show keys.
+// openActions opens the actions in the file's state folder. The texts of keys are stored only if the page may show
+// them.
 func (s *Server) openActions(f *rulefile.File) error {
 	if err := s.actions.Open(f.State); err != nil {
 		return fmt.Errorf("state: the actions: %w", err)
@@ -167,8 +162,8 @@ func (s *Server) openActions(f *rulefile.File) error {
 	return nil
 }
 
-// buildActing does what build does, and also moves the actions to the file's state folder. After an error, the actions
-// stay in the previous folder.
+// buildActing calls build, and moves the actions to the file's state folder. After an error, they stay in the previous
+// folder.
 func (s *Server) buildActing(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (*generation, error) {
 	if err := s.openActions(file); err != nil {
@@ -181,7 +176,6 @@ func (s *Server) buildActing(file *rulefile.File, before *generation, changes *r
 	return next, err
 }
 
-// actionsForPage returns what the administrator's page needs for actions.
 func (s *Server) actionsForPage() *admin.Actions {
 	return &admin.Actions{
 		Table: s.actions,

@@ -21,10 +21,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// behind is a part of a rule file that trusts X-Forwarded-For, so that a test can send requests as several clients.
+// behind trusts X-Forwarded-For, so that a test can send requests as several clients.
 const behind = "admin: {address: \"127.0.0.1:0\", keys: full}\ntrusted_proxies: 127.0.0.1\n"
 
-// act requests an action, and checks the status of the answer.
 func (r *running) act(want int, kind, target string) string {
 	r.t.Helper()
 	status, body := r.askAdmin("/actions", fmt.Sprintf(`{"kind":%q,%s,"for":"1h","who":"alice","why":"a test"}`, kind, target))
@@ -34,8 +33,7 @@ func (r *running) act(want int, kind, target string) string {
 
 func from(addr string) string { return "X-Forwarded-For: " + addr }
 
-// TestABanOfAnHour: while a ban of an address is active, the address is refused and other addresses are not. After an
-// hour of the server's clock the ban has ended.
+// TestABanOfAnHour: a ban refuses only its address, and ends after an hour of the server's clock.
 func TestABanOfAnHour(t *testing.T) {
 	s := start(t, behind+one)
 	s.act(200, "ban", `"network":"192.0.2.7"`)
@@ -58,8 +56,7 @@ func TestABanOfAnHour(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: begins" id=1 what="ban of the network 192.0.2.7/32"`), 1)
 }
 
-// TestAHeaderExemptsNobody: actions use the address of the connection as the address of a request, unless a trusted
-// proxy names another address.
+// TestAHeaderExemptsNobody: actions use the address of the connection unless a trusted proxy names another address.
 func TestAHeaderExemptsNobody(t *testing.T) {
 	s := start(t, administered+one)
 	s.act(200, "exempt", `"network":"198.51.100.0/24"`)
@@ -72,7 +69,7 @@ func TestAHeaderExemptsNobody(t *testing.T) {
 	assert.Empty(t, h.Get("RateLimit"), "no rule is applied")
 }
 
-// TestShadowOfANetwork: if a network is in shadow mode, rules count its clients and refuse none of them.
+// TestShadowOfANetwork: rules count the clients of a network in shadow mode, and refuse none of them.
 func TestShadowOfANetwork(t *testing.T) {
 	s := start(t, behind+one)
 	s.act(200, "shadow", `"network":"192.0.2.0/24"`)
@@ -83,9 +80,8 @@ func TestShadowOfANetwork(t *testing.T) {
 	assert.Equal(t, "200 429", s.statuses(2, from("192.0.2.7")), "one has come back in the hour")
 }
 
-// TestAKeyOfARule: an operator can choose the key of an action by typing it or from the list of refused keys. Both work
-// for each way of showing keys. A key may be a complete /64. After a reload the action is still active, and its key is
-// shown as the new file says.
+// TestAKeyOfARule: an operator can type the key of an action or choose a refused key, for each way of showing keys. The
+// action outlives a reload.
 func TestAKeyOfARule(t *testing.T) {
 	for _, keys := range []string{"full", "hashed", "off"} {
 		t.Run(keys, func(t *testing.T) {
@@ -125,8 +121,7 @@ func TestAKeyOfARule(t *testing.T) {
 	}
 }
 
-// TestABannedRule: a ban of a rule needs a confirmation. The ban applies to every request that the rule matches, even
-// if the rule would not limit the request. An operator can end the ban.
+// TestABannedRule: a ban of a rule needs a confirmation, and refuses every request that the rule matches.
 func TestABannedRule(t *testing.T) {
 	s := start(t, behind+"rules: [{name: a, match: {path: /a}, rate: unlimited}, {name: b, rate: 1/h, burst: 100}]\n")
 	body := s.act(409, "ban", `"rule":"a"`)
@@ -146,8 +141,7 @@ func TestABannedRule(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: was ended" id=1 what="ban of the rule a" who=bob`), 1)
 }
 
-// TestABanOfAnAddressOfMany: a ban of an address that many clients share needs a confirmation. weir recognizes such an
-// address by the header fields of its requests.
+// TestABanOfAnAddressOfMany: a ban of an address that many clients share needs a confirmation.
 func TestABanOfAnAddressOfMany(t *testing.T) {
 	s := start(t, behind+"rules: [{name: users, key: \"header:X-Key or ip\", rate: 1000/h, burst: 1000}]\n")
 	for i := range 6 {
@@ -189,8 +183,7 @@ func TestBadActionRequests(t *testing.T) {
 	assert.Contains(t, s.act(403, "ban", `"network":"192.0.2.7"`), "set admin.token_file")
 }
 
-// TestWhoActs: an action records who requested it: the name of the token that was used, or the name in the request if
-// no token was used.
+// TestWhoActs: an action records the name of its token or, without a token, the name in the request.
 func TestWhoActs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("alice:a-token-of-alice-alone\na-token-of-nobody"), 0o600))
@@ -221,7 +214,7 @@ func TestWhoActs(t *testing.T) {
 	assert.Equal(t, 401, resp.StatusCode)
 }
 
-// TestABanForOtherProxies: if a request is banned, /decide refuses it with the status that the proxy expects.
+// TestABanForOtherProxies: /decide refuses a banned request with the status that the proxy expects.
 func TestABanForOtherProxies(t *testing.T) {
 	s, ask := startDecide(t, administered+"rules: [{name: a, rate: 1/h, burst: 100}]")
 	s.act(200, "ban", `"network":"203.0.113.1"`)
@@ -238,7 +231,7 @@ func TestABanForOtherProxies(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=3 allowed=1 refused=2")
 }
 
-// TestABanOfAGRPCClient: a banned gRPC client gets PERMISSION_DENIED, because clients do not retry after this status.
+// TestABanOfAGRPCClient: a banned gRPC client gets PERMISSION_DENIED, after which clients do not retry.
 func TestABanOfAGRPCClient(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	_, err := s.actions.Add(actions.Action{

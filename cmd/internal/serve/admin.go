@@ -15,8 +15,7 @@ import (
 )
 
 // observer returns the [admin.Admin] for a file. If only the address of the endpoint has changed, observer returns the
-// current Admin, so its counters continue. Otherwise it returns a new Admin. The result fresh says whether the returned
-// Admin is new.
+// current Admin, because its counters must continue. fresh says whether the Admin is new.
 func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {
@@ -44,7 +43,6 @@ func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin,
 	return a, true, err
 }
 
-// accessOf reads the tokens that a file names. It returns nil if the file names none.
 func accessOf(f *rulefile.File) (*admin.Access, error) {
 	if f.Admin == nil {
 		return nil, nil
@@ -56,7 +54,7 @@ func accessOf(f *rulefile.File) (*admin.Access, error) {
 	return a, nil
 }
 
-// ready returns why the server should not get requests, or nil if it should.
+// ready returns why the server should not get requests, or nil.
 func (s *Server) ready() error {
 	if s.sockets.Leaving() {
 		return errors.New("the server is stopping")
@@ -64,7 +62,6 @@ func (s *Server) ready() error {
 	return nil
 }
 
-// shownRules returns the rules of a generation in the form that the administrator's page needs.
 func (g *generation) shownRules() []admin.Rule {
 	shown := make([]admin.Rule, len(g.rules))
 	for i, rule := range g.rules {
@@ -122,7 +119,6 @@ func policyOf(rule *rules.Rule, request *http.Request) engine.Policy {
 	return p
 }
 
-// partLabels returns the labels of the parts of a key, for an input form. A global key has no parts.
 func partLabels(key rulefile.Key) (labels []string) {
 	for _, part := range key {
 		if part[0].Kind != rulefile.SourceGlobal {
@@ -132,7 +128,7 @@ func partLabels(key rulefile.Key) (labels []string) {
 	return labels
 }
 
-// note notes the outcome of a reload, for the administrator's page.
+// note notes the outcome of a reload for the administrator's page.
 func (s *Server) note(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
 	result := "done"

@@ -16,13 +16,12 @@ import (
 
 const administered = "admin: {address: \"127.0.0.1:0\", keys: full}\n"
 
-// askAdmin sends a request to the administrator's listener: a POST if there is a body, and else a GET.
+// askAdmin sends a POST to the administrator's listener if there is a body, and otherwise a GET.
 func (r *running) askAdmin(path string, body ...string) (int, string) {
 	r.t.Helper()
 	return r.askAdminAs("", path, body...)
 }
 
-// askAdminAs is like askAdmin, but sends a token.
 func (r *running) askAdminAs(token, path string, body ...string) (int, string) {
 	r.t.Helper()
 	method, reader := http.MethodGet, io.Reader(nil)
@@ -80,8 +79,7 @@ func TestCountersOutliveAReload(t *testing.T) {
 	assert.Equal(t, before, counted())
 }
 
-// TestTheFormFindsAClientsBucket: the form of the page can peek at, and reset, the bucket to which a client's requests
-// are charged.
+// TestTheFormFindsAClientsBucket: the form of the page peeks at, and resets, the bucket of a client.
 func TestTheFormFindsAClientsBucket(t *testing.T) {
 	s := start(t, administered+one)
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
@@ -123,8 +121,7 @@ func TestAnAdministratorsListenerThatGoesAway(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 }
 
-// TestTokensAreReadAgain: a reload reads the tokens again, and the counters continue. If the token file is bad, the
-// reload changes nothing.
+// TestTokensAreReadAgain: a reload reads the tokens again and keeps the counters. A bad token file changes nothing.
 func TestTokensAreReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }

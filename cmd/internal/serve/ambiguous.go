@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// fieldsRead lists the headers, cookies and query parameters that the rules of a file use. A rule uses only one value
-// of each. fieldsRead also says whether a rule uses the host, and whether a path must have only one reading.
+// fieldsRead lists what the rules of a file read from a request. The rules use only one value of each field.
 type fieldsRead struct {
 	headers []string // canonical names
 	cookies []string
@@ -58,10 +57,10 @@ func (read *fieldsRead) add(s rulefile.Source) {
 	}
 }
 
-// check returns an error if a request has two different values of one of the fields. The limits would use one of the
-// two values, and the server perhaps the other. So a client could choose its bucket with one value, and identify itself
-// to the server with the other. If the file refuses paths that servers read in different ways, check also returns an
-// error for such a path. It also returns an error for a request that would take too long to read.
+// check returns an error if a request has two different values of a field that the rules read. The rules use one of the
+// values, but the upstream might use the other. So a client could choose its bucket with one value, and identify itself
+// with the other. check also refuses a request that would take too long to read and, if the file says so, a path that
+// servers read in different ways.
 func (read *fieldsRead) check(r *http.Request) error {
 	if what := reading.TooLong(r); what != "" {
 		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)

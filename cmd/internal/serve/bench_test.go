@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// canned is an upstream without a network. With it, a benchmark measures only the cost of the proxy.
+// canned is an upstream without a network: a benchmark measures only the proxy.
 type canned struct{}
 
 func (canned) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -32,7 +32,6 @@ func (canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// bareProxy returns an [httputil.ReverseProxy] with a BufferPool.
 func bareProxy(t testing.TB, upstream string, transport http.RoundTripper) http.Handler {
 	target, err := url.Parse(upstream)
 	require.NoError(t, err)
@@ -45,7 +44,6 @@ func bareProxy(t testing.TB, upstream string, transport http.RoundTripper) http.
 	}
 }
 
-// startWeir starts weir with a rule for all requests.
 func startWeir(t testing.TB, upstream string, by func(proxy.Target, http.RoundTripper) http.RoundTripper) *Server {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstream: \""+upstream+"\"\n"+
 		"rules: [{name: clients, key: \"header:X-Client\", rate: 1000000/s, burst: 1000000, max_keys: 1000}]\n"))
@@ -56,7 +54,6 @@ func startWeir(t testing.TB, upstream string, by func(proxy.Target, http.RoundTr
 	return server
 }
 
-// proxies returns weir and bareProxy, both in front of an upstream that needs no network.
 func proxies(t testing.TB) map[string]http.Handler {
 	t.Helper()
 	const upstream = "http://127.0.0.1:9"
@@ -64,7 +61,6 @@ func proxies(t testing.TB) map[string]http.Handler {
 	return map[string]http.Handler{"bare": bareProxy(t, upstream, canned{}), "weir": server}
 }
 
-// emptyWriter is an http.ResponseWriter that costs nothing.
 type emptyWriter struct {
 	header http.Header
 	status int
@@ -75,7 +71,6 @@ func (w *emptyWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (w *emptyWriter) WriteHeader(status int)      { w.status = status }
 func (w *emptyWriter) Flush()                      {}
 
-// oneRequest returns a request such as a browser sends.
 func oneRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/a/b?c=d", nil)
 	r.Header = http.Header{
@@ -85,8 +80,7 @@ func oneRequest() *http.Request {
 	return r
 }
 
-// answerOne makes a handler answer a request, and checks that the request is admitted. For each call, it makes a copy
-// of the request and a new header, as a server does.
+// answerOne makes a handler answer a copy of the request, and checks that the request is admitted.
 func answerOne(t testing.TB, handler http.Handler, r *http.Request) {
 	one, w := *r, emptyWriter{header: http.Header{}}
 	handler.ServeHTTP(&w, &one)
@@ -95,7 +89,7 @@ func answerOne(t testing.TB, handler http.Handler, r *http.Request) {
 	}
 }
 
-// BenchmarkProxy compares the costs of a request in weir and in bareProxy, without the network.
+// BenchmarkProxy compares the cost of a request in weir and in Go's own proxy, without the network.
 func BenchmarkProxy(b *testing.B) {
 	for name, handler := range proxies(b) {
 		b.Run(name, func(b *testing.B) {
@@ -108,8 +102,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// TestAllocationsOfARequest: weir does not allocate more often than Go's own proxy, which has no limits and writes
-// fewer fields.
+// TestAllocationsOfARequest: weir allocates no more often than Go's own proxy, which has no limits.
 func TestAllocationsOfARequest(t *testing.T) {
 	allocations := map[string]float64{}
 	for name, handler := range proxies(t) {
@@ -120,8 +113,7 @@ func TestAllocationsOfARequest(t *testing.T) {
 	assert.LessOrEqual(t, allocations["weir"], allocations["bare"])
 }
 
-// BenchmarkProxyOverLoopback makes the same comparison over real connections, with everything that net/http does for
-// them. The client and the upstream do as little as possible.
+// BenchmarkProxyOverLoopback compares weir and Go's own proxy over real connections.
 func BenchmarkProxyOverLoopback(b *testing.B) {
 	upstream := quickUpstream(b)
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
@@ -150,7 +142,7 @@ func BenchmarkProxyOverLoopback(b *testing.B) {
 	}
 }
 
-// quickUpstream returns the URL of an upstream that answers anything that it reads.
+// quickUpstream returns the URL of an upstream that answers whatever it reads.
 func quickUpstream(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

@@ -17,8 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// http2Upstream returns the URL of an upstream that supports only HTTP/2 without TLS, and accepts headers of up to 4
-// KiB.
+// http2Upstream returns the URL of an upstream with HTTP/2 without TLS, and with headers of at most 4 KiB.
 func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.Protocols = new(http.Protocols)
@@ -29,9 +28,8 @@ func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// TestAHeaderThatAnUpstreamDoesNotTake: if the header of a request is larger than an upstream accepts, this counts as
-// the client's fault. Over HTTP/2, the upstream announces how large a header may be, so the transport returns an error
-// without sending the request.
+// TestAHeaderThatAnUpstreamDoesNotTake: a header too large for the upstream is the client's fault. Over HTTP/2 the
+// transport knows the bound, and returns an error without sending the request.
 func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := http2Upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], h2c: true}"+many)
@@ -44,8 +42,8 @@ func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	assert.Equal(t, "aaaa", s.bodies(4))
 }
 
-// TestAnAnswerWhoseHeaderIsTooLarge: if the header of an answer is too large, this counts as a failure of the upstream
-// and not as the client's fault, over HTTP/1 and HTTP/2. The client does not get the answer.
+// TestAnAnswerWhoseHeaderIsTooLarge: an answer whose header is too large is a failure of the upstream. The client does
+// not get the answer.
 func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
 	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {
@@ -56,7 +54,7 @@ func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestAMethodThatIsNone: an invalid method counts as the client's fault. Over HTTP/2, a method may be any text.
+// TestAMethodThatIsNone: an invalid method is the client's fault. Over HTTP/2, a method may be any text.
 func TestAMethodThatIsNone(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: [\""+url+"\", \""+url+
@@ -68,9 +66,8 @@ func TestAMethodThatIsNone(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestABodyThatAnUpstreamDoesNotTake: if an upstream does not accept a body, this counts as the client's fault. The
-// upstream answers, and closes the connection while the body is still being sent. The answer is then often lost,
-// because net/http reports the failed write instead of the answer.
+// TestABodyThatAnUpstreamDoesNotTake: a refused body is the client's fault, even if the upstream closes the connection
+// during the body. net/http often reports the failed write instead of the answer.
 func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -105,9 +102,8 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	s.waitFor("upstream down")
 }
 
-// TestAWebSocketThatAnUpstreamCannotHave: a server that supports only HTTP/2 over TLS closes the connection on which a
-// request for a WebSocket comes. This counts as the client's fault. If a server cannot be reached, this counts as a
-// failure of the server.
+// TestAWebSocketThatAnUpstreamCannotHave: if a server with only HTTP/2 over TLS closes the connection of a WebSocket
+// request, this is the client's fault. A server that cannot be reached has failed.
 func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
 	server.Config.Protocols = new(http.Protocols)
@@ -131,7 +127,6 @@ func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	s.waitFor("upstream down")
 }
 
-// failWith makes every request to an upstream return an error.
 func (r *running) failWith(err error) {
 	r.transports.by(roundTripper(func(*http.Request) (*http.Response, error) { return nil, err }))
 }

@@ -6,17 +6,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A budget divides the number of files that the process may have open. Each connection to a client or an upstream is a
-// file.
+// A budget divides the number of files that the process may open. Each connection is a file.
 //
-//   - reserve is for all files that the next two items do not name: listeners, the rule file, the connections to the
-//     store, and the administrator's connections. The administrator's connections get half of reserve. Therefore the
-//     administrator can look at a server whose other files are all in use, and no client can use up all files through
-//     the administrator's listener.
-//   - Clients, proxies that ask for decisions, and Redis clients get half of the rest, or max_connections if the rule
-//     file sets it. The groups that have a listener divide this number.
-//   - Upstreams get what remains. Over HTTP/2, one client can have many requests in progress, and each may need a
-//     connection to an upstream.
+//   - reserve is for listeners, the rule file, connections to the store, and the administrator's connections. The
+//     administrator gets half of reserve, so a server whose other files are all in use can still be inspected. But no
+//     client can use up all files through the administrator's listener.
+//   - Clients, proxies that ask for decisions, and Redis clients share half of the rest, or max_connections if the rule
+//     file sets it.
+//   - Upstreams get what remains. Over HTTP/2, one client may need several connections to an upstream.
 type budget struct {
 	clients        int64 // connections of clients; 0 means no bound
 	decisions      int64 // connections of proxies that ask for decisions
@@ -30,7 +27,7 @@ const (
 	maxReserve = 256
 )
 
-// newBudget distributes the given number of files; 0 means no bound.
+// newBudget distributes files; 0 means no bound.
 func newBudget(files uint64, f *rulefile.File) budget {
 	most := int64(f.Server.MaxConnections)
 	b := budget{administrators: maxReserve / 2}
@@ -52,8 +49,7 @@ func newBudget(files uint64, f *rulefile.File) budget {
 	return b
 }
 
-// divide distributes connections among clients, proxies that ask for decisions, and Redis clients. The parameter most
-// is the number of connections.
+// divide distributes most connections among clients, proxies that ask for decisions, and Redis clients.
 func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients, b.decisions, b.redis = most, most, most
 	parts := int64(0)
@@ -69,7 +65,6 @@ func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients = most - (parts-1)*(most/parts)
 }
 
-// warn logs a warning if the rule file permits more connections than the limit of open files.
 func (b budget) warn(files uint64, log *slog.Logger) {
 	if files > 0 && (b.clients == 0 || 2*uint64(b.clients)+minReserve > files) {
 		log.Warn("the limit of open files is too low for max_connections: raise LimitNOFILE or ulimit -n",
@@ -77,15 +72,15 @@ func (b budget) warn(files uint64, log *slog.Logger) {
 	}
 }
 
-// If the rule file does not set a number, one client may have 1/perClientShare of all connections, but at least
-// minPerClient. The minimum is needed because a browser needs several connections to load a page.
+// Unless the rule file sets a number, one client may have 1/perClientShare of all connections, but at least
+// minPerClient, because a browser opens several connections to load a page.
 const (
 	perClientShare = 8
 	minPerClient   = 16
 )
 
-// perClient returns how many connections one client may have; 0 means no bound. The parameter said is the number in the
-// rule file, and the parameter all is the number of connections of all clients.
+// perClient returns how many connections one client may have; 0 means no bound. said is the number in the rule file,
+// and all is the number of connections of all clients.
 func perClient(said int, all int64) int64 {
 	if said != rulefile.ByShare {
 		return int64(said)
@@ -96,7 +91,6 @@ func perClient(said int, all int64) int64 {
 	return max(all/perClientShare, minPerClient)
 }
 
-// bound sets the bounds on connections that a file asks for.
 func (s *Server) bound(f *rulefile.File) {
 	b := newBudget(s.config.OpenFiles, f)
 	b.warn(s.config.OpenFiles, s.config.Log)

@@ -37,9 +37,8 @@ func TestBudgets(t *testing.T) {
 	assert.Equal(t, budget{267, 267, 267, 95, 64}, newBudget(1024, both))
 }
 
-// TestUpstreamConnectionsAreBounded: if the bound on connections to upstreams is reached, an idle connection to one
-// upstream is closed to make room for a connection to another upstream. If all connections are busy, the answer to a
-// request is an error at once.
+// TestUpstreamConnectionsAreBounded: at the bound, an idle connection to one upstream makes room for another upstream.
+// If all connections are busy, a request fails at once.
 func TestUpstreamConnectionsAreBounded(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// build makes the generation of a file. It uses parts of the previous generation where possible. The parameter changes
-// says what happens to the limiters. If a limiter turns out not to accept its new numbers, build corrects this
-// parameter. After an error nothing has changed.
+// build makes the generation of a file, with parts of the previous generation where possible. changes says what happens
+// to each limiter. If a limiter does not accept its new numbers, build corrects changes. After an error nothing has
+// changed.
 func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
@@ -75,8 +75,8 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	return g, nil
 }
 
-// limitersOf puts the limiters of all rules into g. The result undo has the previous limits of the limiters that
-// limitersOf may have changed.
+// limitersOf puts the limiters of all rules into g. undo has the previous limits of every limiter that may have
+// changed.
 func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
@@ -95,20 +95,18 @@ func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (u
 	return undo, nil
 }
 
-// A LimiterError says why the limiter of a rule cannot be made. Either there is not enough memory, or the file that
-// stores the state of the limiter is refused.
+// A LimiterError says why the limiter of a rule cannot be made: memory is missing, or its state file is refused.
 type LimiterError struct {
 	Rule string
 	Err  error
 }
 
-// Error names the rule and what is wrong.
+// Error returns the rule and the reason.
 func (e *LimiterError) Error() string { return fmt.Sprintf("rule %s: %v", e.Rule, e.Err) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the reason.
 func (e *LimiterError) Unwrap() error { return e.Err }
 
-// middleware makes the middleware that applies the limits of all rules.
 func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
 	limits := make([]httplimit.Limit, len(g.rules))
 	for i, rule := range g.rules {
@@ -140,7 +138,6 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	return httplimit.New(limits, options...)
 }
 
-// admitted returns a handler that counts the requests that the limits admit, and passes them to next.
 func (s *Server) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.traffic.allowed.Add(1)
@@ -156,7 +153,7 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 	})
 }
 
-// routes makes the proxies. If both generations have an upstream, the connections to it stay open.
+// routes makes the proxies. Connections to an upstream that both generations have stay open.
 func (s *Server) routes(g, before *generation) *routes {
 	var all []*proxy.Upstream
 	for i := range g.file.Routes {

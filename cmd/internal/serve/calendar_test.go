@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestALimitOfTheCalendar: the header fields of a calendar limit show the end of the period. After a reload, the tokens
-// that keys have used still count, even if the new limit has another algorithm or another period. A Retry-After of
-// weeks is valid (pitfall 38).
+// TestALimitOfTheCalendar: header fields show the end of the period. Used tokens still count after a reload, even with
+// another algorithm or period. A Retry-After of weeks is valid (pitfall 38).
 func TestALimitOfTheCalendar(t *testing.T) {
 	const monthly = "rules: [{name: a, rate: 5/month, algorithm: fixed-window, zone: Europe/Berlin, max_keys: 100}]\n"
 	s := start(t, monthly)                                  // 1 January 2026, 01:00 in Berlin

@@ -17,9 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client with Expect: 100-continue sends its body only after
-// an answer with the status 100. If such a request is refused before that, the refusal is sent at once, and the
-// connection is closed.
+// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a refusal is sent at once to a client that waits for 100
+// Continue, and the connection closes.
 func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, match: {method: DELETE}}]\n")
 	for request, want := range map[string]string{"DELETE /": "429", "POST /../x": "400", "OPTIONS *": "200", "POST /": "200"} {
@@ -38,8 +37,8 @@ func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	}
 }
 
-// TestABodyOfARequestThatIsNoneHoldsNoConnection: some requests, such as CONNECT, are answered before any rule decides.
-// The server waits for the body of such a request no longer than for other bodies.
+// TestABodyOfARequestThatIsNoneHoldsNoConnection: requests that no rule decides, such as CONNECT, have the same timeout
+// of the body as other requests.
 func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 	s := start(t, one)
 	for request, want := range map[string]string{"CONNECT a:1": "405", "OPTIONS *": "200", "GET /#": "400"} {

@@ -24,14 +24,13 @@ import (
 	"github.com/weir-go/weir/internal/conformance"
 )
 
-// TestRedisDoorConformance runs the cases of internal/conformance against the listener for Redis clients. If the rule
-// file can express a limit, the file has the limit, and commands refer to it by name. The client acts like a program
-// that takes tokens before it serves a request, and settles or refunds them afterwards.
+// TestRedisDoorConformance runs the cases of internal/conformance against the listener for Redis clients. Commands name
+// limits in the rule file where the file can express them.
 func TestRedisDoorConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor(true)})
 }
 
-// TestRedisDoorConformanceByNumbers runs the same cases, but commands have the numbers of a limit instead of its name.
+// TestRedisDoorConformanceByNumbers runs the same cases with the numbers of limits in the commands.
 func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Redis door", Start: startDoor(false),
@@ -43,7 +42,8 @@ func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	})
 }
 
-// asking is a program that asks a server's listener for Redis clients before it serves a request.
+// asking is a program that takes tokens from the Redis listener before it serves a request, and settles them
+// afterwards.
 type asking struct {
 	env    *conformance.Env
 	named  bool // commands name limits in the rule file
@@ -98,7 +98,6 @@ func startAsking(env *conformance.Env, c conformance.Config, named bool) (confor
 	return a, nil
 }
 
-// write writes the rule file, and notes the limits for the commands.
 func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 	for _, l := range c.Limits {
 		switch {
@@ -155,21 +154,19 @@ func (a *asking) Reload(c conformance.Config) error {
 
 func (a *asking) Close() { a.stop() }
 
-// names reports whether commands refer to the limit by its name. They do if all requests have the same numbers under
-// this limit.
+// names reports whether commands name the limit: its numbers are then the same for all requests.
 func (a *asking) names(l *conformance.Limit) bool {
 	return a.named && l.Concurrency == 0 && len(l.Tiers) == 0 && !l.Quota
 }
 
-// isBucket reports whether a limit is a token bucket.
 func isBucket(l *conformance.Limit) bool {
 	return l.Algorithm == engine.NoAlgorithm || l.Algorithm == engine.AlgorithmTokenBucket || l.Concurrency > 0
 }
 
-// nameOf returns the name of a limit in the rule file. It begins with a letter.
+// nameOf returns a limit's name in the rule file. The name begins with a letter.
 func nameOf(l *conformance.Limit) string { return "limit-" + strings.ReplaceAll(l.Name, " ", "_") }
 
-// A question is what a program asks about one limit of a request.
+// A question asks about one limit of a request.
 type question struct {
 	conformance.Limit
 	key  string
@@ -177,8 +174,7 @@ type question struct {
 	text []string // the arguments from LIMIT on
 }
 
-// questions returns the questions about the limits of a request, in three groups: limits on requests in flight, limits
-// with holds, and all others.
+// questions returns the questions for limits on requests in flight, for limits with holds, and for all other limits.
 func (a *asking) questions(q conformance.Request) (places, holds, takes []question, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,8 +217,7 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 	return places, holds, takes, nil
 }
 
-// a.all sends one command about several keys. The command takes tokens from all of them or from none. a.all returns the
-// id, and the limits that refused.
+// all sends one command that takes from all keys or from none. It returns the id, and the limits that refused.
 func (a *asking) all(name string, questions []question) (id string, answer conformance.Answer) {
 	words := []string{name, fmt.Sprint(len(questions))}
 	for _, one := range questions {
@@ -250,8 +245,7 @@ func (a *asking) all(name string, questions []question) (id string, answer confo
 	return "", answer
 }
 
-// Send asks for the tokens of a request. If the tokens are available, Send serves the request, and then reports what
-// the request has cost.
+// Send serves a request if its tokens are available, and then reports its cost.
 func (a *asking) Send(ctx context.Context, q conformance.Request) (answer conformance.Answer) {
 	places, holds, takes, err := a.questions(q)
 	if err != nil {
@@ -300,7 +294,6 @@ func (a *asking) Send(ctx context.Context, q conformance.Request) (answer confor
 	return answer
 }
 
-// command sends a command and returns the names and values of the answer.
 func (a *asking) command(words ...string) (map[string]any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -319,7 +312,6 @@ func (a *asking) command(words ...string) (map[string]any, error) {
 	return byName(list), nil
 }
 
-// byName returns the names and values of a flat list as a map.
 func byName(list []any) map[string]any {
 	got := map[string]any{}
 	for i := 0; i+1 < len(list); i += 2 {
@@ -328,7 +320,7 @@ func byName(list []any) map[string]any {
 	return got
 }
 
-// element reads one element of an answer, which is a string, nil, or a list of elements.
+// element reads a string, nil, or a list of elements.
 func (a *asking) element() (any, error) {
 	line, err := a.answers.ReadString('\n')
 	if err != nil {

@@ -23,9 +23,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestConformance runs the cases against a server on loopback, in front of another server. For a case in which requests
-// wait, the handler of the server is called in simulated time, inside a bubble of testing/synctest. The server itself
-// has sockets, so it runs outside of the bubble.
+// TestConformance runs the cases of internal/conformance against a server on loopback. For cases in which requests
+// wait, the handler runs in a bubble of testing/synctest. The server has sockets, so it runs outside of the bubble.
 func TestConformance(t *testing.T) {
 	outside := make(chan func())
 	done := make(chan struct{})
@@ -54,8 +53,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// completing sends each request as a call of a model. The member max_tokens in the body of the request is the cost of
-// the request, so a rule with tokens holds this cost.
+// completing sends each request as a call of a model, whose max_tokens is the cost of the request.
 type completing struct{ *http.Transport }
 
 func (c completing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -80,8 +78,7 @@ type conforming struct {
 	held  []*generation
 }
 
-// now is the clock of the limits. In a bubble, the clock begins in the year 2000. A caller from outside of the bubble
-// gets the time that was last read in the bubble.
+// now is the clock of the limits. Outside of the bubble, it returns the last time that was read in the bubble.
 func (s *conforming) now() time.Time {
 	if !s.env.InBubble() {
 		return s.env.Now()
@@ -177,7 +174,7 @@ func (s *conforming) Send(ctx context.Context, q conformance.Request) conformanc
 
 func (s *conforming) Close() { s.do(s.stop) }
 
-// ruleFile returns a rule file for a configuration, with a server as the upstream.
+// ruleFile returns the rule file of a configuration.
 func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nupstream: {url: %q}\ntrusted_proxies: [127.0.0.1]\n", upstream)
@@ -228,7 +225,6 @@ func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	return b.String(), nil
 }
 
-// numbers returns the lines with the numbers of a rule or of a tier.
 func numbers(indent string, a engine.Algorithm, n conformance.Numbers) string {
 	switch {
 	case n.Constant == conformance.Unlimited:

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRatesThatAreNotCounted: a rate of 0 refuses all requests, forever. An unlimited rate is not mentioned in answers.
+// TestRatesThatAreNotCounted: a rate of 0 refuses all requests forever, and answers do not mention an unlimited rate.
 // Neither rate creates a record for a key.
 func TestRatesThatAreNotCounted(t *testing.T) {
 	s := start(t, `
@@ -64,9 +64,8 @@ rules:
 	}
 }
 
-// TestARuleThatWaits: requests wait for their tokens. The clock of the limiter stands still, so each request waits 10
-// milliseconds longer than the request before: 10, 20 and 30 milliseconds. The next request would have to wait for more
-// than max_wait.
+// TestARuleThatWaits: requests wait for their tokens, each longer than the last. A request that would wait longer than
+// max_wait is refused.
 func TestARuleThatWaits(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 100/s, burst: 1, max_wait: 30ms}]")
 	assert.Equal(t, "200 200 200 200 429", s.statuses(5))
@@ -79,8 +78,7 @@ func TestARuleThatWaits(t *testing.T) {
 	s.stop()
 }
 
-// TestFewRequestsWaitForRules: a file can bound how many requests wait. If one may wait and two come, one of the two is
-// refused.
+// TestFewRequestsWaitForRules: a file bounds how many requests wait.
 func TestFewRequestsWaitForRules(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 1/s, burst: 1, max_wait: 1m}]\nserver: {max_waiting: 1}")
 	require.Equal(t, "200", s.statuses(1))

@@ -10,14 +10,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A cors permits pages of other origins to read answers, including refusals, and answers their preflights. A preflight
-// is never passed on, so it need not be counted.
+// A cors lets pages of other origins read answers, including refusals. It answers preflights itself, so they do not
+// count.
 type cors struct {
 	rulefile.CORS
 	methods, headers, expose, maxAge string
 }
 
-// newCORS returns the cors of a file, or nil if the file has none.
 func newCORS(f *rulefile.File) *cors {
 	if f.CORS == nil {
 		return nil
@@ -29,8 +28,7 @@ func newCORS(f *rulefile.File) *cors {
 	}
 }
 
-// answer sets the fields of the answer to a request. If the request is a preflight, answer also answers it, and returns
-// true.
+// answer sets the CORS fields of an answer. It answers a preflight completely, and then returns true.
 func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 	if c == nil {
 		return false
@@ -68,7 +66,6 @@ func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 	return preflight
 }
 
-// allow writes the fields that say which requests an origin may send.
 func (c *cors) allow(h http.Header, r *http.Request) {
 	h["Access-Control-Allow-Methods"] = []string{c.methods}
 	h["Access-Control-Max-Age"] = []string{c.maxAge}

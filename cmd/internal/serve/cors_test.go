@@ -76,8 +76,7 @@ func TestCORS(t *testing.T) {
 	assert.Equal(t, []string{"Accept-Encoding"}, resp.Header["Vary"])
 }
 
-// TestAPreflightIsCountedWithoutCORS: without cors in the file, a preflight is an ordinary request, which is counted
-// and passed on.
+// TestAPreflightIsCountedWithoutCORS: without cors in the file, a preflight is counted and passed on.
 func TestAPreflightIsCountedWithoutCORS(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1}]")
 	for _, want := range []int{200, 429} {
@@ -92,8 +91,7 @@ func TestAPreflightIsCountedWithoutCORS(t *testing.T) {
 	}
 }
 
-// TestABrowserReadsARefusal: in a browser, a script of another origin sends a request that needs a preflight. The
-// script can read the status and the times of the refusal.
+// TestABrowserReadsARefusal: in a real browser, a script of another origin reads the status and the times of a refusal.
 func TestABrowserReadsARefusal(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// decide handles /decide, where other proxies ask whether a request may pass. The status of its answer is 200, or 429
-// with the headers and the body for the client. nginx treats only 401 and 403 as a refusal. Therefore a proxy can add
-// ?status=403 to the path. A refusal then has this status, and the field Weir-Status has the original status.
+// decide handles /decide, where other proxies ask whether a request may pass. It answers 200, or 429 with the headers
+// and the body for the client. nginx accepts only 401 and 403 as refusals. So a proxy may ask for another status of
+// refusals with ?status=403, and the field Weir-Status then has the original status.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -62,7 +62,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// refusalStatus returns the status that the proxy wants for refusals, or 0 if the proxy does not name one.
+// refusalStatus returns the status that the proxy wants for refusals; 0 if it names no status.
 func refusalStatus(u *url.URL) (int, error) {
 	text := u.Query().Get("status")
 	if text == "" {
@@ -76,9 +76,9 @@ func refusalStatus(u *url.URL) (int, error) {
 }
 
 // describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and
-// X-Forwarded-Method. Configurations of nginx often write X-Original-URI and X-Original-Method. A proxy writes one of
-// these pairs, and may pass on the other pair as its client has sent it. If both pairs are present and differ,
-// describedRequest returns an error, because a client could otherwise choose the request on which the rules decide.
+// X-Forwarded-Method; nginx often writes X-Original-URI and X-Original-Method. A proxy may pass on the other pair as
+// the client sent it. If the pairs differ, describedRequest returns an error. Otherwise a client could choose the
+// request that the rules decide.
 func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
@@ -103,9 +103,8 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	return described, nil
 }
 
-// readTarget puts the target of a described request into its URL. It returns an error if rules cannot be applied to the
-// target. Such a target is a fault of the client and not of the proxy. One reason is a "#": nginx chooses a location by
-// the part before it, but passes on the complete target.
+// readTarget puts the target of a described request into its URL. An error is a fault of the client, not of the proxy.
+// A "#" is refused: nginx chooses a location by the text before it, but passes on the complete target.
 func readTarget(described *http.Request) (err error) {
 	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
 		return fmt.Errorf("the target %q is not valid", described.RequestURI)
@@ -113,8 +112,7 @@ func readTarget(described *http.Request) (err error) {
 	return checkTarget(described)
 }
 
-// describedHost returns the host in X-Forwarded-Host. If the field is missing, it returns "", or an error if rules need
-// the host.
+// describedHost returns X-Forwarded-Host. Without the field, it returns "", or an error if rules need the host.
 func describedHost(r *http.Request, needed bool) (string, error) {
 	hosts := r.Header.Values("X-Forwarded-Host")
 	switch {
@@ -128,7 +126,7 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	return hosts[0], nil
 }
 
-// either returns the value of whichever of the two headers is present. If there are several values, all must be equal.
+// either returns the value of the headers name and other. All values must be equal.
 func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
@@ -143,7 +141,7 @@ func either(r *http.Request, name, other string) (string, error) {
 	return values[0], nil
 }
 
-// An otherStatus is an http.ResponseWriter that replaces the status of a refusal.
+// An otherStatus replaces the status of a refusal.
 type otherStatus struct {
 	http.ResponseWriter
 	status int // 0 means that it is not replaced
@@ -151,8 +149,8 @@ type otherStatus struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	// If a store is lost, a closed limit refuses with the status 503. This status is replaced, too. Otherwise the proxy
-	// would conclude that weir is down.
+	// If a store is lost, a closed limit refuses with 503. This status is replaced, too: otherwise the proxy would
+	// conclude that weir is down.
 	if w.status != 0 {
 		w.Header().Set("Weir-Status", strconv.Itoa(status))
 		status = w.status

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startDecide starts a server for decisions with the rules. It returns the server and a function that asks for a
-// decision.
+// startDecide starts a server and returns a function that asks for a decision.
 func startDecide(t *testing.T, rules string) (*running, func(path string, header ...string) *http.Response) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+rules)
 	return s, func(path string, header ...string) *http.Response {
@@ -29,7 +28,7 @@ func startDecide(t *testing.T, rules string) (*running, func(path string, header
 	}
 }
 
-// These are the fields that Traefik and Caddy send, and the fields that nginx is configured to send.
+// These are the fields that Traefik and Caddy send, and the usual fields of nginx.
 var (
 	traefik = []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login?x=1", "X-Forwarded-Host: api.example.com",
 		"X-Forwarded-Proto: https"}
@@ -91,9 +90,8 @@ func TestDecideRefusesWhatDescribesNoRequest(t *testing.T) {
 	assert.Equal(t, 404, ask("/", traefik...).StatusCode)
 }
 
-// TestDecideRefusesWhatTheClientMade: if a client sends /login#x, nginx chooses the location of /login, but asks weir
-// about the complete target and passes the complete target on. Some servers read it to the end. weir refuses such a
-// request as the client's fault, with a status that nginx passes to the client: nginx replaces other statuses by 500.
+// TestDecideRefusesWhatTheClientMade: for /login#x, nginx chooses the location of /login, but passes on the complete
+// target. weir must refuse it with a status that nginx passes to the client: nginx replaces other statuses by 500.
 func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 	s, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {path: /login}}]")
 	for _, uri := range []string{"/login#x", "/login#", "/x#/../login", "/login?a#b", "/#", "/login%", "/%zz"} {
@@ -111,9 +109,8 @@ func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 	assert.Equal(t, 429, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login?%zz").StatusCode)
 }
 
-// TestDecideRefusesATargetThatEndsInABlankOfLatin1: Python's http.server treats the bytes 85 and A0 at the end of a
-// target as blanks, and nginx passes them on. So a client could reach /login with a path that the rules do not
-// recognize as /login.
+// TestDecideRefusesATargetThatEndsInABlankOfLatin1: Python's http.server drops the bytes 85 and A0 at the end of a
+// target. A client could otherwise reach /login by a path that rules do not recognize.
 func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 	_, ask := startDecide(t, "rules: [{name: login, rate: 0, match: {path: /login}}]")
 	for uri, want := range map[string]int{
@@ -125,8 +122,8 @@ func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 	}
 }
 
-// TestEveryRefusalHasTheStatusThatTheProxyWants: without its store, a closed limit answers 503. nginx would treat a 503
-// as a sign that weir is down, and let the request pass. So this answer must also have the status that the proxy wants.
+// TestEveryRefusalHasTheStatusThatTheProxyWants: a closed limit without its store answers 503, and nginx would let the
+// request pass.
 func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		answer := httptest.NewRecorder()

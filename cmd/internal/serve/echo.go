@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// echo returns a handler that answers requests if there is no upstream. It shows which limits applied, and how much of
-// them is left, for people who try weir with curl.
+// echo answers requests if there is no upstream. It shows the limits that applied, for people who try weir with curl.
 func echo(ip *httplimit.ClientIP) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var limits []string

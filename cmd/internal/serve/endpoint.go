@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// These are the roles of endpoints.
 const (
 	clients        listen.Role = "clients"
 	decisions      listen.Role = "decisions"
@@ -18,7 +17,6 @@ const (
 	administrators listen.Role = "administrators"
 )
 
-// endpoints returns all endpoints of a file.
 func endpoints(f *rulefile.File) (all []listen.Endpoint) {
 	untimed := httpSettings(&f.Server)
 	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles may take a long time
@@ -56,10 +54,9 @@ func httpSettings(s *rulefile.Server) listen.HTTP {
 	}
 }
 
-// fullRedis is the answer that Redis itself gives to a connection above its bound.
+// fullRedis is Redis' own answer to a connection above its bound.
 var fullRedis = listen.Full{Answer: "-ERR max number of clients reached\r\n", Outcome: "refused"}
 
-// newConnLimits returns the bounds on connections of all roles.
 func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 	all := map[listen.Role]*listen.ConnLimit{}
 	for r, full := range map[listen.Role]listen.Full{
@@ -70,8 +67,7 @@ func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 	return all
 }
 
-// protocol returns the protocol of an endpoint's connections. The parameter over is the TLS configuration; nil for
-// none.
+// protocol returns the protocol of an endpoint. over is the TLS configuration; nil for none.
 func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	if e.Role == redisClients {
 		return &resp.Server{
@@ -85,7 +81,6 @@ func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	return s.sockets.HTTP(e, handler, over)
 }
 
-// handler returns the handler of a role. For each request, it uses the current generation.
 func (s *Server) handler(r listen.Role) http.Handler {
 	switch r {
 	case clients:

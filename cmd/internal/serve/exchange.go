@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// An exchange is a request of a client and its answer. It is also the context of the request, and contains everything
-// that the server notes about the request. So a request needs one allocation instead of several.
+// An exchange is a client's request and its answer. It is also the context of the request, so that a request needs one
+// allocation instead of several.
 type exchange struct {
 	context.Context
 	response
@@ -25,7 +25,6 @@ type exchange struct {
 	parsed  reading.Parsed
 }
 
-// An answerer says where an answer comes from.
 type answerer uint8
 
 const (
@@ -35,7 +34,7 @@ const (
 	answerers
 )
 
-// String returns the answerer as it is written in a label.
+// String returns the answerer as a label of metrics.
 func (a answerer) String() string { return [answerers]string{"limits", "upstream", "weir"}[a] }
 
 type exchangeKey struct{}
@@ -53,16 +52,16 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// newExchange returns the exchange of a request, and makes it the context of the request. It changes the request
-// itself, which does not allocate. net/http permits this, because it does not read the context of a request after it
-// has called the handler.
+// newExchange returns the exchange of a request, and makes it the request's context. To save an allocation, it changes
+// the request in place. net/http permits this change, because it does not read the context after it has called the
+// handler.
 func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), response: response{ResponseWriter: w}, begin: time.Now()}
 	*r = *r.WithContext(x)
 	return x
 }
 
-// exchangeOf returns the exchange of a request, or nil if the request is not from a client.
+// exchangeOf returns the exchange of a request; nil if the request is not from a client.
 func exchangeOf(r *http.Request) *exchange {
 	if x, is := r.Context().(*exchange); is { // the most frequent case, and faster
 		return x
@@ -71,14 +70,13 @@ func exchangeOf(r *http.Request) *exchange {
 	return x
 }
 
-// refundable reports whether the answer may give tokens back. It may if the complete answer came from the upstream and
-// the client was still connected. Otherwise a client could get its tokens back by disconnecting, or by provoking an
-// answer of weir itself.
+// refundable reports whether the answer may give tokens back. The complete answer must be from the upstream, and the
+// client must still be connected. Otherwise a client could get tokens back by disconnecting, or by provoking an error
+// of weir.
 func (x *exchange) refundable() bool {
 	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
 }
 
-// A response notes the status and the length of an answer.
 type response struct {
 	http.ResponseWriter
 	status int // the final status; 0 if none was written
@@ -108,12 +106,12 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// FlushError flushes the answer. http.ResponseController calls it.
+// FlushError flushes the answer for http.ResponseController.
 func (w *response) FlushError() error {
 	return w.stream.Flush(http.NewResponseController(w.ResponseWriter))
 }
 
-// Hijack hijacks the connection, for http.ResponseController. A hijacked connection uses another protocol.
+// Hijack takes over the connection for another protocol. http.ResponseController calls it.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil && w.status == 0 {

@@ -2,5 +2,5 @@
 
 package serve
 
-// openFiles returns 0, because the bound of this system is unknown.
+// openFiles returns 0: the bound is unknown.
 func openFiles() uint64 { return 0 }

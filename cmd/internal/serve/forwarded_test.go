@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misleading has header fields with which a client names another client, or asks for another target.
+// misleading has fields with which a client names another client or target.
 var misleading = []string{
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Uri",
 	"Forwarded", "X_Forwarded_For", "x_real_ip", "X.Forwarded.For", "X-Forwarded_For", "X!Real!IP", "X-Real-IP",
@@ -27,8 +27,7 @@ var misleading = []string{
 	"WL-Proxy-Client-IP", "X-Real-Client-IP", "Remote-User", "X-Remote-User", "Remote-Addr",
 }
 
-// TestNoFieldPassesForTheProxys: if a client writes a value into one of these fields, the value does not reach the
-// upstream, neither in a header nor in a trailer.
+// TestNoFieldPassesForTheProxys: these fields of a client do not reach the upstream, neither as header nor as trailer.
 func TestNoFieldPassesForTheProxys(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -70,9 +69,8 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: another weir may run behind this weir and trust it. A client could then set its own
-// limit for the other weir by a header field. So weir removes this field from requests, unless a trusted proxy has sent
-// it.
+// TestALimitOfAClientDoesNotPass: the field that sets a limit is removed unless a trusted proxy sent it. Otherwise a
+// client could set its limit at another weir behind this weir.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -114,8 +112,8 @@ func TestFieldsThatAnUpstreamNeedsPass(t *testing.T) {
 	assert.NotContains(t, header, "X_other")
 }
 
-// TestTwoValuesOfAFieldThatARuleReads: a request with two different values of a field that a rule uses is refused.
-// Otherwise a client with one valid key could get a new bucket for each further value that it sends along with the key.
+// TestTwoValuesOfAFieldThatARuleReads: two values of a field that a rule uses are refused. Otherwise a client could get
+// a new bucket by sending another value with its valid key.
 func TestTwoValuesOfAFieldThatARuleReads(t *testing.T) {
 	asked := 0
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { asked++ })

@@ -26,8 +26,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// frameworks has servers that answer with what they have read. For each server, it has the command line. The last
-// argument is the port.
+// frameworks has command lines of servers that answer with what they have read. The last argument is the port.
 var frameworks = map[string][]string{
 	"Express with cookie-parser and qs": {"node", "node.js", "express"},
 	"Fastify with @fastify/cookie":      {"node", "node.js", "fastify"},
@@ -47,8 +46,8 @@ const frameworkRules = "rules:\n" +
 	"  - {name: query, rate: 1000000/s, key: query:k or none}\n" +
 	"  - {name: header, rate: 1000000/s, key: header:X-Api-Key or none}\n"
 
-// TestFrameworks sends thousands of spellings through weir to real servers. If a server reads the same value of a field
-// from several requests, all these requests must be charged to one bucket. make test-frameworks installs the servers.
+// TestFrameworks sends thousands of spellings through weir to real servers. Requests in which a server reads the same
+// value must be charged to one bucket. make test-frameworks installs the servers.
 func TestFrameworks(t *testing.T) {
 	for name, program := range frameworks {
 		t.Run(name, func(t *testing.T) { testFramework(t, startFramework(t, program)) })
@@ -171,8 +170,7 @@ func sendText(t *testing.T, s *running, text string) (seen map[string]any, statu
 	return seen, resp.StatusCode
 }
 
-// spellingsOf returns spellings of a few values for each field. In each spelling, the characters of the value are
-// written in a different way.
+// spellingsOf returns spellings of a few values for each field.
 func spellingsOf() map[string][]string {
 	random := rand.New(rand.NewPCG(5, 6))
 	one := func(ways ...string) string { return ways[random.IntN(len(ways))] }

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A generation is everything that was made from one rule file. It exists until its last request has been answered.
+// A generation is everything that was made from one rule file. It is closed after its last request.
 type generation struct {
 	file   *rulefile.File
 	number uint64 // from 0
@@ -38,7 +38,7 @@ type generation struct {
 	ended func()
 }
 
-// held has the parts of a generation that it may share with the previous and the next generation.
+// held has the parts that a generation may share with the previous and the next generation.
 type held struct {
 	limiters   map[string]*live.Limiter                        // by the names of rules
 	counted    map[string]*rulefile.Rule                       // each rule as it was when its limiter counted last
@@ -49,7 +49,7 @@ type held struct {
 	upstreams  *proxy.Set                                      // nil before there are any
 }
 
-// A front is the chain of handlers through which a request goes, from its client to the handler behind the limits.
+// A front is the chain of handlers from the client to the upstream.
 type front struct {
 	ip       *httplimit.ClientIP
 	rules    []*rules.Rule
@@ -62,7 +62,7 @@ type front struct {
 	handler  http.Handler // the limits, and the routes behind them
 }
 
-// enter returns the current generation, or nil if the server has ended. The caller must call leave on it.
+// enter returns the current generation, or nil if the server has ended. The caller must call leave on the generation.
 func (s *Server) enter() *generation {
 	for {
 		g := s.current.Load()
@@ -143,7 +143,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	}
-	// This comes before any answer, because even a body that no handler reads must not take forever.
+	// Even a body that no handler reads must not take forever, so this precedes every answer.
 	x.body = listen.NewBody(w, r, settings.MinBodyRate, settings.ReadTimeout)
 	if g.cors.answer(w, r) {
 		return

@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-// These are the gRPC status codes that weir itself answers with.
 const (
 	grpcInvalidArgument  = 3
 	grpcDeadlineExceeded = 4
@@ -16,7 +15,7 @@ const (
 	grpcUnavailable      = 14
 )
 
-// failGRPC answers a gRPC call that cannot be served. The answer has the gRPC status in its header, and no message.
+// failGRPC answers a gRPC call that cannot be served. The status is in the header, and there is no message.
 func failGRPC(w http.ResponseWriter, code int, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
@@ -26,7 +25,6 @@ func failGRPC(w http.ResponseWriter, code int, detail string) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// grpcCode returns the gRPC status code for an HTTP status.
 func grpcCode(status int) int {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestTimeout:

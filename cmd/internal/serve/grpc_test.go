@@ -19,7 +19,6 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// A healthServer is a gRPC server whose Check returns what the test sets.
 type healthServer struct {
 	health.UnimplementedHealthServer
 	check func(context.Context) error
@@ -29,7 +28,6 @@ func (h *healthServer) Check(ctx context.Context, _ *health.HealthCheckRequest) 
 	return &health.HealthCheckResponse{Status: health.HealthCheckResponse_SERVING}, h.check(ctx)
 }
 
-// startGRPC starts weir in front of a gRPC server, and returns a client of weir.
 func startGRPC(t *testing.T, check func(context.Context) error) (*running, health.HealthClient) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,8 +44,8 @@ func startGRPC(t *testing.T, check func(context.Context) error) (*running, healt
 	return s, health.NewHealthClient(conn)
 }
 
-// TestRefusedGRPC: a refused gRPC client gets ResourceExhausted, and the time after which it may try again. gRPC
-// clients would treat an HTTP status of 429 as Unavailable, and retry at once.
+// TestRefusedGRPC: a refused gRPC client gets ResourceExhausted and a time to wait. After an HTTP status 429 it would
+// retry at once.
 func TestRefusedGRPC(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	for range 5 {
@@ -67,8 +65,8 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
 }
 
-// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the client's deadline, so it may give up the call
-// before the client does. This does not count as a failure of the upstream.
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: an upstream that gives up a call at the client's deadline has not
+// failed.
 func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s, client := startGRPC(t, func(ctx context.Context) error {
 		<-ctx.Done()
@@ -85,7 +83,6 @@ func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestGRPCWithoutAnUpstream: if the file has no upstream, the answer to a gRPC client says that there is none.
 func TestGRPCWithoutAnUpstream(t *testing.T) {
 	for upstream, want := range map[string]string{
 		"upstream: {url: \"http://" + freeport.Address(t) + "\", h2c: true}": "Unavailable: The upstream server did not answer",
@@ -101,8 +98,8 @@ func TestGRPCWithoutAnUpstream(t *testing.T) {
 	}
 }
 
-// TestAGRPCRequestThatAnotherProxyAsksAbout: if another proxy asks about a gRPC request and the request is refused, the
-// answer has an HTTP status of a refusal. With a 200, the proxy would let the request pass.
+// TestAGRPCRequestThatAnotherProxyAsksAbout: /decide refuses a gRPC request with an HTTP status. After a 200, the proxy
+// would let the request pass.
 func TestAGRPCRequestThatAnotherProxyAsksAbout(t *testing.T) {
 	_, ask := startDecide(t, strings.Replace(one, "burst: 5", "burst: 1", 1))
 	header := append([]string{"Content-Type: application/grpc", "Te: trailers"}, traefik...)

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// succeed starts another server with the sockets of r, as the next process of an upgrade does, and then r ends.
+// succeed starts another server with the sockets of r, as an upgrade does. Then r ends.
 func succeed(t *testing.T, r *running) *running {
 	t.Helper()
 	handed, err := r.handed()
@@ -42,8 +42,8 @@ type closer struct{ io.Writer }
 
 func (closer) Close() error { return nil }
 
-// TestInheritedSocketsAreServedAsBoundOnes: for an inherited socket, the PROXY protocol, the bound on connections, TLS
-// and the mode of a Unix socket work as for a socket that weir itself has bound.
+// TestInheritedSocketsAreServedAsBoundOnes: PROXY protocol, bound on connections, TLS and Unix modes work for inherited
+// sockets.
 func TestInheritedSocketsAreServedAsBoundOnes(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	writeCertificate(t, filepath.Dir(path), "weir.example")
@@ -122,7 +122,6 @@ func dialled(t *testing.T, s *running) net.Conn {
 	return conn
 }
 
-// exchangeOn sends a request and returns the answer.
 func exchangeOn(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
 	_, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
@@ -133,7 +132,6 @@ func exchangeOn(t *testing.T, conn net.Conn) *http.Response {
 	return answer
 }
 
-// isGone waits until no process listens on an address.
 func isGone(t *testing.T, address string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -145,8 +143,8 @@ func isGone(t *testing.T, address string) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestAnAcceptedConnectionIsAnswered: if a connection was accepted before the ports closed, a request that comes on it
-// later is answered. An http.Server alone would close the connection without an answer when it ends.
+// TestAnAcceptedConnectionIsAnswered: a request on a connection accepted before the ports closed is answered. An
+// http.Server alone would close the connection.
 func TestAnAcceptedConnectionIsAnswered(t *testing.T) {
 	s := start(t, one)
 	conn := dialled(t, s)
@@ -158,8 +156,7 @@ func TestAnAcceptedConnectionIsAnswered(t *testing.T) {
 	s.stop()
 }
 
-// TestAnIdleConnectionHasOneMoreAnswer: after an upgrade, an idle connection gets one more answer, from the process
-// that has accepted it.
+// TestAnIdleConnectionHasOneMoreAnswer: after an upgrade, the old process gives an idle connection one more answer.
 func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	s := start(t, one)
 	conn := dialled(t, s)
@@ -173,8 +170,7 @@ func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	assert.Equal(t, "200", next.statuses(1))
 }
 
-// TestShutdownDelayEndsConnections: during shutdown_delay, load balancers notice that the server is about to end. In
-// this time, each answer is the last answer on its connection.
+// TestShutdownDelayEndsConnections: during shutdown_delay, each answer is the last one on its connection.
 func TestShutdownDelayEndsConnections(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1s}\n"+one)
 	conn := dialled(t, s)
@@ -186,7 +182,7 @@ func TestShutdownDelayEndsConnections(t *testing.T) {
 	s.stop()
 }
 
-// TestSocketsThatCannotBeInherited: if a socket cannot be inherited, the error names the socket and says why.
+// TestSocketsThatCannotBeInherited: the error names the socket and the reason.
 func TestSocketsThatCannotBeInherited(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -218,8 +214,7 @@ func TestSocketsThatCannotBeInherited(t *testing.T) {
 		", and the rule file has no listener with that address: add one, or remove the socket from systemd's unit")
 }
 
-// TestAHandedSocketThatIsAnothers: if another program has replaced the file of a Unix socket, the next weir process
-// does not remove that file.
+// TestAHandedSocketThatIsAnothers: weir does not remove a Unix socket's file that another program has replaced.
 func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)
@@ -233,8 +228,7 @@ func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	assert.FileExists(t, path)
 }
 
-// TestReusePort: several servers can listen on one port if all of them set reuse_port. A reload cannot change
-// reuse_port.
+// TestReusePort: several servers can listen on one port with reuse_port. A reload cannot change reuse_port.
 func TestReusePort(t *testing.T) {
 	port := keptPort(t)
 	shared := fmt.Sprintf("listen: {address: %q, reuse_port: true}\n", port) + one
@@ -259,8 +253,7 @@ func parsed(t *testing.T, text string) *rulefile.File {
 	return file
 }
 
-// keptPort returns an address on which no process listens. A bound socket reserves the port, so that no other program
-// gets the port, except a program that shares ports.
+// keptPort reserves a port on which no process listens, so that only programs that share ports get it.
 func keptPort(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -11,13 +11,12 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// progressEvery is the interval at which the log reports how much of a hash was read, when a rule file becomes active.
+// progressEvery is the interval of log lines while a new rule file waits for a hash to be read.
 const progressEvery = 10 * time.Second
 
-// readHashes reads the limits of keys from the hashes in the store. If a hash cannot be read at the start, the server
-// does not start. If it cannot be read at a reload, the limits that were read before stay active, provided that the
-// previous rule read the hash in the same way. Otherwise the reload fails. There is no timeout for a complete hash,
-// only for each answer of the store.
+// readHashes reads the limits of keys from hashes in the store. If a hash cannot be read at the start, the server does
+// not start. At a reload, the limits that were read before stay active if the previous rule read the hash in the same
+// way; otherwise the reload fails. Each answer of the store has a timeout, but a complete hash has none.
 func (s *Server) readHashes(g, before *generation) error {
 	g.following, g.follow = context.WithCancel(s.life.base)
 	var read rules.Hash // does not refer to g, because a table may outlive it
@@ -45,8 +44,7 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress returns a function that reads a hash with the parameter read. While this function reads, it calls the
-// parameter told every [progressEvery], with the number of fields that were read so far.
+// progress wraps read, and calls told every [progressEvery] with the number of fields read so far.
 func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()
@@ -60,14 +58,13 @@ func progress(read rules.Hash, now func() time.Time, told func(fields int)) rule
 	}
 }
 
-// A hash is the table of a rule that a generation reads at intervals.
+// A hash is the table of a rule whose limits a generation reads at intervals.
 type hash struct {
 	rule  *rules.Rule
 	table *quotas.Live
 }
 
-// keptHash returns the table of the rule in the previous generation, if the rule would read a new table in the same
-// way.
+// keptHash returns the rule's table in the previous generation, if a new table would be read in the same way.
 func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	if g.store != before.store || g.file.ClientIP != before.file.ClientIP {
 		return nil
@@ -81,7 +78,7 @@ func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	return before.hashes[i].table
 }
 
-// followHashes starts to read the hashes of a generation at intervals. The reading stops when the generation ends.
+// followHashes reads the hashes of a generation at intervals until the generation ends.
 func (s *Server) followHashes(g *generation) {
 	for _, h := range g.hashes {
 		go h.table.Follow(g.following, h.rule.Quota.Every, func(t *quotas.Table, err error) {
@@ -94,13 +91,11 @@ func (s *Server) followHashes(g *generation) {
 	}
 }
 
-// hashFailed logs that a hash could not be read.
 func (s *Server) hashFailed(rule *rules.Rule, err error) {
 	s.config.Log.Warn("limits not read: the previous ones stay active", "rule", rule.Name, "from", rule.Quota.From(),
 		"err", strings.TrimPrefix(err.Error(), "redislimit: "))
 }
 
-// hasHash reports whether a rule of the file has its limits in a hash.
 func hasHash(f *rulefile.File) bool {
 	return slices.ContainsFunc(f.Rules, func(r rulefile.Rule) bool { return r.Quota != nil && r.Quota.Hash != "" })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// startHash starts a server with a rule whose limits are in a hash of a store. The server reads the hash every second.
+// startHash starts a server with a rule whose limits are in a hash, which the server reads every second.
 func startHash(t *testing.T, store *miniredis.Miniredis, quota string) *running {
 	t.Helper()
 	return start(t, hashFile(store.Addr(), quota))
@@ -28,8 +28,7 @@ func hashFile(address, quota string) string {
 		"quota: {hash: plans, every: 1s, plans: {free: {rate: 2/h}, paid: {rate: 5/h}}" + quota + "}}]\n"
 }
 
-// TestAHashOfLimits: keys have the limits that are in the hash. If the hash changes, the new limits apply soon, and the
-// tokens that keys have used still count. A bad hash changes nothing.
+// TestAHashOfLimits: changes of a hash apply soon, and used tokens still count. A bad hash changes nothing.
 func TestAHashOfLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "free", "berta", "paid", "carl", "3/h,4", "dora", "unlimited")
@@ -53,8 +52,8 @@ func TestAHashOfLimits(t *testing.T) {
 	assert.Equal(t, 9, passed(s, "dora", 9))
 }
 
-// TestAHashThatIsLost: if a hash is lost, the last limits stay active, even after a reload that reads the hash in the
-// same way. Without the hash, no server can start, and no reload can change how the hash is read.
+// TestAHashThatIsLost: the last limits of a lost hash stay active, even after a reload that reads the hash in the same
+// way. No server can start without the hash.
 func TestAHashThatIsLost(t *testing.T) {
 	store := startStore(t)
 	store.HSet("plans", "anna", "paid")
@@ -82,8 +81,8 @@ func TestAHashThatIsLost(t *testing.T) {
 	require.Eventually(t, func() bool { return passed(s, "anna", 1) == 1 }, time.Minute, 10*time.Millisecond)
 }
 
-// TestAStoredRuleKeepsItsLimits: if the hash is bad at a reload, the rule continues with its previous limits, even if
-// the rule itself is in the store. The generation that has read these limits does not have to stay in memory.
+// TestAStoredRuleKeepsItsLimits: with a bad hash at a reload, a rule in the store keeps its limits. The old generation
+// does not stay in memory.
 func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "paid", "berta", "free")
@@ -105,8 +104,7 @@ func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	}
 }
 
-// TestTheLogSaysHowFarAHashIs: every ten seconds, the log says how much of a hash was read. If the hash has a mistake,
-// the reading ends with an error.
+// TestTheLogSaysHowFarAHashIs: the log reports the progress of reading a hash, and a mistake in it ends the reading.
 func TestTheLogSaysHowFarAHashIs(t *testing.T) {
 	clock, said := newClock(), []int{}
 	bad := errors.New("bad")

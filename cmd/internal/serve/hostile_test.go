@@ -19,8 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// sixtyFourRules returns a file with 64 rules. Together, the rules have each kind of match, each kind of key, and each
-// pair of the two that can be combined.
+// sixtyFourRules returns 64 rules with every kind of match and key, and every possible pair of the two.
 func sixtyFourRules() string {
 	keys := []string{"ip", "[ip, path]", "cookie:sid or ip", "cookie:c%d or ip", "query:k or ip", "query:q%d or ip",
 		"header:X-Api-Key or ip", "[method, path]", "header:Authorization or ip", "[host, header:X-Kind or ip]", "header:X-H%d or ip"}
@@ -39,7 +38,7 @@ func sixtyFourRules() string {
 	return b.String()
 }
 
-// deciding returns a function that decides on a request as ServeHTTP does.
+// deciding returns a function that decides a request as ServeHTTP does.
 func deciding(t testing.TB) func(r *http.Request) int {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+sixtyFourRules()))
 	require.NoError(t, err)
@@ -62,8 +61,8 @@ func deciding(t testing.TB) func(r *http.Request) int {
 	}
 }
 
-// TestWhatIsTooMuchToReadIsRefused: if reading a request would take too long, the request is answered 400, whatever the
-// rules are. Requests of the kind that programs usually send are not refused.
+// TestWhatIsTooMuchToReadIsRefused: a request that takes too long to read is answered 400. Usual requests are not
+// refused.
 func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	const rules = "server: {max_header_bytes: 65536}\nrules: [{name: a, rate: 100/s}]\n"
 	s := start(t, rules)
@@ -79,8 +78,7 @@ func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostileRequestsAreDecided: the rules decide the plain request and some of the hostile requests, so the benchmark
-// below does measure decisions.
+// TestHostileRequestsAreDecided: the benchmark below does measure decisions.
 func TestHostileRequestsAreDecided(t *testing.T) {
 	decide := deciding(t)
 	assert.NotEqual(t, http.StatusBadRequest, decide(hostile.Plain(64<<10)))
@@ -93,9 +91,8 @@ func TestHostileRequestsAreDecided(t *testing.T) {
 	assert.Greater(t, decided, 30)
 }
 
-// BenchmarkHostileRequests measures the decision on 10,000 hostile requests of 64 KiB with 64 rules. Then it runs the
-// slowest request again, alternating with a plain request of the same size. The benchmark reports the time of the
-// slowest request as a multiple of the time of the plain request.
+// BenchmarkHostileRequests reports the time to decide the slowest of 10,000 hostile requests, as a multiple of the time
+// of a plain request of the same size.
 func BenchmarkHostileRequests(b *testing.B) {
 	decide := deciding(b)
 	least := func(r *http.Request, best time.Duration) time.Duration {

@@ -20,10 +20,8 @@ import (
 
 const idle = 10_000
 
-// TestTenThousandIdleConnections: each of ten thousand connections has had one answer and sends nothing more.
-// Meanwhile, other connections are served, and a reload drops none of the idle connections. When the server ends, no
-// connection is left. The clients are in a separate process, because both ends in one process would need more open
-// files than many systems permit.
+// TestTenThousandIdleConnections: with ten thousand idle connections, others are served, and a reload drops none. No
+// connection is left at the end. The clients are a separate process, because one process could not open enough files.
 func TestTenThousandIdleConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand connections, and two processes")
@@ -35,7 +33,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 		t.Skipf("the system allows %d open files, %d are needed", files.Max, idle+spare)
 	}
 	const rules = "rules: [{name: a, rate: 1/m, burst: 30000, max_keys: 100}]"
-	// On a slow machine, ten thousand connections take longer than the default read_header_timeout.
+	// On a slow machine, the connections need more than the default read_header_timeout.
 	const server = "max_connections: 0, read_header_timeout: 1h"
 	s := start(t, "server: {"+server+", idle_timeout: 1h}\n"+rules)
 	before := memory()
@@ -72,7 +70,6 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	assert.NoError(t, cmd.Wait())
 }
 
-// memory returns how many bytes objects and the stacks of goroutines take.
 func memory() int {
 	runtime.GC()
 	runtime.GC() // the first collection shrinks stacks
@@ -81,11 +78,10 @@ func memory() int {
 	return int(stats.HeapInuse + stats.StackInuse)
 }
 
-// idleClients is an environment variable. If it is set, this program acts as the clients of a server.
+// If the environment variable idleClients is set, this program acts as the clients of a server.
 const idleClients = "WEIR_TEST_IDLE_CLIENTS"
 
-// beIdleClients opens the connections, and sends a request on each of them. It does so again for every line that it
-// reads from the parameter orders.
+// beIdleClients opens the connections, and sends a request on each of them, now and for every line of orders.
 func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
 	conns := make([]net.Conn, idle)
 	for i := range conns {
@@ -114,7 +110,6 @@ func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
 	}
 }
 
-// init makes this program act as the clients, before the tests run.
 func init() {
 	address := os.Getenv(idleClients)
 	if address == "" {

@@ -20,9 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowly starts an upstream. For /hold, it sends the header and a part of the body, and ends the answer when the test
-// calls the returned function let. For /echo, it changes to a protocol that echoes lines until the connection is
-// closed.
+// slowly starts an upstream. An answer to /hold ends when the test calls let. /echo changes to a protocol that echoes
+// lines.
 func slowly(t *testing.T) (url string, let func(*http.Response)) {
 	var held sync.Map // channels for which answers wait, by the field Hold of the answer
 	var last atomic.Int64
@@ -60,7 +59,7 @@ func slowly(t *testing.T) (url string, let func(*http.Response)) {
 	}
 }
 
-// hold sends a request. When hold returns, the answer to this request has begun.
+// hold sends a request and returns when the answer has begun.
 func (r *running) hold(ctx context.Context) *http.Response {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"hold", nil)
@@ -70,14 +69,12 @@ func (r *running) hold(ctx context.Context) *http.Response {
 	return resp
 }
 
-// passes waits until a request passes.
 func (r *running) passes() {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return r.get("/").status == http.StatusOK }, 20*time.Second, time.Millisecond)
 }
 
-// TestConcurrencyUntilTheAnswerIsSent: a request counts as in flight until its answer is sent completely, or its client
-// has gone.
+// TestConcurrencyUntilTheAnswerIsSent: a request is in flight until its answer is sent or its client has gone.
 func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 2, max_keys: 100}]\n")
@@ -105,7 +102,7 @@ func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
 	third.Body.Close()
 }
 
-// TestAWebSocketIsInFlight: a WebSocket counts as in flight as long as it is open.
+// TestAWebSocketIsInFlight: a WebSocket is in flight as long as it is open.
 func TestAWebSocketIsInFlight(t *testing.T) {
 	upstream, _ := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -129,8 +126,8 @@ func TestAWebSocketIsInFlight(t *testing.T) {
 	s.passes()
 }
 
-// TestConcurrencyBesideARate: a rule with a rate and a concurrency makes one decision for both, but appears as two
-// rules in answers and metrics.
+// TestConcurrencyBesideARate: a rule with a rate and a concurrency decides once, but answers and metrics show two
+// rules.
 func TestConcurrencyBesideARate(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 3/h, concurrency: 1, max_keys: 100}]\n")
@@ -146,7 +143,7 @@ func TestConcurrencyBesideARate(t *testing.T) {
 	assert.Equal(t, "1200", refused.retryAfter)
 }
 
-// TestAReloadKeepsWhatIsInFlight: if a reload changes the concurrency, requests in flight still count until they end.
+// TestAReloadKeepsWhatIsInFlight: requests in flight still count after a reload changes the concurrency.
 func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	upstream, let := slowly(t)
 	file := func(n int) string {
@@ -171,8 +168,7 @@ func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	assert.True(t, strings.Contains(s.log.String(), "rule a: 3 at a time, was 2 at a time"), s.log.String())
 }
 
-// TestAConcurrencyThatIsRemoved: if a reload removes a rule with a concurrency, the rule's requests in flight do not
-// block later requests, and end as usual.
+// TestAConcurrencyThatIsRemoved: requests in flight under a removed rule end as usual, and block no later requests.
 func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -186,8 +182,7 @@ func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	assert.Equal(t, "half whole", string(body))
 }
 
-// TestARefusalInFlightIsLogged: if a concurrency refuses a request, the refusal is logged. The line has no time to
-// wait, because this time is unknown.
+// TestARefusalInFlightIsLogged: the log line of a refusal by a concurrency has no time to wait, which is unknown.
 func TestARefusalInFlightIsLogged(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nlog: {refusals: all}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -198,8 +193,7 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 	held.Body.Close()
 }
 
-// TestInFlightInTheStore: two machines share a limit on requests in flight. If the first machine has a request in
-// flight, the page of the second machine says that the key must wait until a request is over. The page gives no time.
+// TestInFlightInTheStore: another machine's request in flight makes a key wait, and the page gives no time.
 func TestInFlightInTheStore(t *testing.T) {
 	upstream, let := slowly(t)
 	store := miniredis.RunT(t)

@@ -26,9 +26,8 @@ func copied(t *testing.T, socket syscall.Conn) *os.File {
 	return os.NewFile(uintptr(fd), "weir.socket")
 }
 
-// TestASocketWhoseFileIsGone: if the file of an inherited Unix socket is missing, no client can connect to the socket,
-// so the next weir process creates a new socket. If systemd has passed such a socket, the next process reports an error
-// instead.
+// TestASocketWhoseFileIsGone: if the file of an inherited Unix socket is missing, no client can connect, so weir
+// creates a new socket. For a socket from systemd, weir reports an error instead.
 func TestASocketWhoseFileIsGone(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)
@@ -51,8 +50,8 @@ func TestASocketWhoseFileIsGone(t *testing.T) {
 		"that has bound it (with systemd: the socket unit)")
 }
 
-// TestAnAddressThatWeirItselfHas: a reload or an upgrade does not close a socket in order to bind another socket to the
-// same port. It fails with an error that says what to do, and the server continues.
+// TestAnAddressThatWeirItselfHas: a reload or an upgrade that needs another socket on the same port fails with advice.
+// The old socket stays open.
 func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	const advice = ", and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
 		"reload with another address in between"
@@ -91,8 +90,7 @@ func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	assert.EqualError(t, local.Reload(), "cannot listen on unix:"+path+": weir has it already, at unix:"+path+" for clients"+advice)
 }
 
-// TestAnotherHostWithReusePort: with reuse_port, a port can be opened at all addresses while it is still open at a
-// single address.
+// TestAnotherHostWithReusePort: with reuse_port, a port can be opened at all addresses while open at a single address.
 func TestAnotherHostWithReusePort(t *testing.T) {
 	address := keptPort(t)
 	_, port, err := net.SplitHostPort(address)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A life has the state of a server from its start to its end.
+// A life is the state of a server from start to end.
 type life struct {
 	loaded sum                // the sum of the files that were read at the start
 	base   context.Context    // the context of all requests
@@ -22,14 +22,13 @@ type life struct {
 	stopped  bool          // the sockets no longer change
 }
 
-// An upgrade is the replacement of this process by another one.
+// An upgrade is the replacement of this process by another process.
 type upgrade struct {
 	begun     atomic.Bool                // an upgrade is in progress or has ended successfully
 	successor atomic.Pointer[os.Process] // the new process, until it serves
 	done      chan struct{}              // closed when the new process serves
 }
 
-// isDone reports whether the new process serves.
 func (u *upgrade) isDone() bool {
 	select {
 	case <-u.done:
@@ -39,15 +38,14 @@ func (u *upgrade) isDone() bool {
 	}
 }
 
-// killSuccessor kills the new process of an upgrade that is not complete, unless it has ended. The new process has the
-// sockets, and has already got a SIGTERM.
+// killSuccessor kills the new process of an incomplete upgrade. The new process has already got a SIGTERM, and still
+// has the sockets.
 func (u *upgrade) killSuccessor() {
 	if next := u.successor.Load(); next != nil {
 		_ = next.Kill()
 	}
 }
 
-// begin initializes the fields.
 func (l *life) begin() {
 	l.base, l.cut = context.WithCancel(context.Background())
 	l.failed, l.ending, l.upgrade.done = make(chan error, 1), make(chan struct{}), make(chan struct{})
@@ -62,9 +60,8 @@ func (l *life) fail(err error) {
 	}
 }
 
-// takeTurn waits for the turn. It returns a function that ends the turn. If the server ends while takeTurn waits,
-// takeTurn returns false. takeTurn does not wait longer than that, because an upgrade may have the turn for a long
-// time.
+// takeTurn waits for the turn and returns a function that ends the turn. If the server ends first, takeTurn returns
+// false, because an upgrade may have the turn for a long time.
 func (l *life) takeTurn() (done func(), ok bool) {
 	select {
 	case l.turn <- struct{}{}:

@@ -44,7 +44,7 @@ func TestTheAnswerIsAsTheFileSays(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(s.clock.now().Add(time.Hour).Unix()), h.Get("X-RateLimit-Reset"))
 }
 
-// TestEveryAlgorithmOverHTTP sends requests at certain seconds after a full minute, under a limit of three per minute.
+// TestEveryAlgorithmOverHTTP checks every algorithm at chosen seconds after a full minute.
 func TestEveryAlgorithmOverHTTP(t *testing.T) {
 	type moment struct {
 		second     time.Duration

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// metersOf returns the meters of the rules whose cost comes from the answer, or nil if there are none. A reload keeps
-// what the meters have learned and counted.
+// metersOf returns the meters of all rules whose cost comes from the answer; nil if there are none. A reload keeps what
+// meters have learned and counted.
 func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	var all []*metering.Meter
 	for _, rule := range g.rules {
@@ -29,8 +29,8 @@ func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	return metering.NewMeters(all, &s.tokens, g.ip.Prefix), nil
 }
 
-// limited returns a handler that applies the limits. If rules have meters, the handler reads the request before the
-// limits decide, and settles the cost when the answer reports it.
+// limited returns a handler that applies the limits. If rules have meters, it reads the request before the decision,
+// and settles the cost when the answer reports it.
 func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 	plain := g.limits.Handler(next)
 	if g.meters == nil {
@@ -72,7 +72,7 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 	})
 }
 
-// warnOfBodies logs why there is no room for the body of a request. The log sums up repeated warnings.
+// warnOfBodies logs why there is no room for the body of a request.
 func (s *Server) warnOfBodies(g *generation, r *http.Request, reason error) {
 	text := "bodies of requests take all the memory for bodies: further requests are answered 503"
 	if errors.Is(reason, metering.ErrShare) {

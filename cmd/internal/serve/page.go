@@ -21,15 +21,13 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// p.replace(next) replaces the current page by the parameter next; nil means no page. The event streams of the previous
-// page end, so that their connections end.
+// replace makes next the current page; nil means no page. The event streams of the previous page end.
 func (p *page) replace(next *admin.Admin) {
 	if last := p.admin.Swap(next); last != nil && last != next {
 		_ = last.Close() // Close always returns nil
 	}
 }
 
-// close ends the event streams.
 func (p *page) close() {
 	if a := p.admin.Load(); a != nil {
 		_ = a.Close() // Close always returns nil

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAFieldForThisHopIsNoKey: the upstream does not get the fields that Connection names, so rules do not use them.
-// Otherwise a client could list the field of its key in Connection and set it to any value, and so choose its bucket.
+// TestAFieldForThisHopIsNoKey: rules ignore fields that Connection names, because the upstream does not get them.
+// Otherwise a client could choose its bucket.
 func TestAFieldForThisHopIsNoKey(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })
@@ -32,8 +32,8 @@ rules:
 	}
 }
 
-// TestTheFieldsOfTheProxyAreNotForThisHop: the fields that a trusted proxy writes are used even if Connection names
-// them, because the proxy may have passed on the Connection field of its client.
+// TestTheFieldsOfTheProxyAreNotForThisHop: fields of a trusted proxy are used even if Connection names them. The proxy
+// may have passed on its client's Connection field.
 func TestTheFieldsOfTheProxyAreNotForThisHop(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })

@@ -17,15 +17,13 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// many is a rule that refuses no request of a test.
 const many = "\nrules: [{name: a, rate: 1/h, burst: 100000, max_keys: 10}]\n"
 
-// named starts a server that answers with its name.
 func named(t *testing.T, name string) string {
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
 }
 
-// bodies sends n requests and returns the bodies of the answers. For an answer that is not 200, it returns the status.
+// bodies sends n requests and returns the bodies of the answers, or the status of an answer other than 200.
 func (r *running) bodies(n int) string {
 	r.t.Helper()
 	var all strings.Builder
@@ -39,8 +37,7 @@ func (r *running) bodies(n int) string {
 	return all.String()
 }
 
-// TestLeastConnections: a request is passed to the server with the fewest requests in progress. Servers with the same
-// number take turns.
+// TestLeastConnections: requests go to the server with the fewest in progress. Equal servers take turns.
 func TestLeastConnections(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var hold atomic.Bool
@@ -71,7 +68,7 @@ func TestLeastConnections(t *testing.T) {
 	<-done
 }
 
-// metric returns the value of a metric, or "none" if there is no such line.
+// metric returns the value of a metric, or "none".
 func (r *running) metric(name string) string {
 	r.t.Helper()
 	_, metrics := r.askAdmin("/metrics")
@@ -83,7 +80,7 @@ func (r *running) metric(name string) string {
 	return "none"
 }
 
-// serveAt starts a server that answers with its name, at an address where no server was before.
+// serveAt starts a server that answers with its name, at a new address.
 func serveAt(t *testing.T, address, name string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -94,8 +91,8 @@ func serveAt(t *testing.T, address, name string) {
 	t.Cleanup(server.Close)
 }
 
-// TestAServerThatIsDown: after a failed connection to a server, no requests are passed to this server for some time.
-// After that time, one request tries the server. If the server is still down, this request is passed to another server.
+// TestAServerThatIsDown: a server that cannot be reached gets no requests for some time, and then one request. If the
+// server is still down, another server gets this request.
 func TestAServerThatIsDown(t *testing.T) {
 	dead := freeport.Address(t)
 	s := start(t, administered+"upstream: [\"http://"+dead+"\", \""+named(t, "b")+"\"]"+many)
@@ -126,8 +123,7 @@ func TestAServerThatIsDown(t *testing.T) {
 	assert.Contains(t, s.log.String(), "upstream up: it answers again")
 }
 
-// TestASingleServerThatIsDown: if an upstream has only one server and it is down, it is reported as down, but every
-// request tries it.
+// TestASingleServerThatIsDown: a single server is reported as down, but every request tries it.
 func TestASingleServerThatIsDown(t *testing.T) {
 	dead := freeport.Address(t)
 	s := start(t, administered+"upstream: \"http://"+dead+"\""+many)
@@ -141,8 +137,8 @@ func TestASingleServerThatIsDown(t *testing.T) {
 	assert.Equal(t, "1", s.metric(up))
 }
 
-// TestAServerThatClosesConnections: a server that closes connections without an answer, such as nginx with "return
-// 444", does not count as down. Otherwise one client could make a server unavailable to all others.
+// TestAServerThatClosesConnections: a server that closes connections without an answer is not down. Otherwise one
+// client could make a server unavailable to all others.
 func TestAServerThatClosesConnections(t *testing.T) {
 	closes := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/closed") {
@@ -163,8 +159,8 @@ func TestAServerThatClosesConnections(t *testing.T) {
 	}
 }
 
-// TestWhatGoesToAnotherServer: if no connection to a server could be made, the request is passed to another server,
-// with its body. If a request may have been executed, it is not sent again.
+// TestWhatGoesToAnotherServer: without a connection, a request goes to another server. A request that may have been
+// executed is not sent again.
 func TestWhatGoesToAnotherServer(t *testing.T) {
 	echo := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -211,7 +207,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 	assert.EqualValues(t, 4, asked.Load(), "the connection was made")
 }
 
-// TestAllServersAreDown: if all servers are down, a request tries all of them, and the answer is 502.
+// TestAllServersAreDown: a request tries all servers, and the answer is 502.
 func TestAllServersAreDown(t *testing.T) {
 	s := start(t, "upstream: {url: [\"http://"+freeport.Address(t)+"\", \"http://"+freeport.Address(t)+"\"]}"+many)
 	assert.Equal(t, "!!!", s.bodies(3))
@@ -220,8 +216,7 @@ func TestAllServersAreDown(t *testing.T) {
 	assert.NotContains(t, s.bodies(4), "!")
 }
 
-// TestHealthChecks: a server that fails its health checks gets no requests. When it passes them again, it gets
-// requests.
+// TestHealthChecks: a server gets requests only while it passes its health checks.
 func TestHealthChecks(t *testing.T) {
 	var sick atomic.Bool
 	var agent atomic.Value
@@ -249,13 +244,11 @@ func TestHealthChecks(t *testing.T) {
 	assert.Contains(t, s.bodies(6), "a")
 }
 
-// A roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestTheServersOfAnUpstreamHaveTheirOwnPaths: each server of an upstream has its own base path. If a request is passed
-// to another server, it gets the base path of that server.
+// TestTheServersOfAnUpstreamHaveTheirOwnPaths: a resent request gets the base path of the other server.
 func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
 	path := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.URL.RequestURI()+" "+r.Host)
@@ -271,7 +264,6 @@ func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
 	}
 }
 
-// TestAnUpstreamOnAUnixSocket: an upstream may be a Unix socket.
 func TestAnUpstreamOnAUnixSocket(t *testing.T) {
 	socket := filepath.Join(socketDir(t), "s")
 	l, err := net.Listen("unix", socket)
@@ -286,7 +278,7 @@ func TestAnUpstreamOnAUnixSocket(t *testing.T) {
 	assert.Contains(t, metrics, `weir_upstream_up{upstream="unix:`+socket+`"} 1`)
 }
 
-// TestTheExampleOfSeveralServers runs the example of docs/operations.md. One of the two servers is down.
+// TestTheExampleOfSeveralServers runs the example of docs/operations.md with one server down.
 func TestTheExampleOfSeveralServers(t *testing.T) {
 	live := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startProgram starts a program and waits until it listens on the address. The program ends with the test.
+// startProgram starts a program and waits until it listens. The program ends with the test.
 func startProgram(t *testing.T, address string, cmd *exec.Cmd) {
 	t.Helper()
 	var said bytes.Buffer

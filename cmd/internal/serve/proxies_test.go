@@ -21,8 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// snippet returns a configuration of another program from docs/operations.md, with its addresses replaced. It is the
-// configuration in which weir has the given port.
+// snippet returns the configuration of another program in docs/operations.md in which weir has the port.
 func snippet(t *testing.T, language, port string, replace ...string) string {
 	t.Helper()
 	conf := example(t, "operations.md", language, "127.0.0.1:"+port)
@@ -32,7 +31,7 @@ func snippet(t *testing.T, language, port string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(conf)
 }
 
-// example returns the first text in a document that is in the given language and contains the given word.
+// example returns the first text in a document in the language that contains with.
 func example(t *testing.T, document, language, with string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../docs", document))
@@ -46,10 +45,10 @@ func example(t *testing.T, document, language, with string) string {
 	return ""
 }
 
-// program returns the path of another program. If the program is not installed, the test is skipped.
+// program returns the path of another program, or skips the test.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	// The first place is where make build-caddy puts its programs. The last place is not in every PATH.
+	// make build-caddy puts its programs into the first place. The last place is not in every PATH.
 	for _, path := range []string{"../../../bin/caddy/" + name, name, "/usr/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found
@@ -59,9 +58,8 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// Each of these functions starts a program with a configuration from the document, and returns its address. If the
-// parameter upstream names an upstream, the program asks weir about each request and passes the request to this
-// upstream. If the parameter is "", the program passes requests to weir.
+// Each of these functions starts a program with a configuration from the document, and returns its address. The program
+// asks weir about each request and passes it to upstream. If upstream is "", the program passes requests to weir.
 
 func startNginx(t *testing.T, weir, upstream string) string {
 	t.Helper()
@@ -119,8 +117,7 @@ func startCaddy(t *testing.T, weir, upstream string) string {
 }
 
 // TestNoWayRoundBesideOrBehindAnotherProxy: the bucket of a client does not depend on what the client writes about its
-// request, its host and its address. One case is a host in the request line: a proxy uses this host instead of the host
-// in the field Host.
+// request, its host and its address. One case is a host in the request line, which a proxy prefers to the field Host.
 func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -193,8 +190,7 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	}
 }
 
-// TestNginxWithoutAStore: with on_loss: closed, nginx gets a refusal from weir when the store is lost. nginx does not
-// conclude that weir is down, so the request does not pass.
+// TestNginxWithoutAStore: with on_loss: closed and a lost store, a request does not pass nginx.
 func TestNginxWithoutAStore(t *testing.T) {
 	var reached atomic.Int64
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
@@ -222,7 +218,7 @@ func TestNginxWithoutAStore(t *testing.T) {
 	assert.Equal(t, 200, status, "a weir that is away lets requests pass")
 }
 
-// TestBehindNginx: a real nginx asks weir by auth_request, with the configuration in docs/operations.md.
+// TestBehindNginx: a real nginx asks weir by auth_request, as docs/operations.md says.
 func TestBehindNginx(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/forbidden" {

@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// newUpstream starts a server and returns its URL.
 func newUpstream(t *testing.T, serve http.HandlerFunc) string {
 	t.Helper()
 	upstream := httptest.NewServer(serve)
@@ -25,7 +24,6 @@ func newUpstream(t *testing.T, serve http.HandlerFunc) string {
 	return upstream.URL
 }
 
-// dial opens a connection and writes text to it.
 func (r *running) dial(text string) net.Conn {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", r.address())
@@ -73,8 +71,7 @@ func TestWhatATrustedProxyToldIsPassedOn(t *testing.T) {
 	assert.Equal(t, "shop.example.com", r.Host)
 }
 
-// TestTheUpstreamsLimitsDoNotMixWithOurs: if an upstream has its own limits, and sends an early hint, the answer has
-// only weir's fields about limits.
+// TestTheUpstreamsLimitsDoNotMixWithOurs: the answer has only weir's fields about limits, even after an early hint.
 func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
@@ -91,8 +88,7 @@ func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
 	assert.Equal(t, []string{`"theirs";r=9;t=1`}, h.Values("RateLimit"), "no rule is for this")
 }
 
-// TestInformationalAnswersPass: informational answers are passed on as the upstream sends them. Only the final answer
-// has weir's fields.
+// TestInformationalAnswersPass: informational answers pass unchanged. Only the final answer has weir's fields.
 func TestInformationalAnswersPass(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		for _, link := range []string{"</a.css>; rel=preload", "</b.css>; rel=preload"} {
@@ -120,8 +116,8 @@ func TestInformationalAnswersPass(t *testing.T) {
 	assert.Empty(t, answer.Header.Values("Link"))
 }
 
-// TestTrailersDoNotMixWithOurs: if the upstream sends a field in its trailer that weir sets in the header, the field is
-// removed from the trailer. It does not matter whether the trailer was announced.
+// TestTrailersDoNotMixWithOurs: a field that weir sets in the header is removed from the upstream's trailer, whether or
+// not the trailer was announced.
 func TestTrailersDoNotMixWithOurs(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "RateLimit, Checksum")
@@ -198,7 +194,7 @@ func TestUpstreamBreakingOffIsAFailure(t *testing.T) {
 	})
 	s := start(t, "upstream: "+upstream+"\n"+one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	// The header may have arrived or not, because there are buffers. A complete answer has not arrived.
+	// Because of buffers, the header may have arrived. A complete answer has not.
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err == nil {
 		_, err = io.ReadAll(resp.Body)
@@ -238,7 +234,7 @@ func TestHalfABodyIsTheClientsFault(t *testing.T) {
 		return resp.StatusCode
 	}
 	assert.Equal(t, 400, status(true))
-	// The timeout is not shorter than this, because the header must also arrive within it, even on a busy machine.
+	// The header must also arrive within the timeout, even on a busy machine.
 	s.change("server: {read_timeout: 1s}\nupstream: " + upstream + "\n" + one)
 	assert.Equal(t, 408, status(false))
 	s.stop()
@@ -257,8 +253,7 @@ func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// TestALeavingClientGetsNothingBack: a client that disconnects gets no tokens back. One client disconnects before the
-// answer, so its request is recorded without an answer. Another client disconnects in the middle of the answer.
+// TestALeavingClientGetsNothingBack: clients that disconnect before or during the answer get no tokens back.
 func TestALeavingClientGetsNothingBack(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		entered := make(chan struct{})
@@ -286,14 +281,14 @@ func TestALeavingClientGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestWeirsOwnAnswersGiveNothingBack: answers that weir itself writes give no tokens back.
+// TestWeirsOwnAnswersGiveNothingBack: answers of weir itself give no tokens back.
 func TestWeirsOwnAnswersGiveNothingBack(t *testing.T) {
 	s := start(t, "upstream: http://"+freeport.Address(t)+
 		"\nrules: [{name: a, rate: 1/h, burst: 1, refund_status: 5xx}]")
 	assert.Equal(t, "502 429", s.statuses(2))
 }
 
-// upgradeUpstream changes to a protocol that sends each line back, until one side closes the connection.
+// upgradeUpstream changes to a protocol that echoes lines.
 func upgradeUpstream(w http.ResponseWriter, _ *http.Request) {
 	conn, both, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -358,9 +353,8 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 	close(next)
 }
 
-// TestEventsOfAKnownLengthAreNotHeldBack: events are passed on at once, even if their length is known. ReverseProxy
-// recognizes events only by the media type in the upstream's header, so weir must not remove this field before
-// ReverseProxy reads it. The client gets each field once, as the upstream has sent it.
+// TestEventsOfAKnownLengthAreNotHeldBack: ReverseProxy recognizes events by the upstream's media type, so weir must not
+// remove this field first. The client gets each field once.
 func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	next := make(chan struct{})
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -385,8 +379,8 @@ func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	assert.Len(t, resp.Header["Ratelimit"], 1)
 }
 
-// TestTheQueryIsPassedOnAsTheRulesSawIt: the upstream gets the same query as the rules. ReverseProxy alone would remove
-// pairs that it cannot parse, so a rule could judge a query that the upstream does not get.
+// TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy alone would remove pairs that it cannot parse. Rules could then
+// judge a query that the upstream does not get.
 func TestTheQueryIsPassedOnAsTheRulesSawIt(t *testing.T) {
 	got := make(chan string, 1)
 	s := start(t, "upstream: "+newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.URL.RawQuery })+`

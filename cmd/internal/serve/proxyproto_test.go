@@ -19,8 +19,7 @@ import (
 
 const byProxyProtocol = "listen: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"
 
-// status sends a request after a header of the PROXY protocol. It returns the status of the answer, or 0 if there is no
-// answer.
+// status sends a request after a PROXY protocol header, and returns its status; 0 without an answer.
 func (r *running) status(header, request string) int {
 	r.t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(r.dial(header+request)), nil)
@@ -31,7 +30,6 @@ func (r *running) status(header, request string) int {
 	return resp.StatusCode
 }
 
-// version2 returns a header of version 2 for the connection of a client.
 func version2(t *testing.T, client string, command proxyproto.ProtocolVersionAndCommand) string {
 	t.Helper()
 	address, err := net.ResolveTCPAddr("tcp", client)
@@ -43,8 +41,8 @@ func version2(t *testing.T, client string, command proxyproto.ProtocolVersionAnd
 	return string(text)
 }
 
-// TestTheClientOfTheProxyProtocol: a client that is named by the PROXY protocol has its own bucket. If the request of
-// this client names another client, this name is not trusted.
+// TestTheClientOfTheProxyProtocol: a client that the PROXY protocol names has its own bucket, whatever client its
+// request names.
 func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	seen := make(chan string, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("X-Forwarded-For") })
@@ -76,7 +74,7 @@ func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	assert.Equal(t, 0, s.status("", request), "a trusted peer must send the header: the connection ends unanswered")
 	assert.Equal(t, 0, s.status("PROXY nonsense\r\n", request))
 
-	// A peer that is not a trusted proxy counts as itself, and cannot name another client.
+	// A peer that is not a trusted proxy counts as itself.
 	s.change(byProxyProtocol + "trusted_proxies: 192.0.2.0/24\nupstream: " + upstream +
 		"\nrules: [{name: b, rate: 1/h, burst: 1}]")
 	assert.Equal(t, 400, s.status("PROXY TCP4 192.0.2.1 192.0.2.9 5 80\r\n", request))
@@ -84,7 +82,7 @@ func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	assert.Equal(t, "127.0.0.1", <-seen)
 }
 
-// TestBehindHAProxyOverTCP: a real HAProxy passes on connections, with the header of the PROXY protocol.
+// TestBehindHAProxyOverTCP: a real HAProxy passes on connections with the PROXY protocol.
 func TestBehindHAProxyOverTCP(t *testing.T) {
 	s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nlog: {access: all}\n"+one)
 	for _, send := range []string{"send-proxy", "send-proxy-v2"} {
@@ -103,8 +101,8 @@ func TestBehindHAProxyOverTCP(t *testing.T) {
 	}
 }
 
-// TestAHeaderWithoutAnAddress: if the header does not have the client's address, the client has the bucket of the
-// balancer, no matter which address its request claims.
+// TestAHeaderWithoutAnAddress: without an address in the header, the client has the bucket of the balancer, whatever
+// address its request claims.
 func TestAHeaderWithoutAnAddress(t *testing.T) {
 	for from, field := range map[string]string{
 		"x-forwarded-for": "X-Forwarded-For: 203.0.113.%d", "forwarded": "Forwarded: for=203.0.113.%d",

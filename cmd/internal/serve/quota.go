@@ -4,14 +4,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logQuotas logs that the limits of the keys of a rule were read.
 func (s *Server) logQuotas(r *rules.Rule) {
 	t := r.Quotas()
 	s.config.Log.Info("limits read", "rule", r.Name, "from", r.Quota.From(), "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())
 }
 
-// limitFailed logs an error of a limit, for example that its limiter does not accept the quota of a request. If there
-// are many errors, the log sums them up.
+// limitFailed logs an error of a limit, for example a quota of a request that the limiter does not accept.
 func (s *Server) limitFailed(limit string, err error) {
 	s.config.Log.Warn("the limit that a request brings could not be applied", "rule", limit, "err", err)
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// startQuota starts a server with a rule whose limits are in plans.csv. It also returns a function that writes
-// plans.csv in the way in which programs replace a file.
+// startQuota starts a server with limits in plans.csv. write replaces plans.csv as programs replace a file.
 func startQuota(t *testing.T, plans, quota string) (s *running, write func(plans string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -32,7 +31,7 @@ func startQuota(t *testing.T, plans, quota string) (s *running, write func(plans
 	return startAt(t, path), write
 }
 
-// passed sends n requests with a key, and returns how many pass.
+// passed returns how many of n requests with a key pass.
 func passed(s *running, key string, n int) (passed int) {
 	for range n {
 		if a, _ := s.ask("/", "X-Key: "+key); a.status == 200 {
@@ -42,9 +41,8 @@ func passed(s *running, key string, n int) (passed int) {
 	return passed
 }
 
-// TestAFileOfLimitsIsWatched: if the file changes, a key soon has its new limit, and the tokens that the key has used
-// still count. A bad file changes nothing. In this case, the log has the bad line's number and the bad value, but no
-// key.
+// TestAFileOfLimitsIsWatched: changes of the file apply soon, and used tokens still count. A bad file changes nothing,
+// and the log has its line and value, but no key.
 func TestAFileOfLimitsIsWatched(t *testing.T) {
 	s, write := startQuota(t, "key,plan\nanna-secret,free\nberta,paid\n", "")
 	assert.Contains(t, s.log.String(), "limits read")
@@ -69,8 +67,7 @@ func TestAFileOfLimitsIsWatched(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "secret")
 }
 
-// TestKeysThatTheFileDoesNotHave: if the rule has unknown: refuse, keys that are not in the file are refused forever,
-// and have no record.
+// TestKeysThatTheFileDoesNotHave: with unknown: refuse, other keys are refused forever and have no record.
 func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", ", unknown: refuse")
 	assert.Equal(t, 2, passed(s, "anna", 9))
@@ -86,8 +83,7 @@ func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	assert.Equal(t, 2, passed(s, "berta", 9))
 }
 
-// TestMoreTiersThanALimiterHas: after a reload that changes a rule to more tiers, to fewer tiers or to other numbers,
-// the tokens that keys have used still count.
+// TestMoreTiersThanALimiterHas: used tokens still count after a reload to more, fewer or other tiers.
 func TestMoreTiersThanALimiterHas(t *testing.T) {
 	tiers := func(n, more int) string {
 		var b strings.Builder
@@ -114,11 +110,11 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 	assert.Equal(t, 32+13-17, passed(s, "v13", 99))
 }
 
-// header is a rule whose limits come from a trusted proxy. The upstream answers 200.
+// header is a rule whose limits come from a trusted proxy.
 const header = "rules: [{name: a, rate: 1/h, key: header:X-Key, max_keys: 100, quota: {header: X-RateLimit-Policy}}]\n"
 
-// TestALimitOfATrustedProxy: the limit that a trusted proxy sends applies, and is shown in the answer. Other clients
-// cannot set a limit. A bad limit is logged, and the request is treated as if it had no limit from the proxy.
+// TestALimitOfATrustedProxy: a limit from a trusted proxy applies, and a limit from other clients does not. A bad limit
+// is logged and ignored.
 func TestALimitOfATrustedProxy(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\n"+administered+header)
 	ask := func(key string, n int, fields ...string) (passed int, policy string) {
@@ -138,7 +134,7 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	passed, policy = ask("berta", 9)
 	assert.Equal(t, 1, passed)
 	assert.Equal(t, `"a";q=1;w=3600`, policy)
-	// Two lines of the field are read as one list.
+	// Two lines of the field are one list.
 	passed, _ = ask("carl", 9, `X-RateLimit-Policy: "b";q=9`, `X-RateLimit-Policy: "a";q=4`)
 	assert.Equal(t, 4, passed)
 	passed, policy = ask("dora", 9, `X-RateLimit-Policy: "a";q=many`)
@@ -147,8 +143,7 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Contains(t, s.log.String(), `the header X-Ratelimit-Policy: `)
 	_, metrics := s.askAdmin("/metrics")
 	assert.Contains(t, metrics, `weir_requests_total{outcome="store_failed",rule="a"} 9`)
-	// If a client names the field in Connection, a proxy could drop the field. Here, this does not change the client's
-	// limit.
+	// The client's Connection field, by which a proxy could drop the limit, changes nothing.
 	passed, _ = ask("emil", 9, `X-RateLimit-Policy: "a";q=2`, "Connection: X-RateLimit-Policy")
 	assert.Equal(t, 2, passed)
 
@@ -159,8 +154,8 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Equal(t, 1, passed)
 }
 
-// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer with the PROXY protocol, a client is not a trusted proxy,
-// no matter whether the balancer names its clients.
+// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer with the PROXY protocol, a client is never a trusted
+// proxy.
 func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\nlisten: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"+
 		strings.Replace(header, "key: header:X-Key", "key: global", 1))
@@ -170,8 +165,8 @@ func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
 	assert.Equal(t, 429, s.status("PROXY UNKNOWN\r\n", request))
 }
 
-// TestAFileThatIsCutToNothing: if the file of limits becomes empty, nothing changes. A server does not start with an
-// empty file.
+// TestAFileThatIsCutToNothing: a file of limits that becomes empty changes nothing. No server starts with an empty
+// file.
 func TestAFileThatIsCutToNothing(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", "")
 	first := s.current.Load()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// redisSettings returns the settings of the current generation, or nil if there are none. The function Leave of the
-// settings calls leave on the generation.
+// redisSettings returns the settings of the current generation; nil if there are none. Leave of the settings leaves the
+// generation.
 func (s *Server) redisSettings() *resp.Settings {
 	g := s.enter()
 	if g == nil {
@@ -26,10 +26,8 @@ func (s *Server) redisSettings() *resp.Settings {
 	return g.redis
 }
 
-// openRedis puts the tables and settings for Redis clients into g. It uses existing tables if possible, and otherwise
-// makes new tables.
-//
-// The result undo has the previous limits of existing tables that were changed.
+// openRedis puts the tables and settings for Redis clients into g, with existing tables where possible. undo has the
+// previous limits of every existing table that was changed.
 func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	if g.file.Redis == nil {
 		return nil, nil
@@ -62,10 +60,9 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	return undo, nil
 }
 
-// handOverBucket is called when a limit changes from a token bucket to another algorithm. The keys of this limit then
-// owe tokens in the common table, and handOverBucket makes the limit's own table take over these debts. While the
-// previous generation still decides by the token buckets, the debts stay in the common table. When that generation
-// ends, it releases them.
+// handOverBucket is called when a limit changes from a token bucket to another algorithm. The limit's own table then
+// takes over the tokens that keys owe in the common table. While the previous generation still decides by the token
+// buckets, the common table keeps the debts. When that generation ends, it releases them.
 func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
 	own := before.buckets[name]
 	if own == nil {
@@ -80,8 +77,7 @@ func (s *Server) handOverBucket(before *generation, name string, to *live.Limite
 	return own.HandOver(to)
 }
 
-// openRedisTable does what openRedis does, but only for the common table and not for the limits that have separate
-// tables.
+// openRedisTable does the part of openRedis for the common table.
 func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes) error {
 	want := g.file.Redis
 	passwords, err := want.Passwords()
@@ -122,8 +118,8 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 	return nil
 }
 
-// redisPlaces returns the Places of Redis clients, or nil if the file does not want them. It always returns the Places
-// of the first file that wanted them, because requests in flight cannot be moved to new Places.
+// redisPlaces returns the Places of Redis clients; nil if the file does not want them. Every later file gets the first
+// Places, because requests in flight cannot be moved.
 func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	switch {
 	case want.InFlight == 0:
@@ -137,18 +133,18 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	return s.redis.places, err
 }
 
-// redisCollector reads the statistics of Redis clients when Prometheus scrapes. Without a listener for Redis clients,
-// there are no statistics.
+// redisCollector reads the statistics of Redis clients when Prometheus scrapes. There are none without a listener for
+// Redis clients.
 type redisCollector struct {
 	server            *Server
 	collecting        sync.Mutex
 	evictions, noRoom rising
 }
 
-// A rising turns the sum of several counters into a number that does not decrease if one of the counters is removed.
+// A rising keeps the sum of counters from falling when a counter is removed.
 type rising struct{ last, gone uint64 }
 
-// r.at(n) returns the number that does not decrease. The parameter n is the sum of the counters that still exist.
+// at returns the sum of all counters, where n is the sum of the counters that still exist.
 func (r *rising) at(n uint64) uint64 {
 	if n < r.last {
 		r.gone += r.last - n

@@ -20,13 +20,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// redisFile returns a file with only a listener for Redis clients. The parameter more has other settings of the
-// listener.
 func redisFile(more string) string {
 	return "redis: {address: \"127.0.0.1:0\", max_keys: 100" + more + "}\n"
 }
 
-// startRedis starts a server with exactly the given rule file.
 func startRedis(t *testing.T, text string) *running {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -34,7 +31,6 @@ func startRedis(t *testing.T, text string) *running {
 	return startAt(t, path)
 }
 
-// rewrite makes another rule file active.
 func (r *running) rewrite(text string) {
 	r.t.Helper()
 	require.NoError(r.t, os.WriteFile(r.path+"~", []byte(text), 0o600))
@@ -59,7 +55,7 @@ func dialRedis(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// says sends one command and returns its answer, which must be short, on one line.
+// says sends one command and returns its one-line answer.
 func says(t *testing.T, c net.Conn, command string) string {
 	t.Helper()
 	_, err := io.WriteString(c, command+"\r\n")
@@ -77,8 +73,8 @@ const (
 	refused = "*5 :1 :2 :0 :3600 :7200"
 )
 
-// TestAReloadKeepsConnectionsAndKeysOfRedis: after a reload, connections and keys stay. Only connections that are
-// opened later need a new password.
+// TestAReloadKeepsConnectionsAndKeysOfRedis: connections and keys outlive a reload. Only later connections need a new
+// password.
 func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -109,8 +105,7 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
-// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys, in every command. After a reload, the tokens that
-// keys have used still count.
+// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys in every command, also after a reload.
 func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, "+
@@ -157,8 +152,8 @@ func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	has(":0", "EXISTS fixed:a", "")
 }
 
-// TestABucketThatBecomesAnotherLimit: if a limit changes from a token bucket to another algorithm, the debts of its
-// keys still count until they are paid. This includes debts in an earlier table.
+// TestABucketThatBecomesAnotherLimit: when a token bucket becomes another algorithm, debts still count until they are
+// paid, including debts in an earlier table.
 func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	const window = ", limits: {login: {rate: 2/h, algorithm: sliding-window}}"
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
@@ -186,8 +181,8 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
 }
 
-// TestABucketOfTheGenerationBefore: while the previous generation still decides by the token bucket, the debts of keys
-// stay in the table of this bucket. A reload that fails changes nothing.
+// TestABucketOfTheGenerationBefore: while the previous generation decides by a token bucket, the debts stay in its
+// table. A failed reload changes nothing.
 func TestABucketOfTheGenerationBefore(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -214,8 +209,8 @@ func TestABucketOfTheGenerationBefore(t *testing.T) {
 	assert.Zero(t, owed())
 }
 
-// TestHoldsOfNamedLimits: a hold under a limit of any algorithm can be settled, even after a reload. If the limit of an
-// id no longer exists, the answer is an error.
+// TestHoldsOfNamedLimits: a hold of any algorithm can be settled after a reload. If its limit is removed, the answer is
+// an error.
 func TestHoldsOfNamedLimits(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, bucket: %[1]d/h}", n))
@@ -251,8 +246,8 @@ func TestHoldsOfNamedLimits(t *testing.T) {
 	assert.Contains(t, says(t, c, "WEIR.SETTLE "+third+" 1"), "outcome", "the id is good again")
 }
 
-// TestNamedLimitsOfRedis: named limits have the numbers in the file, and the tokens that keys have used still count
-// after a reload. The setting longest is not needed for a limit per month. A removed limit is unknown.
+// TestNamedLimitsOfRedis: named limits have the numbers in the file, and used tokens count after a reload. A limit per
+// month does not need longest.
 func TestNamedLimitsOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -269,8 +264,8 @@ func TestNamedLimitsOfRedis(t *testing.T) {
 	assert.Equal(t, "*5 :1 :2 :0 :3600 :5400", strings.Replace(says(t, c, "CL.THROTTLE a login"), ":3601", ":3600", 1), "what was used is not forgotten")
 }
 
-// TestKeysOfRedisMoveToANewTable: every command that names a key moves the key to the new table, even if the limit did
-// not fit the previous table. A reset also resets the key in the previous table.
+// TestKeysOfRedisMoveToANewTable: every command moves its key to the new table, even if the limit did not fit the
+// previous table. A reset also resets the previous table.
 func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	file := "redis: {address: \"127.0.0.1:0\", max_keys: %d, longest: %s}\n"
 	for name, c := range map[string]struct{ take, after, want string }{
@@ -296,8 +291,8 @@ func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	}
 }
 
-// TestRedisComesAndGoes: in a file with rules, a reload may add or remove the listener for Redis clients. If it is
-// removed, its connections end.
+// TestRedisComesAndGoes: a reload may add or remove the listener for Redis clients, and connections end with the
+// listener.
 func TestRedisComesAndGoes(t *testing.T) {
 	s := start(t, one)
 	assert.Empty(t, s.urlOf(redisClients))
@@ -316,7 +311,7 @@ func TestRedisComesAndGoes(t *testing.T) {
 	assert.Equal(t, first, says(t, dialRedis(t, s.redisAddress()), takes), "a new table")
 }
 
-// TestRedisAtTheEnd: when the server ends, connections that wait for a command end at once.
+// TestRedisAtTheEnd: when the server ends, idle Redis connections end at once.
 func TestRedisAtTheEnd(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -372,8 +367,7 @@ func plainOver(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestMetricsOfRedis: the metrics about Redis clients exist only if there is a listener for them. INFO also has some of
-// these numbers.
+// TestMetricsOfRedis: metrics about Redis clients exist only with a listener for them. INFO has some of the numbers.
 func TestMetricsOfRedis(t *testing.T) {
 	s := startRedis(t, "admin: 127.0.0.1:0\n"+redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -395,8 +389,7 @@ func TestMetricsOfRedis(t *testing.T) {
 	assert.NotContains(t, s.metrics(), "weir_redis_")
 }
 
-// TestMetricsOfNamedLimits: the metrics include the tables of named limits. If one of these tables is removed, the
-// metrics do not decrease.
+// TestMetricsOfNamedLimits: the metrics include named limits, and do not fall when a table is removed.
 func TestMetricsOfNamedLimits(t *testing.T) {
 	file := func(more string) string { return "admin: 127.0.0.1:0\n" + redisFile(more) }
 	for overflow, name := range map[string]string{"evict": "weir_redis_evictions_total", "refuse": "weir_redis_no_room_refusals_total"} {
@@ -451,8 +444,7 @@ func (r *running) metrics() string {
 	return string(text)
 }
 
-// TestPlacesOutliveAReload: requests in flight still count after a reload. A reload cannot change for how long they
-// count.
+// TestPlacesOutliveAReload: requests in flight count after a reload, which cannot change how long they count.
 func TestPlacesOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(", in_flight: 1h"))
 	ask := func(command string) string { return flatReply(t, r, command) }
@@ -467,7 +459,7 @@ func TestPlacesOutliveAReload(t *testing.T) {
 	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
 }
 
-// TestHoldsOutliveAReload: an id that was used before a reload cannot be used again after it.
+// TestHoldsOutliveAReload: an id used before a reload cannot be used again.
 func TestHoldsOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(""))
 	fields := strings.Fields(flatReply(t, r, "WEIR.HOLD a LIMIT 100/d COST 40"))
@@ -478,7 +470,6 @@ func TestHoldsOutliveAReload(t *testing.T) {
 	require.Contains(t, flatReply(t, r, "WEIR.PEEK a LIMIT 100/d"), " remaining :60 ")
 }
 
-// flatReply sends an inline command, and returns its answer on one line.
 func flatReply(t *testing.T, r *running, command string) string {
 	t.Helper()
 	address, err := url.Parse(r.urlOf(redisClients))

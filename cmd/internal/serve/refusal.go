@@ -13,15 +13,14 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A look is the form of the refusals of a rule, with its template.
+// A look is the form of a rule's refusals.
 type look struct {
 	rulefile.Refusal
 	body rulefile.Template // nil if the body has no template
 }
 
-// refusals returns the options with which refused requests are answered as the file says. If the file says nothing
-// about refusals, it returns no options. A rule with a meter answers in the form of the API that was called, unless the
-// rule has a template.
+// refusals returns the options for the refusals that the file describes. A rule with a meter answers in the form of the
+// called API, unless the rule has a template.
 func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	byRule := map[string]look{}
 	for i := range f.Rules {
@@ -56,7 +55,7 @@ func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, er
 	})}, nil
 }
 
-// begin writes the fields of a refusal, and returns its status.
+// begin writes the fields of a refusal and returns its status.
 func (l *look) begin(h http.Header, res *httplimit.Result) (status int) {
 	if status = res.Status(); l.Status != 0 {
 		status = l.Status
@@ -70,7 +69,6 @@ func (l *look) begin(h http.Header, res *httplimit.Result) (status int) {
 	return status
 }
 
-// answer writes the refusal of a request by a check.
 func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check) {
 	status, h := l.begin(w.Header(), res), w.Header()
 	if l.body == nil {

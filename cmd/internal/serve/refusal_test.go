@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRefusalsThatFitTheSite: a refusal has the status, the headers and the body that are set for the file, or for the
-// rule that refuses.
+// TestRefusalsThatFitTheSite: refusals have the status, headers and body of the file or of the rule.
 func TestRefusalsThatFitTheSite(t *testing.T) {
 	s := start(t, `
 response:
@@ -63,7 +62,7 @@ rules:
 	}
 }
 
-// TestAReloadChangesRefusals: a reload changes the refusals of a rule, even if the limit of the rule does not change.
+// TestAReloadChangesRefusals: a reload changes a rule's refusals even if its limit stays.
 func TestAReloadChangesRefusals(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, response: {template: one}}]\n")
 	assert.Equal(t, "one", s.get("/").body)

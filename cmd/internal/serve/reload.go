@@ -9,8 +9,7 @@ import (
 
 // Reload reads the rule file again and makes it active. No connection is dropped. A bucket starts over full only if the
 // new file identifies it differently, for example by another key. After an error nothing has changed. The error is
-// logged, unless the reload fails because the server ends. Reload may be called from any goroutine. If an upgrade is in
-// progress, Reload waits for it.
+// logged unless the server is ending. Any goroutine may call Reload. Reload waits for an upgrade in progress.
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {
@@ -52,7 +51,7 @@ func (s *Server) Reload() error {
 
 var errStopped = errors.New("the server is stopping")
 
-// replace makes the generation of a file, and replaces the current generation by it.
+// replace replaces the current generation by the generation of file.
 func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()

@@ -20,7 +20,6 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// rule returns the rule in the constant one, with another setting added.
 func rule(other string) string {
 	return "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100, " + other + "}]\n"
 }
@@ -43,8 +42,8 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 		"reload: rule default: starts over with full buckets, because the key was ip and is global")
 }
 
-// TestALimiterThatDoesNotTakeTheNumbersIsReplaced: a limiter that has been adjusted to other numbers may later accept
-// fewer numbers than a limiter that was made with them. If a limiter does not accept the new numbers, it is replaced.
+// TestALimiterThatDoesNotTakeTheNumbersIsReplaced: an adjusted limiter may accept fewer numbers than a new limiter. If
+// it does not accept them, a new limiter replaces it.
 func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	log := "rules: [{name: a, rate: %d/h, algorithm: sliding-log, max_keys: 100}]"
 	s := start(t, fmt.Sprintf(log, 2))
@@ -77,8 +76,7 @@ func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {
 	assert.Equal(t, "200 200 429", s.statuses(3))
 }
 
-// TestAReloadThatFailsHalfwayIsUndone: if a reload fails, it restores the old numbers of the limits that it has already
-// adjusted.
+// TestAReloadThatFailsHalfwayIsUndone: a failed reload restores limits that it has already adjusted.
 func TestAReloadThatFailsHalfwayIsUndone(t *testing.T) {
 	s := start(t, one)
 	s.write("rules: [{name: default, rate: 1/h, burst: 50, max_keys: 100}, " +
@@ -97,14 +95,13 @@ func TestTheFileIsWatched(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 	s.write("rules: none")
 	s.waitFor("reload failed")
-	// This write changes the file in place. The method write replaces the file by a new one.
+	// This changes the file in place, but write replaces it.
 	require.NoError(t, os.WriteFile(s.path, []byte("listen: 127.0.0.1:0\n"+one), 0o600))
 	s.waitFor("generation=2")
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// TestTheFileIsWatchedBehindLinks: Kubernetes mounts weir.yaml as a link to ..data/weir.yaml, and makes ..data a link
-// to another folder when the file changes. weir must notice this change.
+// TestTheFileIsWatchedBehindLinks: weir notices that Kubernetes replaces the link ..data, behind the link weir.yaml.
 func TestTheFileIsWatchedBehindLinks(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, text string) {
@@ -139,7 +136,7 @@ func TestConnectionsOutliveAReload(t *testing.T) {
 	}
 	assert.Equal(t, 200, ask())
 	address := s.address()
-	// With other timeouts, the port gets a new http.Server. The open connection stays with its old http.Server.
+	// With other timeouts, the port gets a new http.Server. The open connection stays with the old one.
 	s.change("server: {idle_timeout: 1m, max_header_bytes: 1KiB}\n" + one)
 	assert.Equal(t, 200, ask())
 	s.change("server: {read_timeout: 1m}\n" + one)
@@ -165,8 +162,8 @@ func TestListenersComeAndGo(t *testing.T) {
 	assert.Contains(t, s.log.String(), "reload: no longer listening on 127.0.0.1:0 (HTTP/1.1)")
 }
 
-// TestAReloadStormUnderLoad: hundreds of reloads of every kind run concurrently with requests. No request fails.
-// Because the clock stands still, no tokens come back, so exactly as many requests pass as one bucket has tokens.
+// TestAReloadStormUnderLoad: requests run concurrently with hundreds of reloads of every kind. None fails, and exactly
+// the tokens of one bucket are admitted.
 func TestAReloadStormUnderLoad(t *testing.T) {
 	const burst, storms = 2000, 300
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -220,8 +217,7 @@ func TestNothingIsReloadedWhileStopping(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "reload failed", "nothing is wrong with the file")
 }
 
-// TestARequestAfterTheEndIsAborted: when the server cuts off a connection, the server may have just read a request on
-// it. This request is aborted.
+// TestARequestAfterTheEndIsAborted: a request read just before its connection is cut off is aborted.
 func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	s := start(t, one)
 	s.stop()

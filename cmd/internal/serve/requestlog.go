@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A requestLog writes the access log and the refusal log of a generation. Neither log has queries, headers or keys,
+// A requestLog writes the access log and the refusal log of a generation. The logs have no queries, headers or keys,
 // because these may contain secrets.
 type requestLog struct {
 	settings rulefile.Log
@@ -28,10 +28,8 @@ func newRequestLog(f *rulefile.File, ip *httplimit.ClientIP, log *slog.Logger) *
 	return l
 }
 
-// isSampled decides at random whether a request gets a line in the log.
 func isSampled(s rulefile.Sample) bool { return s == 1 || s > 1 && rand.Uint32N(uint32(s)) == 0 }
 
-// answered writes a line into the access log.
 func (l *requestLog) answered(x *exchange, r *http.Request) {
 	if !isSampled(l.settings.Access) {
 		return
@@ -49,7 +47,7 @@ func (l *requestLog) answered(x *exchange, r *http.Request) {
 	)
 }
 
-// refused writes a line into the refusal log. It is for [httplimit.OnLimited].
+// refused writes a line into the refusal log. It is an [httplimit.OnLimited] function.
 func (l *requestLog) refused(r *http.Request, c httplimit.Check) {
 	if !isSampled(l.settings.Refusals) {
 		return

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A hangUp is an upstream that answers requests. While its field closes is set, it reads a request and then closes the
-// connection instead of answering.
+// A hangUp is an upstream that, while closes is set, closes the connection after a request instead of answering.
 type hangUp struct {
 	url      string
 	closes   atomic.Bool
@@ -65,7 +64,6 @@ func (c *hangUp) serve(conn net.Conn) {
 	}
 }
 
-// keep makes weir keep n connections to the upstream open.
 func (c *hangUp) keep(s *running, n int) {
 	c.closes.Store(false)
 	c.together.Add(n)
@@ -78,9 +76,8 @@ func (c *hangUp) keep(s *running, n int) {
 	c.executed.Store(0)
 }
 
-// TestOneTokenOneExecution: a server closes connections that were kept open, and sends no answer to the request on
-// them. The server gets such a request at most twice. If the method of a request may change something, the server gets
-// the request only once, no matter what the client writes.
+// TestOneTokenOneExecution: after a kept connection is closed without an answer, a request is sent at most twice. If
+// its method may change something, it is sent only once, whatever the client writes.
 func TestOneTokenOneExecution(t *testing.T) {
 	upstream := newHangUp(t)
 	for _, servers := range []string{upstream.url, "[\"" + upstream.url + "\", \"" + upstream.url + "/b\"]"} {
@@ -124,7 +121,7 @@ func TestOneTokenOneExecution(t *testing.T) {
 	}
 }
 
-// TestAServerThatComesBack: if a connection to the upstream that was kept open is lost, the client does not notice it.
+// TestAServerThatComesBack: the client does not notice that a kept connection to the upstream is lost.
 func TestAServerThatComesBack(t *testing.T) {
 	upstream := newHangUp(t)
 	s := start(t, administered+"upstream: "+upstream.url+many)
@@ -144,8 +141,8 @@ func TestAServerThatComesBack(t *testing.T) {
 	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
 }
 
-// resets starts a server for HTTP/2. The server ends the first streams with an error code, as many as the parameter
-// answerAfter says, and answers later streams. It also counts the streams.
+// resets starts an HTTP/2 server that ends its first answerAfter streams with code and answers later streams. streams
+// counts all streams.
 func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, streams *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -186,8 +183,7 @@ func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, st
 			if err != nil {
 				return
 			}
-			// A connection whose stream has just been reset is not idle yet, and stays in the pool until its idle
-			// timeout.
+			// A connection whose stream was just reset is not idle yet, and stays in the pool until its idle timeout.
 			t.Cleanup(func() { conn.Close() })
 			go serve(conn)
 		}
@@ -195,8 +191,7 @@ func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, st
 	return "http://" + listener.Addr().String(), streams
 }
 
-// TestOneTokenOneExecutionOverHTTP2: if a stream is reset, the request may have been executed, unless the stream was
-// refused.
+// TestOneTokenOneExecutionOverHTTP2: after a reset, the request may have been executed, unless the stream was refused.
 func TestOneTokenOneExecutionOverHTTP2(t *testing.T) {
 	for _, test := range []struct {
 		method, body string

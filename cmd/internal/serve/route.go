@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// routes is a handler that passes each request to the first route that matches it.
+// routes passes each request to the first route that matches.
 type routes struct {
 	file     *rulefile.File
 	routed   []http.Handler // handlers of file.Routes

@@ -5,11 +5,10 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// s.limiter puts the limiter of a rule into g: the existing one if possible, or else a new one. The result undo has the
-// previous numbers of the limits that s.limiter may have changed, including limits in a file that other processes use,
-// too.
+// limiter puts the limiter of a rule into g: the existing limiter if possible, or else a new one. undo has the previous
+// numbers of every limit that limiter may have changed, including limits in a file that other processes use.
 //
-// If a rule counts no request (rate: 0, rate: unlimited), it keeps its limiter, because it may count again later.
+// A rule that counts no request (rate: 0 or rate: unlimited) keeps its limiter, because it may count again later.
 func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {
 	old := before.limiters[rule.Name]
 	g.counted[rule.Name] = rule
@@ -53,7 +52,6 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 	return undo, nil
 }
 
-// adjust sets the numbers of a rule's limiter to the current numbers of the rule.
 func adjust(l *live.Limiter, rule *rulefile.Rule, change *rulefile.RuleChange) ([]ruleLimits, error) {
 	limits := limitsOf(rule, l)
 	change.Correct(rule, limits.had)

@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// ruleLimits has the policies that the limiter of a rule had at some time.
+// ruleLimits has the policies that a rule's limiter had at some time.
 type ruleLimits struct {
 	rule    string
 	limiter adjustable
 	had     []engine.Policy
 }
 
-// An adjustable has policies that can be changed. It is an [engine.Limiter] or a oneBucket.
+// An adjustable has policies that can be changed.
 type adjustable interface {
 	Policy(tier int) engine.Policy
 	SetPolicy(p engine.Policy, tiers ...engine.Policy) error
@@ -30,7 +30,6 @@ func (b oneBucket) Policy(int) engine.Policy { return b.Spread.Policy() }
 
 func (b oneBucket) SetPolicy(p engine.Policy, _ ...engine.Policy) error { return b.Spread.SetPolicy(p) }
 
-// adjustableOf returns the limiter of a limit as an adjustable.
 func adjustableOf(l *live.Limiter) adjustable {
 	if l.Spread != nil {
 		return oneBucket{l.Spread}
@@ -38,14 +37,13 @@ func adjustableOf(l *live.Limiter) adjustable {
 	return l.Limiter
 }
 
-// limitsOf returns the current policies of a rule's limiter. If the limiter has a file, another process may have
-// changed them.
+// limitsOf returns the current policies of a rule's limiter. Another process may have changed the policies in a file.
 func limitsOf(rule *rulefile.Rule, l *live.Limiter) ruleLimits {
 	of := adjustableOf(l)
 	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
 }
 
-// policiesOf returns the first n policies of a limiter: its own policy first, and then the policies of its tiers.
+// policiesOf returns the first n policies of a limiter: its own policy, then those of its tiers.
 func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	for tier := range n {
 		all = append(all, l.Policy(tier))
@@ -53,7 +51,7 @@ func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	return all
 }
 
-// putBack restores the policies of the limiter, if the limiter has other policies now. The error is a limitsError.
+// putBack restores the policies if the limiter has others now. The error is a limitsError.
 func (l ruleLimits) putBack() error {
 	has := policiesOf(l.limiter, len(l.had))
 	if slices.Equal(has, l.had) {
@@ -65,19 +63,18 @@ func (l ruleLimits) putBack() error {
 	return nil
 }
 
-// A limitsError says why the limits of a rule could not be restored.
+// A limitsError says why a rule's limits could not be restored.
 type limitsError struct {
 	rule string
 	has  []engine.Policy
 	err  error
 }
 
-// Error returns a text with the rule and its limits.
+// Error returns the rule, its limits and the reason.
 func (e *limitsError) Error() string {
 	return fmt.Sprintf("rule %s: the active limits are %v, and the previous ones cannot be restored: %v", e.rule, e.has, e.err)
 }
 
-// stateLimits returns the limits of all rules that have a file.
 func (s *Server) stateLimits() (all []ruleLimits) {
 	g := s.current.Load()
 	for i := range g.file.Rules {
@@ -88,7 +85,7 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 	return all
 }
 
-// putBack restores limits in files that a killed process has changed, or whose change it has announced.
+// putBack restores limits in files if a killed process has changed or announced them.
 func (s *Server) putBack(limits []ruleLimits) (err error) {
 	for _, l := range limits {
 		if in, ok := l.limiter.(*engine.Limiter); ok {
@@ -99,7 +96,7 @@ func (s *Server) putBack(limits []ruleLimits) (err error) {
 	return err
 }
 
-// policiesIn returns the policies in a file, or nil if they cannot be read.
+// policiesIn returns the policies in a file; nil if they cannot be read.
 func policiesIn(path string) []engine.Policy {
 	table, _ := engine.ReadShared(path)
 	return table.Policies

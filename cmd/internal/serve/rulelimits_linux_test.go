@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// stateWords are the words of a rule's file, in the places that shard/sharedplan.go and internal/sharedfile define. A
-// test writes them in the state in which a stopped or killed process would leave them.
+// stateWords are the words of a rule's file, at the places of shard/sharedplan.go and internal/sharedfile. A test
+// writes what a stopped or killed process would leave.
 type stateWords struct {
 	t *testing.T
 	*os.File
@@ -52,15 +52,13 @@ func (w stateWords) put(at int64, word uint64) {
 	require.NoError(w.t, err)
 }
 
-// stop writes the words that a process leaves behind if it has the given seat and is stopped just before it changes the
-// policy.
+// stop writes what the process with a seat (number of a process) leaves if it stops before changing the policy.
 func (w stateWords) stop(seat uint64) {
 	taken := w.get(seatsAt + int64(seat)*seatBytes)
 	require.NotZero(w.t, taken)
 	w.put(settingAt, taken<<seatBits|seat)
 }
 
-// policyIn returns the policy in the file of a rule.
 func policyIn(t *testing.T, s *running, rule int) string {
 	t.Helper()
 	policies := policiesIn(s.current.Load().file.Rules[rule].State)
@@ -68,8 +66,8 @@ func policyIn(t *testing.T, s *running, rule int) string {
 	return policies[0].String()
 }
 
-// TestAReloadBesideAProcessThatIsStopped: if another process is stopped in the middle of a change of the policy, a
-// reload with another policy fails and says why. The active limits do not change.
+// TestAReloadBesideAProcessThatIsStopped: if another process is stopped during a change of the policy, a reload with
+// another policy fails, and the limits stay.
 func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for five seconds, as a reload does")
@@ -92,8 +90,7 @@ func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	assert.Equal(t, "token bucket 1/h burst 100", policyIn(t, s, 0))
 }
 
-// TestLimitsThatCannotBePutBack: if a reload fails and cannot restore a limit that it has changed, the error says which
-// limit is active.
+// TestLimitsThatCannotBePutBack: if a failed reload cannot restore a limit, the error says which limit is active.
 func TestLimitsThatCannotBePutBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for five seconds, as a reload does")
@@ -103,7 +100,7 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	s := start(t, numbered(dir, 2, ""))
 	start(t, numbered(dir, 2, "")) // takes the next seat
 	words := wordsOf(t, s, 0)
-	// The clock is read when the limiter of the next rule is made.
+	// The clock is read when the next rule's limiter is made.
 	s.config.LimiterOptions = []engine.Option{engine.ClockFunc(func() time.Time {
 		if words.get(settingAt) == 0 && policyIn(t, s, 0) == changed {
 			words.stop(1)
@@ -124,8 +121,8 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	words.put(settingAt, 0)
 }
 
-// TestWhatAKilledProcessHadAnnouncedIsPutBack: if a killed process has announced a change, the change is undone, even
-// if no process has applied the change yet.
+// TestWhatAKilledProcessHadAnnouncedIsPutBack: a change that a killed process announced is undone, even if no process
+// has applied it.
 func TestWhatAKilledProcessHadAnnouncedIsPutBack(t *testing.T) {
 	s := start(t, numbered(t.TempDir(), 2, ""))
 	words := wordsOf(t, s, 0)

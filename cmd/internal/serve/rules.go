@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// limitOf returns the limit of a rule, with its limiter or source in this generation.
 func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	l := rule.Limit()
 	if m := g.meters.Of(rule.Name); m != nil {
@@ -32,13 +31,12 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		}
 		return l
 	}
-	// The stored limiter itself applies on_loss. This limiter returns an error only if the rule has on_loss: closed, or
-	// if the client has gone. In both cases the request must not reach the upstream.
+	// The stored limiter applies on_loss itself. It returns an error only if on_loss is closed, or if the client has
+	// gone. In both cases the request must not reach the upstream.
 	l.Source, l.OnLoss = g.stored[rule.Name].Value.Source(), limits.Closed
 	return l
 }
 
-// styles has the header styles of a rule file.
 var styles = map[rulefile.Headers]httplimit.HeaderStyle{
 	rulefile.HeadersIETF:    httplimit.IETF,
 	rulefile.HeadersLegacy:  httplimit.Legacy,
@@ -47,7 +45,6 @@ var styles = map[rulefile.Headers]httplimit.HeaderStyle{
 	rulefile.HeadersNone:    httplimit.NoHeaders,
 }
 
-// answerOptions returns the options that determine what answers look like.
 func answerOptions(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	options, err := refusals(f, meters)
 	if err != nil {

@@ -25,10 +25,9 @@ import (
 	"github.com/weir-go/weir/internal/testlog"
 )
 
-// The store's client may leave a goroutine that sleeps for up to a second and then ends.
+// The store's client may leave a goroutine that sleeps for up to a second.
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// clock is a clock that the test moves.
 type clock struct{ nanos atomic.Int64 }
 
 func newClock() *clock {
@@ -40,7 +39,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
 func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// running is the server under test. It has real ports on loopback, and its rule file can be changed.
+// running is the server under test, with real ports on loopback.
 type running struct {
 	*Server
 	t      *testing.T
@@ -54,10 +53,10 @@ type running struct {
 	asleep, wake chan time.Duration // the Sleep of the server sends to asleep and then receives from wake
 }
 
-// The constant one is a rule of one request per hour with a burst of 5, so exactly five requests pass.
+// one is a rule under which exactly five requests pass.
 const one = "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100}]\n"
 
-// start starts a server with a rule file. If the file has no listener, the server listens on a free port.
+// start starts a server with a rule file, on a free port if the file has no listener.
 func start(t *testing.T, text string) *running {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -65,13 +64,11 @@ func start(t *testing.T, text string) *running {
 	return startAt(t, path)
 }
 
-// startAt starts a server with the rule file at a path.
 func startAt(t *testing.T, path string) *running {
 	t.Helper()
 	return startInheriting(t, path, nil)
 }
 
-// startInheriting starts a server that has inherited sockets.
 func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *running {
 	t.Helper()
 	r := &running{
@@ -101,13 +98,13 @@ func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *ru
 	return r
 }
 
-// replaced has the transport that a test uses instead of the connections to upstreams.
+// replaced has the transport that replaces connections to upstreams in a test.
 type replaced struct {
 	own  []*http.Transport
 	with atomic.Pointer[http.RoundTripper] // replaces the connections to all servers; nil if they are not replaced
 }
 
-// x.of is the value of the field Transport of [Config].
+// of is the Transport of [Config].
 func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 	x.own = append(x.own, own.(*http.Transport))
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -120,7 +117,7 @@ func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 
 func (x *replaced) by(with http.RoundTripper) { x.with.Store(&with) }
 
-// write writes the rule file as editors do: it replaces the old file by a new one.
+// write replaces the rule file, as editors do.
 func (r *running) write(text string) {
 	r.t.Helper()
 	if !strings.Contains(text, "listen:") && !strings.Contains(text, "decide:") {
@@ -138,7 +135,6 @@ func (r *running) change(text string) {
 	require.NoError(r.t, r.Reload())
 }
 
-// waitFor waits until the log contains a text.
 func (r *running) waitFor(text string) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return strings.Contains(r.log.String(), text) }, 20*time.Second,
@@ -156,7 +152,7 @@ type answer struct {
 	body       string
 }
 
-// ask sends a request for path. Header lines are in the form "Name: value".
+// ask sends a request. Header lines have the form "Name: value".
 func (r *running) ask(path string, header ...string) (answer, http.Header) {
 	r.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(r.URL(), "/")+path, nil)
@@ -183,7 +179,6 @@ func (r *running) get(path string, header ...string) answer {
 	return a
 }
 
-// statuses sends n requests and returns the statuses of the answers.
 func (r *running) statuses(n int, header ...string) string {
 	r.t.Helper()
 	var got []string

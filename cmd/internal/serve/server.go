@@ -23,14 +23,14 @@ import (
 // Config has the settings of a [Server].
 type Config struct {
 	File *rulefile.File
-	// Load reads the rule file again, for a reload. It is nil if there is no rule file.
+	// Load reads the rule file again; nil if there is no rule file.
 	Load    func() (*rulefile.File, error)
 	Version string // version of the program
 	Log     *slog.Logger
-	// SetLog is called with the log settings of every file that becomes active. It may be nil.
+	// SetLog, if not nil, gets the log settings of every file that becomes active.
 	SetLog func(rulefile.Log)
 
-	// LimiterOptions, Clock and Sleep are for tests that move the time. If they are nil, the system's time is used.
+	// LimiterOptions, Clock and Sleep let tests move the time. nil means the system's time.
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
@@ -39,7 +39,7 @@ type Config struct {
 	// Inherited has the sockets that the process got at its start: see [listen.Inherit].
 	Inherited *listen.Inherited
 
-	// OpenFiles is for tests. It is how many files the process may have open; 0 means the system's limit.
+	// OpenFiles is how many files the process may open, for tests; 0 means the system's limit.
 	OpenFiles uint64
 }
 
@@ -59,7 +59,7 @@ type Server struct {
 	life        life
 }
 
-// A door has the part of the state of the listener for Redis clients that outlives all generations.
+// A door is the state of the Redis listener that outlives all generations.
 type door struct {
 	counters resp.Counters
 	holds    *resp.Holds  // nil until they are needed
@@ -106,11 +106,11 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// lastReload is how long [Server.Run] waits, at its end, for a reload that has begun.
+// lastReload is how long [Server.Run] waits for a running reload before it returns.
 const lastReload = time.Second
 
-// URL returns the URL of the first endpoint for clients, as seen from this machine. If the system has chosen the port,
-// the URL has the chosen port.
+// URL returns the URL of the first endpoint for clients, as seen from this machine. If the system chose the port, URL
+// has that port.
 func (s *Server) URL() string { return s.urlOf(clients) }
 
 func (s *Server) urlOf(r listen.Role) string {
@@ -119,9 +119,9 @@ func (s *Server) urlOf(r listen.Role) string {
 	return s.sockets.URL(r)
 }
 
-// Run serves until ctx ends or [Server.HandOver] has succeeded, and reloads the rule file when it changes. Then it
-// stops: it accepts no more connections, waits for the requests in progress for at most shutdown_timeout, and logs a
-// summary. Run must be called only once. It returns an error if a listener has failed, and otherwise nil.
+// Run serves until ctx ends or [Server.HandOver] succeeds, and reloads the rule file when it changes. Then it accepts
+// no more connections, waits for requests in progress for at most shutdown_timeout, and logs a summary. Call Run only
+// once. It returns an error only if a listener failed.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -144,7 +144,7 @@ func (s *Server) Run(ctx context.Context) error {
 	unwatch()
 	s.stop()
 	// A reload that is still running changes nothing any more. It may wait forever for a file, for example for a pipe
-	// or for a disk of another machine.
+	// or a remote disk.
 	ended := make(chan struct{})
 	go func() {
 		watch.Wait()

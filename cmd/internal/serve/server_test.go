@@ -68,8 +68,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	<-entered
 	stopped := make(chan struct{})
 	go func() { s.stop(); close(stopped) }()
-	// The server closes the port before it waits for requests in progress. So when the port is closed, the request
-	// still counts as in progress.
+	// The port closes before the server waits for requests, so the request is still in progress.
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -93,8 +92,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=1 allowed=1 refused=0")
 }
 
-// TestAServerThatIsNotReadyStillServes: a server still serves after /readyz has changed, because a load balancer
-// continues to send requests until it checks /readyz again.
+// TestAServerThatIsNotReadyStillServes: a load balancer sends requests until it checks /readyz again.
 func TestAServerThatIsNotReadyStillServes(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1h}\n"+one)
 	stopped := make(chan struct{})

@@ -8,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spreadRule returns a rule whose bucket is spread over all processors.
 func spreadRule(rate string) string {
 	return "rules: [{name: default, key: global, spread: true, burst: 5, rate: " + rate + "}]\n"
 }
 
-// TestTheFormOfASpreadRule: the form peeks at the bucket and resets it, including the debts that are still in its
-// previous limiters. The list of refused keys shows the bucket.
+// TestTheFormOfASpreadRule: the form peeks at and resets a spread bucket, including debts in previous limiters. The
+// list of refused keys shows the bucket.
 func TestTheFormOfASpreadRule(t *testing.T) {
 	s := start(t, administered+spreadRule("1/m"))
 	assert.NotContains(t, s.log.String(), "max_keys", "it has no table")
@@ -46,7 +45,7 @@ func TestTheFormOfASpreadRule(t *testing.T) {
 	assert.NotContains(t, metrics, `weir_table_slots{rule="default"}`, "it has no table")
 }
 
-// TestABadReloadOfASpreadRule: if a reload fails, changes that it has already made to the bucket are undone.
+// TestABadReloadOfASpreadRule: a failed reload undoes its changes to the bucket.
 func TestABadReloadOfASpreadRule(t *testing.T) {
 	s := start(t, spreadRule("1/m"))
 	assert.Equal(t, "200 200", s.statuses(2))

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestIdleConnectionsMakeRoom: if there is no room for a new connection, the connection that has been idle for the
-// longest time is closed. Connections with a request in progress are not closed.
+// TestIdleConnectionsMakeRoom: the connection with the longest idle time makes room. Connections with a request stay
+// open.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,6 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	want200(t, busy)
 }
 
-// want200 reads an answer, which must be 200.
 func want200(t *testing.T, conn net.Conn) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -98,8 +97,7 @@ func TestOneClientCannotTakeAllConnections(t *testing.T) {
 			perClient(rulefile.ByShare, 1000), perClient(7, 1000)})
 }
 
-// TestOneClientBehindABalancer: the bound on connections of one client applies to the client that the PROXY protocol
-// names.
+// TestOneClientBehindABalancer: the bound for one client applies to the client that the PROXY protocol names.
 func TestOneClientBehindABalancer(t *testing.T) {
 	s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nserver: {max_connections: 1000, max_connections_per_client: 2}\n"+one)
 	const ann, bob, balancer = "PROXY TCP4 192.0.2.1 192.0.2.9 5 80\r\n", "PROXY TCP4 192.0.2.2 192.0.2.9 5 80\r\n", "PROXY UNKNOWN\r\n"
@@ -120,8 +118,8 @@ func TestOneClientBehindABalancer(t *testing.T) {
 	require.Eventually(t, func() bool { return s.status(ann, request) == 200 }, time.Minute, time.Millisecond)
 }
 
-// TestAClientThatDoesNotReadIsDropped: if a client does not read its answer, its connection is closed. Its request then
-// no longer counts as in flight, and the connection to the upstream is closed.
+// TestAClientThatDoesNotReadIsDropped: a client that does not read loses its connection. Its request is no longer in
+// flight, and the connection to the upstream closes.
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {

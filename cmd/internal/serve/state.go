@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// newLimiter makes the limiter of a rule. If the rule has a file, it logs the state of the file.
+// newLimiter makes the limiter of a rule and logs the state of its file.
 func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 	if rule.Spread {
 		bucket, err := engine.NewSpread(rule.Policy, s.config.LimiterOptions...)
@@ -33,7 +33,7 @@ func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 	return live.New(limiter), nil
 }
 
-// newRedisLimiter makes the limiter of Redis clients. If it has a file, newRedisLimiter logs the state of the file.
+// newRedisLimiter makes the limiter of Redis clients and logs the state of its file.
 func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error) {
 	_, err := os.Lstat(redis.State)
 	begun := errors.Is(err, fs.ErrNotExist)
@@ -44,7 +44,7 @@ func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error)
 	return limiter, err
 }
 
-// A withFile is a rule or a Redis listener that can have a file in the state folder.
+// A withFile may have a file in the state folder: a rule or a Redis listener.
 type withFile interface {
 	OtherLayouts() []string
 	FormerStates() []string
@@ -72,7 +72,7 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 	log.Info("state: "+found, "indebted", table.Indebted, "processes", len(table.Attached))
 }
 
-// logUnusedStates logs the files in the state folder that belong to no rule of this server.
+// logUnusedStates logs files in the state folder that belong to no rule of this server.
 func (s *Server) logUnusedStates(file *rulefile.File) {
 	if unused := file.UnusedStates(); len(unused) > 0 {
 		s.config.Log.Info("state: these files belong to no rule; weir does not remove them", "files", strings.Join(unused, " "))

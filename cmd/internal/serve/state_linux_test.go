@@ -16,15 +16,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stated returns a rule file with the rule in the constant one, and with a state folder. The parameter more has other
-// settings of the rule.
+// stated returns the rule one with a state folder.
 func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
 
-// TestARestartHandsOutNoFreshBucket: with a state folder, a restarted server and a concurrent server use the same
-// buckets. Another rule starts with full buckets. The same rule also starts with full buckets if its state is in
-// another folder.
+// TestARestartHandsOutNoFreshBucket: with a state folder, restarted and concurrent servers use the same buckets.
+// Another rule or another folder starts with full buckets.
 func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -49,8 +47,8 @@ func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	assert.Len(t, files, 2)
 }
 
-// TestOtherNumbersKeepTheState: if a restart or a reload changes the numbers of a limit, the same file is used, and the
-// tokens that were used still count. A concurrent server follows the change.
+// TestOtherNumbersKeepTheState: after a change of numbers, used tokens still count. A concurrent server follows the
+// change.
 func TestOtherNumbersKeepTheState(t *testing.T) {
 	dir := t.TempDir()
 	numbers := func(burst int) string {
@@ -72,8 +70,8 @@ func TestOtherNumbersKeepTheState(t *testing.T) {
 	assert.Len(t, files, 1)
 }
 
-// TestAMonthOutlivesARestart: with a state folder, all servers share one calendar limit. This includes a limit on the
-// tokens of a model. The period ends at the same time for all.
+// TestAMonthOutlivesARestart: servers with one state folder share calendar limits, including limits on tokens of a
+// model.
 func TestAMonthOutlivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	monthly := func(limit int, zone string) string {
@@ -101,7 +99,7 @@ func TestAMonthOutlivesARestart(t *testing.T) {
 	assert.Equal(t, "429", beside.statuses(1))
 }
 
-// TestStateThatCannotBeHad: if the file of a rule cannot be opened, the error names the rule and the file.
+// TestStateThatCannotBeHad: the error names the rule and the file.
 func TestStateThatCannotBeHad(t *testing.T) {
 	s := start(t, one)
 	s.write(stated(filepath.Join(t.TempDir(), "none"), ""))
@@ -112,8 +110,8 @@ func TestStateThatCannotBeHad(t *testing.T) {
 	assert.ErrorContains(t, s.Reload(), "rule default counts by a sliding log")
 }
 
-// TestTheLogSaysWhatAStateHas: the log has a line for each rule with a file. The line says whether the file is new, how
-// many keys owe something, and how many processes use the file. One line names the files that belong to no rule.
+// TestTheLogSaysWhatAStateHas: the log says for each state file whether it is new, and how many keys and processes it
+// has. It also names files of no rule.
 func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -138,8 +136,7 @@ func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	}
 }
 
-// TestAStateOfAnotherLayout: if weir cannot read the layout of an existing file, it creates a new file next to the
-// existing file, and logs this.
+// TestAStateOfAnotherLayout: weir keeps a file whose layout it cannot read, creates another file, and logs this.
 func TestAStateOfAnotherLayout(t *testing.T) {
 	dir := t.TempDir()
 	assert.Equal(t, "200", start(t, stated(dir, "")).statuses(1))
@@ -157,14 +154,11 @@ func TestAStateOfAnotherLayout(t *testing.T) {
 	assert.FileExists(t, other)
 }
 
-// numbered returns a rule file with a state folder, a rule with the given burst, and the other text in the parameter
-// more.
 func numbered(dir string, burst int, more string) string {
 	return fmt.Sprintf("state: %s\nrules:\n- {name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}\n%s", dir, burst, more)
 }
 
-// TestTheServerThatWasReloadedLastDecides: the server that was reloaded last decides, even if its own rule file did not
-// change.
+// TestTheServerThatWasReloadedLastDecides: the last reloaded server decides, even if its rule file did not change.
 func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 2, ""))
@@ -178,8 +172,8 @@ func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(first.log.String(), "reload: rule default"), "nothing is left to change")
 }
 
-// TestNumbersOfAServerThatFails: a server that does not start, and a reload that fails, do not change the limits in the
-// files of the state folder, even if another server has changed these limits in the meantime.
+// TestNumbersOfAServerThatFails: a failed start or reload does not change the limits in state files, even if another
+// server has changed them.
 func TestNumbersOfAServerThatFails(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 4, ""))
@@ -197,8 +191,8 @@ func TestNumbersOfAServerThatFails(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200", second.statuses(5))
 }
 
-// TestServersWithOtherTiersDoNotMixThemUp: a file stores the limits of tiers by their order. So if the order changes, a
-// new file is used, and the log says that there is a previous file.
+// TestServersWithOtherTiersDoNotMixThemUp: a file stores tiers by their order, so another order gets another file,
+// which the log says.
 func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 	dir := t.TempDir()
 	tiers := func(values string) string {
@@ -220,8 +214,8 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 		`were [\"gold\" \"free\"] and are [\"free\" \"gold\"], in this order`)
 }
 
-// TestWhatBecomesOfTheFilesIsLogged: the log says once that another process has changed the limits, and once that the
-// limits are those of the rule file again. It says once that the file is lost, and once that the file is back.
+// TestWhatBecomesOfTheFilesIsLogged: each change of limits by another process and each loss of a file is logged once,
+// and so is its end.
 func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	dir, seen := t.TempDir(), map[string]stateSeen{}
 	numbers := func(burst int) string {

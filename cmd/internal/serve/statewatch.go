@@ -10,17 +10,17 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateInterval is the time between two checks of the files of rules. It is the same as the time between two sweeps,
-// because sweeps detect that a file is lost.
+// stateInterval is the time between two checks of state files. It equals the sweep interval, because sweeps detect lost
+// files.
 const stateInterval = engine.DefaultSweepInterval
 
-// stateSeen is the state of a rule's file that was last logged.
+// stateSeen is the last logged state of a rule's file.
 type stateSeen struct {
 	lost   string          // why the file is no longer at its path; "" if it is
 	limits []engine.Policy // limits that another process has set; nil if they are the limits in the rule file
 }
 
-// watchStates checks the files of rules at intervals, until ctx ends.
+// watchStates checks the state files at intervals until ctx ends.
 func (s *Server) watchStates(ctx context.Context) {
 	ticker := time.NewTicker(stateInterval)
 	defer ticker.Stop()
@@ -33,8 +33,8 @@ func (s *Server) watchStates(ctx context.Context) {
 	}
 }
 
-// lookAtStates logs what has changed in the files of rules since the last check: a file was removed, moved or replaced,
-// or another process has changed the limits.
+// lookAtStates logs what has changed since the last check: a file was removed, moved or replaced, or another process
+// has changed its limits.
 func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	g := s.enter()
 	if g == nil {
@@ -53,8 +53,7 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	}
 }
 
-// lookAt does for the file of one limiter what lookAtStates does for all files. The parameter want has the policies in
-// the rule file.
+// lookAt checks the file of one limiter. want has the policies in the rule file.
 func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, before stateSeen) (now stateSeen) {
 	if err := limiter.Stats().FileLost; err != nil {
 		now.lost = err.Error()

@@ -7,20 +7,18 @@ import (
 	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
-// stop ends the server, in this order:
+// stop ends the server in this order:
 //
 //  1. For shutdown_delay, /readyz answers 503. From now on, each answer is the last one on its connection.
-//  2. The ports close. Idle connections end. Other connections end when their request has been answered, within
-//     shutdown_timeout.
+//  2. The ports close. Idle connections end. Other connections end after their answer, within shutdown_timeout.
 //  3. Connections that have changed their protocol, such as WebSockets, are cut off, because they could last for hours.
 //  4. The administrator's endpoint closes.
-//  5. Within the rest of shutdown_timeout, the tokens that this machine has admitted while the store was lost are
-//     charged to the store.
+//  5. Within the rest of shutdown_timeout, the tokens that this machine admitted while the store was lost are charged to
+//     the store.
 //
-// After an upgrade, another process has the ports, including the administrator's port, so this process closes them at
-// once. For half of shutdown_timeout, an idle connection may get one more answer. The reason is that a client may send
-// a request at the moment at which the server closes the connection. The client could then not know whether the request
-// counts.
+// After an upgrade, another process has the ports, so this process closes them at once. For half of shutdown_timeout,
+// an idle connection may get one more answer. Otherwise a client that sends a request while the server closes the
+// connection could not know whether the request counts.
 func (s *Server) stop() {
 	s.sockets.Leave()
 	upgraded := s.life.upgrade.isDone()
@@ -62,7 +60,7 @@ func (s *Server) stop() {
 	}
 }
 
-// settle charges the store with all debts. It stops when ctx ends.
+// settle charges the store with all debts until ctx ends.
 func (s *Server) settle(ctx context.Context) {
 	var all sync.WaitGroup
 	g := s.current.Load() // only the current generation, because the limiters of earlier generations are closed
@@ -85,7 +83,7 @@ func (s *Server) settle(ctx context.Context) {
 	all.Wait()
 }
 
-// shutAdmin ends the event streams of the administrator's page, and closes the sockets of the administrator's endpoint.
+// shutAdmin ends the event streams of the administrator's page, and closes the sockets of its endpoint.
 func (s *Server) shutAdmin() listen.Servers {
 	s.page.close()
 	return s.sockets.Shut(func(r listen.Role) bool { return r == administrators })

@@ -11,9 +11,9 @@ import (
 )
 
 // openStore puts the store of g's rules into g: the current store if it does not change, or else a new one. A server
-// can start even if the store does not answer, with two exceptions: the start fails if a rule would then answer 503, or
-// if a rule has the limits of its keys in the store. If the store does not answer at a reload or an upgrade, the reload
-// or upgrade fails, because the running server knows what keys have used.
+// starts even if the store does not answer, except if a rule would then answer 503, or has the limits of its keys in
+// the store. A reload or upgrade fails if the store does not answer, because the running server knows what keys have
+// used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
@@ -38,8 +38,8 @@ func (s *Server) openStore(g, before *generation) error {
 	return nil
 }
 
-// storedLimiter puts the limiter of a rule in the store into g. If nothing about the limiter changes, it is the current
-// limiter, so that its leases are kept. Otherwise it is a new limiter.
+// storedLimiter puts the limiter of a rule in the store into g. If nothing about the limiter changes, the current
+// limiter stays, and so do its leases.
 func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
 		g.stored[rule.Name] = old.Acquire()
@@ -53,7 +53,7 @@ func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	return nil
 }
 
-// sameStored reports whether a new limiter of the rule would be equal to the current one.
+// sameStored reports whether a new limiter of the rule would equal the current one.
 func sameStored(before *rulefile.File, rule *rulefile.Rule) bool {
 	return slices.ContainsFunc(before.Rules, func(r rulefile.Rule) bool { return r.SameInStore(rule) })
 }

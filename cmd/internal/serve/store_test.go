@@ -17,12 +17,12 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// stored returns a rule file with the rule in the constant one. The rule is in a store that two machines share.
+// stored returns the rule one in a store that two machines share.
 func stored(address, more string) string {
 	return administered + "store: {url: \"redis://" + address + "\", timeout: 2s, nodes: 2" + more + "}\n" + one
 }
 
-// startStore starts a store that a test can stop and start again at its address.
+// startStore starts a store that a test can restart at its address.
 func startStore(t *testing.T) *miniredis.Miniredis {
 	t.Helper()
 	store := miniredis.NewMiniRedis()
@@ -60,8 +60,8 @@ func TestServersShareALimit(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
 }
 
-// TestMachinesWithOtherNumbers: if a rule has other numbers on another machine, both machines still share one limit.
-// The log, the page and the metrics say that the numbers differ.
+// TestMachinesWithOtherNumbers: machines share one limit even if their numbers differ. Log, page and metrics report the
+// difference.
 func TestMachinesWithOtherNumbers(t *testing.T) {
 	store := miniredis.RunT(t)
 	a := start(t, stored(store.Addr(), ""))
@@ -78,7 +78,7 @@ func TestMachinesWithOtherNumbers(t *testing.T) {
 	assert.Contains(t, state, `"differs":`)
 }
 
-// TestStorePasswords: a password may be in the URL, or in a file that is read again for each connection.
+// TestStorePasswords: a password may be in the URL, or in a file that is read for each connection.
 func TestStorePasswords(t *testing.T) {
 	store := startStore(t)
 	store.RequireAuth("first")
@@ -122,9 +122,8 @@ func TestWhatALostStoreMeans(t *testing.T) {
 	}
 }
 
-// TestTheEndSettlesWithTheStore: while the store was lost, the server has admitted tokens from its share. Before the
-// server ends, it charges these tokens to the store, even if the store comes back only during shutdown_timeout. If the
-// store does not come back, the log says that the tokens were not charged.
+// TestTheEndSettlesWithTheStore: at its end, a server charges the store for tokens admitted during a loss, even if the
+// store comes back only during shutdown_timeout. Otherwise the log says that they were not charged.
 func TestTheEndSettlesWithTheStore(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		store := startStore(t)
@@ -181,8 +180,7 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "200 200 200 429", s.statuses(4), "everything stays as it was")
 }
 
-// TestAStartWithoutTheStore: until the store answers, on_loss decides. Then the store decides. A rule with on_loss:
-// closed would answer 503 until then, so with such a rule, a start without the store fails.
+// TestAStartWithoutTheStore: until the store answers, on_loss decides. With on_loss: closed, the start fails.
 func TestAStartWithoutTheStore(t *testing.T) {
 	for _, c := range []struct{ policy, want, later string }{
 		{"share", "200 200 429 429", "200 200 200 429"}, // half of five, and then the rest
@@ -214,7 +212,7 @@ func TestAStartWithoutTheStore(t *testing.T) {
 	}
 }
 
-// isCharged reports whether a key in the store belongs to a client, which means that a request was charged.
+// isCharged reports whether a key in the store shows that a client's request was charged.
 func isCharged(key string) bool {
 	return !strings.Contains(key, "settings") && !strings.Contains(key, "trial")
 }

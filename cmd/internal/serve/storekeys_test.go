@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A keyView is the answer of the form.
 type keyView struct {
 	Hash             string
 	Recorded         bool
@@ -28,7 +27,6 @@ func (r *running) key(action, body string) (status int, view keyView) {
 	return status, view
 }
 
-// A refusal is a line in the list of the most refused keys.
 type refusal struct {
 	Key, Hash   string
 	Least, Most uint64
@@ -51,14 +49,12 @@ func (r *running) refusals() (keys []refusal, all uint64) {
 	return state.Refused.Keys, state.Refused.All
 }
 
-// byKey returns a file with one rule in the store, whose key is the API key.
 func byKey(store *miniredis.Miniredis, keys string) string {
 	return "admin: {address: \"127.0.0.1:0\", keys: " + keys + "}\nstore: {url: \"redis://" + store.Addr() +
 		"\", timeout: 2s}\nrules: [{name: api, rate: 1/h, burst: 3, key: header:X-API-Key}]\n"
 }
 
-// TestTheFormFindsAKeyInTheStore: for a rule in the store, the form of every machine can peek at, and reset, the key to
-// which a client's requests are charged.
+// TestTheFormFindsAKeyInTheStore: the form of every machine peeks at, and resets, a client's key in the store.
 func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 	store := miniredis.RunT(t)
 	a, b := start(t, byKey(store, "full")), start(t, byKey(store, "full"))
@@ -110,7 +106,7 @@ func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	assert.EqualValues(t, 1000, view.Remaining)
 }
 
-// TestAListedKeyHasItsLimit: if a key was refused under a limit from outside, the page shows it with this limit.
+// TestAListedKeyHasItsLimit: the page shows a refused key with its limit from outside.
 func TestAListedKeyHasItsLimit(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "2/h", "berta", "0")
@@ -128,8 +124,8 @@ func TestAListedKeyHasItsLimit(t *testing.T) {
 	}
 }
 
-// TestKeysInTheStoreAreShownAsConfigured: if keys are hashed or off, the text of a key is never shown. A key whose text
-// is too long to be kept is not in the list, and can only be typed into the form.
+// TestKeysInTheStoreAreShownAsConfigured: with keys hashed or off, no text of a key is shown. A text that is too long
+// to keep is not in the list.
 func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 	store := miniredis.RunT(t)
 	s := start(t, byKey(store, "hashed"))

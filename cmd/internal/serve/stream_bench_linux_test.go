@@ -18,17 +18,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// BenchmarkScanning sends streams of 200 events over loopback. It measures the cost of reading the usage in them and of
-// counting their text. It reports three values. Each value is the difference between the processor times of two cases:
+// BenchmarkScanning measures the cost of reading usage in streams of 200 events over loopback. Each reported value is a
+// difference of processor times:
 //
-//   - Scanning: the time with a rule that counts tokens, minus the time with the same rule and an answer in an encoding
-//     that weir does not read.
-//   - Tokens: the time with the rule that counts tokens and the unreadable encoding, minus the time with a rule that
-//     settles the cost in a header field.
-//   - Proxy: the time with a plain rule, minus the time of the client and the upstream alone.
+//   - Scanning: a rule that counts tokens, minus the same rule with an encoding that weir does not read.
+//   - Tokens: the rule with the unreadable encoding, minus a rule that settles the cost in a header field.
+//   - Proxy: a plain rule, minus the client and the upstream alone.
 //
-// The five cases take turns, and the median of all turns counts. Events are sent one by one, each when the client has
-// received the previous one, because a model is slower than a proxy. In other runs they are sent all at once.
+// The cases take turns, and the medians count. Events are sent one by one, as a model does, or all at once.
 func BenchmarkScanning(b *testing.B) {
 	b.Run("one by one", func(b *testing.B) { benchmarkScanning(b, true) })
 	b.Run("at once", func(b *testing.B) { benchmarkScanning(b, false) })
@@ -109,7 +106,6 @@ func benchmarkScanning(b *testing.B, paced bool) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// processorTime returns the processor time that the process has used.
 func processorTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

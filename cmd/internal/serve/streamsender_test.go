@@ -11,9 +11,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// TestAShutWindowEndsTheStream: if a client of HTTP/2 does not read an answer, short or long, the stream is reset. The
-// request then no longer counts as in flight, and the connection to the upstream is closed. Other streams of the
-// connection stay open.
+// TestAShutWindowEndsTheStream: an HTTP/2 stream that its client does not read is reset, and its request is no longer
+// in flight. Other streams of the connection continue.
 func TestAShutWindowEndsTheStream(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"long": func(w http.ResponseWriter, _ *http.Request) {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// stream opens an HTTP/2 connection and sends the header of one request. It sends the fields unchanged.
+// stream opens an HTTP/2 connection and sends the header of one request, with the fields unchanged.
 func (r *running) stream(end bool, fields ...string) (*http2.Framer, io.Closer) {
 	r.t.Helper()
 	return r.streamWith(nil, end, fields...)
 }
 
-// streamWith is like stream, but with HTTP/2 settings of the client.
+// streamWith is like stream, with HTTP/2 settings of the client.
 func (r *running) streamWith(settings []http2.Setting, end bool, fields ...string) (*http2.Framer, io.Closer) {
 	r.t.Helper()
 	conn := r.dial(http2.ClientPreface)
@@ -36,7 +36,7 @@ func (r *running) streamWith(settings []http2.Setting, end bool, fields ...strin
 	return frames, conn
 }
 
-// statusOf reads frames up to the header of the answer, and returns its status.
+// statusOf reads up to the answer's header and returns the status.
 func statusOf(t *testing.T, frames *http2.Framer) string {
 	t.Helper()
 	frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -49,8 +49,7 @@ func statusOf(t *testing.T, frames *http2.Framer) string {
 	}
 }
 
-// TestATargetWithoutAPathIsRefused: if a target has no path, the rules would use an empty path and the upstream perhaps
-// another path. So the request is refused.
+// TestATargetWithoutAPathIsRefused: for a target without a path, rules and upstream might use different paths.
 func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
@@ -84,8 +83,8 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoRequestLeavesTheBasePath: no request can leave the base path, however a server reads its path. So other
-// applications on the server stay out of reach. The upstream gets the path that the rules have checked.
+// TestNoRequestLeavesTheBasePath: however a server reads a path, no request leaves the base path. The upstream gets the
+// path that the rules have checked.
 func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
@@ -119,8 +118,7 @@ func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	}
 }
 
-// TestAHostThatServersReadDifferentlyIsRefused: if servers read a host in different ways, such as one with two colons,
-// the request is refused.
+// TestAHostThatServersReadDifferentlyIsRefused: for example, a host with two colons is refused.
 func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")
 	_, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")

@@ -22,7 +22,7 @@ import (
 
 const chat = "/v1/chat/completions"
 
-// A model is an upstream that answers as its handler says, behind a running server.
+// A model is an upstream of a language model behind a running server.
 type model struct {
 	*running
 	mu    sync.Mutex
@@ -30,12 +30,11 @@ type model struct {
 	seen  []string // bodies of the requests
 }
 
-// tokenRule returns a rule of 10,000 tokens per hour. Within a test, no tokens come back.
+// tokenRule returns a rule under which no tokens come back within a test.
 func tokenRule(more string) string {
 	return "{name: tokens, key: global, rate: 10000/h, tokens: {" + more + "}}"
 }
 
-// startModel starts a server with rules in front of a model.
 func startModel(t *testing.T, rules string, serve http.HandlerFunc) *model {
 	m := &model{serve: serve}
 	url := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -72,8 +71,7 @@ func (m *model) used(name string) int {
 	return 0
 }
 
-// isSettled waits until a rule has used the given number of tokens. It waits because the handler settles concurrently
-// with the client.
+// isSettled waits until a rule has used tokens, because the handler settles concurrently with the client.
 func (m *model) isSettled(name string, tokens int) {
 	m.t.Helper()
 	assert.Eventually(m.t, func() bool { return m.used(name) == tokens }, 10*time.Second, time.Millisecond)
@@ -88,7 +86,6 @@ func (m *model) request(ctx context.Context, method, path, body string) *http.Re
 	return r
 }
 
-// post sends a request to the model, and returns the answer and its body.
 func (m *model) post(path, body string) (*http.Response, string) {
 	m.t.Helper()
 	resp, err := m.client.Do(m.request(m.t.Context(), http.MethodPost, path, body))
@@ -99,7 +96,6 @@ func (m *model) post(path, body string) (*http.Response, string) {
 	return resp, string(text)
 }
 
-// answers returns a handler that answers with a body.
 func answers(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -120,8 +116,8 @@ const (
 	lastBytes = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":70,\"total_tokens\":100}}\n\n"
 )
 
-// TestParallelRequestsKeepTheBound (pitfall 1): of 100 concurrent requests on a new key, only as many pass as their
-// estimates permit.
+// TestParallelRequestsKeepTheBound (pitfall 1): of concurrent requests on a new key, only those pass whose estimates
+// fit.
 func TestParallelRequestsKeepTheBound(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, tokenRule("estimate: 1000"), func(w http.ResponseWriter, r *http.Request) {
@@ -162,8 +158,8 @@ func TestARefusalTakesNothing(t *testing.T) {
 	assert.Equal(t, 1, m.used("requests"))
 }
 
-// TestTheKeyWithTheLeast: the key that is shown as having the least tokens left is the key that is refused all the
-// time, even if other keys were admitted later.
+// TestTheKeyWithTheLeast: the page shows the key that is always refused as the key with the least left, even if other
+// keys were admitted later.
 func TestTheKeyWithTheLeast(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: header:X-Team, rate: 100/365d, tokens: {estimate: 50}}", answers(200, jsonType, usageOf(60)))
 	ask := func(team string) int {
@@ -190,8 +186,8 @@ func TestTheKeyWithTheLeast(t *testing.T) {
 	assert.Nil(t, shown().Least)
 }
 
-// TestLimitBelowTheEstimate (pitfalls 3, 4): if the estimate of a request is above the limit, as many tokens as the
-// limit are held. So the first request passes, and a concurrent second request does not.
+// TestLimitBelowTheEstimate (pitfalls 3, 4): an estimate above the limit holds the complete limit. So the first request
+// passes, and a concurrent request does not.
 func TestLimitBelowTheEstimate(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: tokens, key: global, rate: 100/h, tokens: {estimate: 5000}}", func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +210,7 @@ func TestLimitBelowTheEstimate(t *testing.T) {
 	m.isSettled("tokens", 40)
 }
 
-// TestEstimates (pitfalls 5 to 10, 12, 40) checks how many tokens are held while a request is in progress.
+// TestEstimates (pitfalls 5 to 10, 12, 40): the tokens that are held while a request is in progress.
 func TestEstimates(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {}}", func(w http.ResponseWriter, r *http.Request) {
@@ -243,8 +239,8 @@ func TestEstimates(t *testing.T) {
 	assert.Equal(t, strings.Repeat("no json ", 1000), m.seen[6], "the body passes unchanged")
 }
 
-// TestWhatCostsNothing (pitfalls 13, 14): requests for lists of models or for counts of tokens cost nothing. Requests
-// that the upstream refuses, or that fail there, cost nothing either.
+// TestWhatCostsNothing (pitfalls 13, 14): lists of models, counts of tokens, and requests that the upstream refuses or
+// that fail there cost nothing.
 func TestWhatCostsNothing(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(500)))
 	resp, err := m.client.Do(m.request(t.Context(), http.MethodGet, "/v1/models", ""))
@@ -267,7 +263,7 @@ func TestWhatCostsNothing(t *testing.T) {
 	m.isSettled("tokens", 520)
 }
 
-// TestUnreached: if no connection to an upstream can be made, the request costs nothing.
+// TestUnreached: a request that reaches no upstream costs nothing.
 func TestUnreached(t *testing.T) {
 	s := start(t, "upstream: http://127.0.0.1:1\nrules: ["+tokenRule("")+"]\n")
 	m := &model{running: s}
@@ -276,8 +272,7 @@ func TestUnreached(t *testing.T) {
 	m.isSettled("tokens", 0)
 }
 
-// TestAborts (pitfall 15): a client pays even if it disconnects before the first byte, in the middle, or after the
-// usage. The setting abort of the rule says how much.
+// TestAborts (pitfall 15): a client that disconnects pays, whenever it does. abort of the rule says how much.
 func TestAborts(t *testing.T) {
 	for _, c := range []struct {
 		abort  string
@@ -331,8 +326,7 @@ func TestAborts(t *testing.T) {
 	}
 }
 
-// TestSettledBeforeTheEnd (pitfalls 16, 17): the usage is settled when it arrives, even if no [DONE] follows and the
-// connection stays open.
+// TestSettledBeforeTheEnd (pitfalls 16, 17): the usage is settled on arrival, even if no [DONE] follows.
 func TestSettledBeforeTheEnd(t *testing.T) {
 	for _, end := range []string{"", endEvent} {
 		release := make(chan struct{})
@@ -356,8 +350,7 @@ func TestSettledBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestBrokenStream (pitfall 18): if a stream breaks off, the usage that it has reported before that does not count as
-// its cost.
+// TestBrokenStream (pitfall 18): the usage in a stream that breaks off is not its cost.
 func TestBrokenStream(t *testing.T) {
 	partial := "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n"
 	for tokens, want := range map[int]int{6: 500, 600: 600} {
@@ -377,7 +370,7 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestNoUsage (pitfall 19) checks the cost of a stream that ends without a usage.
+// TestNoUsage (pitfall 19): the cost of a stream that ends without a usage.
 func TestNoUsage(t *testing.T) {
 	for unknown, want := range map[string]int{"keep": 500, "delivered": 4, "free": 0} {
 		for _, end := range []string{"", endEvent} {
@@ -389,8 +382,7 @@ func TestNoUsage(t *testing.T) {
 	}
 }
 
-// TestAddedUsageIsHidden (pitfall 20): weir asks the upstream for the usage of a stream, but the client gets the same
-// answer as if weir had not asked.
+// TestAddedUsageIsHidden (pitfall 20): weir asks for the usage of a stream, and hides it from the client.
 func TestAddedUsageIsHidden(t *testing.T) {
 	stream := someText + someText + lastBytes + endEvent
 	for body, wants := range map[string]bool{
@@ -425,8 +417,8 @@ func TestAddedUsageIsHidden(t *testing.T) {
 	}
 }
 
-// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every answer of the corpus is passed on unchanged and piece by
-// piece, and its cost is settled.
+// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every answer of the corpus passes unchanged, piece by piece, and
+// is settled.
 func TestCorpusThroughTheProxy(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: global, rate: 10000/h, tokens: {estimate: none, unknown: free}}", nil)
 	used := 0
@@ -460,8 +452,8 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestSmallBodyLargeInput (pitfalls 11, 34): input tokens that were not in the body of the request are charged, too,
-// and a debt counts against later requests.
+// TestSmallBodyLargeInput (pitfalls 11, 34): input tokens outside of the body are charged, and a debt counts against
+// later requests.
 func TestSmallBodyLargeInput(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, `{"usage":{"input_tokens":50000,"output_tokens":10,"total_tokens":50010}}`))
 	resp, _ := m.post("/v1/responses", `{"previous_response_id":"r1","input":"go on","max_output_tokens":10}`)
@@ -474,7 +466,7 @@ func TestSmallBodyLargeInput(t *testing.T) {
 	assert.Equal(t, 429, resp.StatusCode, "40,010 tokens are owed, and 30,000 are back")
 }
 
-// TestHostileUsageIsNotTaken (pitfall 28): if a usage is impossible, the answer counts as an answer without a usage.
+// TestHostileUsageIsNotTaken (pitfall 28): an answer with an impossible usage is one without a usage.
 func TestHostileUsageIsNotTaken(t *testing.T) {
 	for _, bad := range []string{"-600", `"2147483647"`, "9223372036854775807", "NaN", "1.5"} {
 		for _, usage := range []string{`{"total_tokens":` + bad + `}`, `{"prompt_tokens":10,"completion_tokens":` + bad + `}`} {
@@ -486,8 +478,7 @@ func TestHostileUsageIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestOnce (pitfall 30): if an answer has two usages, it is settled once, and the larger usage is charged. If a client
-// sends a request again, this counts as a new request.
+// TestOnce (pitfall 30): an answer with two usages is settled once, by the larger. A resent request is a new request.
 func TestOnce(t *testing.T) {
 	for _, c := range [][3]int{{100, 100, 100}, {100, 150, 150}, {100, 50, 100}} {
 		stream := "data: " + usageOf(c[0]) + "\n\ndata: " + usageOf(c[1]) + "\n\n" + endEvent
@@ -501,8 +492,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestWindows (pitfalls 31, 32, 33): if a hold is taken in one window and settled in the next window, the settling
-// neither removes tokens that the next window has counted nor extends the next window.
+// TestWindows (pitfalls 31, 32, 33): settling a hold in the next window neither removes tokens of that window nor
+// extends it.
 func TestWindows(t *testing.T) {
 	for _, actual := range []int{10, 500, 900} {
 		release, began := make(chan struct{}), make(chan struct{})
@@ -537,8 +528,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestRefusals (pitfall 38): a refusal has the form of the API that was called, and its own status, and does not make
-// the client try again at once.
+// TestRefusals (pitfall 38): a refusal has the form of the called API, and causes no immediate retry.
 func TestRefusals(t *testing.T) {
 	for path, want := range map[string]string{
 		chat:                               "error.message error.type error.param error.code",
@@ -569,7 +559,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPlaces (pitfall 39): a stream counts as in flight until it ends, even if its cost is settled earlier.
+// TestPlaces (pitfall 39): a stream is in flight until it ends, even if it is settled earlier.
 func TestPlaces(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: streams, key: global, concurrency: 1}, "+tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {
@@ -590,7 +580,7 @@ func TestPlaces(t *testing.T) {
 	close(release)
 }
 
-// TestPlainCosts: the cost can be at a path in the body, in a header, or in a trailer of any answer.
+// TestPlainCosts: a cost can be in the body, a header or a trailer of any answer.
 func TestPlainCosts(t *testing.T) {
 	for from, serve := range map[string]http.HandlerFunc{
 		"json:meta.cost": answers(200, jsonType, `{"meta":{"cost":70}}`),
@@ -612,8 +602,7 @@ func TestPlainCosts(t *testing.T) {
 	}
 }
 
-// TestCostInAHeaderOfABrokenAnswer: if the client disconnects, or the server breaks off, the cost in the header of the
-// answer is charged nevertheless.
+// TestCostInAHeaderOfABrokenAnswer: the cost in a header is charged even if the client or the server breaks off.
 func TestCostInAHeaderOfABrokenAnswer(t *testing.T) {
 	for cost, want := range map[string]int{"700": 700, "70": 500, "-700": 500} {
 		m := startModel(t, `{name: tokens, key: global, rate: 10000/h, cost: {estimate: 500, from: "header:X-Cost"}}`,

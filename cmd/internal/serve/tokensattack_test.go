@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelingCosts (attacker): if a client cancels all its requests, it pays for each of them, and is refused when it
-// has nothing left.
+// TestCancelingCosts (attacker): a client pays for each canceled request until it is refused.
 func TestCancelingCosts(t *testing.T) {
 	came := make(chan struct{}, 100)
 	m := startModel(t, tokenRule("estimate: 1000"), func(_ http.ResponseWriter, r *http.Request) {
@@ -43,8 +42,8 @@ func TestCancelingCosts(t *testing.T) {
 	assert.Empty(t, came)
 }
 
-// TestModelsThatAreNotThere (attacker): requests for unknown models cost nothing, and nothing is learned from them. But
-// they hold tokens while they are in progress.
+// TestModelsThatAreNotThere (attacker): requests for unknown models cost nothing and teach nothing, but hold tokens
+// while in progress.
 func TestModelsThatAreNotThere(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: learned, default_output: 100"), answers(404, jsonType, `{"error":{}}`))
 	for i := range 300 {
@@ -62,8 +61,8 @@ func TestModelsThatAreNotThere(t *testing.T) {
 	m.isSettled("tokens", 10)
 }
 
-// TestNoReader (attacker): a stream that the client does not read is ended by send_timeout. The cost of the request is
-// the number of held tokens or the number of tokens that the model has sent, whichever is larger.
+// TestNoReader (attacker): send_timeout ends a stream that is not read. The cost is the held or the sent tokens,
+// whichever is larger.
 func TestNoReader(t *testing.T) {
 	ended, sent := make(chan struct{}), 0
 	rule := "{name: tokens, key: global, rate: 1000000000/h, tokens: {estimate: 500}}"
@@ -103,8 +102,8 @@ func TestGiantLine(t *testing.T) {
 	}
 }
 
-// TestLargeBodies: the part of a body beyond max_body is passed on, and counts by its length. A compressed body is
-// decompressed for the estimate and passed on compressed.
+// TestLargeBodies: the part of a body beyond max_body counts by its length. A compressed body is decompressed for the
+// estimate only.
 func TestLargeBodies(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {max_body: 64KiB}}", func(w http.ResponseWriter, r *http.Request) {
@@ -129,8 +128,7 @@ func TestLargeBodies(t *testing.T) {
 	assert.InDelta(t, 1010, held, 20)
 }
 
-// TestAnotherMethodCosts: a GET with a body may call a model, and so may a WebSocket. For a WebSocket, the held tokens
-// are charged.
+// TestAnotherMethodCosts: a GET with a body or a WebSocket may call a model. A WebSocket pays the held tokens.
 func TestAnotherMethodCosts(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(300)))
 	for i, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {

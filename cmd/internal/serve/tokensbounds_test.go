@@ -17,10 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exact returns a server that reads a request exactly as OpenAI's API does: keys have one spelling, and the last of
-// several members with the same name counts. It streams as many tokens as the request permits, or 5,000 if the request
-// has no bound. If the request asks for a usage, the stream reports the usage. For each answer, the server adds the
-// number of tokens that it has sent to the parameter served.
+// exact returns a server that reads a request exactly as OpenAI's API does: keys have one spelling, and the last member
+// of a name counts. It streams as many tokens as the request permits, or 5,000, and adds them to served.
 func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := seen()
@@ -47,7 +45,6 @@ func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) h
 	}
 }
 
-// startExact starts a server with rules in front of a model that is exact.
 func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*http.Request)) *model {
 	m := startModel(t, rules, nil)
 	m.serve = exact(func() string {
@@ -58,8 +55,7 @@ func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*htt
 	return m
 }
 
-// ignored has members of a body that look like bounds of 1 token. The last of these members looks like two such bounds.
-// Servers of OpenAI's API ignore all these members.
+// ignored has members of a body that look like bounds of 1 token, but servers of OpenAI's API ignore them.
 var ignored = []string{
 	`"MAX_TOKENS":1`, `"num_predict":1`, `"max_new_tokens":1`, `"options":{"num_predict":1}`, `"max_output_tokens":1`,
 	`"generationConfig":{"maxOutputTokens":1}`, `"parameters":{"max_new_tokens":1}`, `"inferenceConfig":{"maxTokens":1}`,
@@ -67,7 +63,7 @@ var ignored = []string{
 	`"requests":[{"params":{"max_tokens":1}},{"params":{"max_tokens":1}}]`,
 }
 
-// TestIgnoredBounds (attacker): a bound that the server ignores does not lower the number of held tokens.
+// TestIgnoredBounds (attacker): a bound that the server ignores does not lower the held tokens.
 func TestIgnoredBounds(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, tokenRule("estimate: worst, ask_usage: true, clamp: true, api: openai"), func(w http.ResponseWriter, _ *http.Request) {
@@ -89,8 +85,7 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 }
 
-// TestIgnoredBoundsAreClamped (attacker): even if a request has such a bound, the answer is cut to the number of tokens
-// that are left.
+// TestIgnoredBoundsAreClamped (attacker): such a bound does not keep clamp from cutting the answer to the tokens left.
 func TestIgnoredBoundsAreClamped(t *testing.T) {
 	for _, body := range ignored {
 		var served atomic.Int64
@@ -106,8 +101,8 @@ func TestIgnoredBoundsAreClamped(t *testing.T) {
 	}
 }
 
-// TestKeptIsWhatCame (attacker): if a client disconnects, it pays for the part of the answer that has arrived, provided
-// that this part costs more than the tokens that were held. The same is true if an answer has no usage.
+// TestKeptIsWhatCame (attacker): a client that disconnects pays for what has arrived, if that exceeds the held tokens.
+// The same is true of an answer without a usage.
 func TestKeptIsWhatCame(t *testing.T) {
 	for _, leaves := range []bool{true, false} {
 		var served atomic.Int64
@@ -132,8 +127,8 @@ func TestKeptIsWhatCame(t *testing.T) {
 	}
 }
 
-// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client declines it in any way. If weir
-// cannot change the body of the request, the part of the answer that has arrived counts.
+// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client declines it. If weir cannot
+// change the body, what has arrived counts.
 func TestAskedInSpite(t *testing.T) {
 	var served atomic.Int64
 	m := startExact(t, tokenRule("estimate: none, unknown: free, ask_usage: true"), &served, nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clamped starts a model behind a rule of 10,000 tokens with clamp. The given number of these tokens is already used.
+// clamped starts a model behind a rule with clamp, of which used tokens are gone.
 func clamped(t *testing.T, used int, more string) *model {
 	m := startModel(t, tokenRule("clamp: true")+more, answers(200, jsonType, usageOf(used)))
 	m.post(chat, "{}")
@@ -25,8 +25,8 @@ func clamped(t *testing.T, used int, more string) *model {
 	return m
 }
 
-// TestClamp: the bound of an answer is lowered to the number of tokens that are left, and the rest of the body stays
-// unchanged. If fewer tokens are left than the prompt needs, the request is refused.
+// TestClamp: the bound of an answer is lowered to the tokens left, and the body otherwise stays. Without enough tokens
+// for the prompt, the request is refused.
 func TestClamp(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var length int64
@@ -67,8 +67,7 @@ func TestClamp(t *testing.T) {
 	assert.Len(t, m.seen, n, "the prompt alone is more than what is left")
 }
 
-// TestClampWithRoom: if at least as many tokens are left as the estimate of the request, the body does not change, and
-// no bound is added.
+// TestClampWithRoom: if the tokens cover the estimate, the body does not change.
 func TestClampWithRoom(t *testing.T) {
 	m := clamped(t, 100, "")
 	for _, body := range []string{`{"max_tokens": 5000}`, `{"messages": []}`, "no json", `{"requests":[{"params":{"max_tokens":8000}}]}`} {
@@ -78,8 +77,7 @@ func TestClampWithRoom(t *testing.T) {
 	}
 }
 
-// TestClampKeepsTheLimit: many requests run concurrently, and each answer is as long as permitted. Together they do not
-// exceed the limit.
+// TestClampKeepsTheLimit: the longest permitted answers of concurrent requests do not exceed the limit together.
 func TestClampKeepsTheLimit(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
@@ -105,9 +103,8 @@ func TestClampKeepsTheLimit(t *testing.T) {
 	assert.GreaterOrEqual(t, m.used("tokens"), 9000, "all but some prompts is used")
 }
 
-// TestClampCompressed: if the bound in a compressed body is lowered, the body is passed on uncompressed. If the bound
-// is not lowered, the body is passed on unchanged. A signed body is never changed: its complete cost is held, or the
-// request is refused.
+// TestClampCompressed: a compressed body is passed on uncompressed if its bound is lowered, and otherwise unchanged. A
+// signed body never changes: its complete cost is held, or it is refused.
 func TestClampCompressed(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var encoding string
@@ -142,8 +139,7 @@ func TestClampCompressed(t *testing.T) {
 	}
 }
 
-// TestClampOfSeveral: if several limits apply, the answer is cut to the number of tokens left under the limit that has
-// the least left. A limit in shadow mode changes nothing.
+// TestClampOfSeveral: the limit with the least left cuts the answer. A limit in shadow mode changes nothing.
 func TestClampOfSeveral(t *testing.T) {
 	more := ", {name: day, key: global, rate: 9500/h, tokens: {clamp: true}}, " +
 		"{name: shadow, key: global, rate: 9100/h, shadow: true, tokens: {clamp: true}}"
@@ -152,9 +148,8 @@ func TestClampOfSeveral(t *testing.T) {
 	assert.Regexp(t, `^\{"max_tokens":4[0-9][0-9]\}$`, m.seen[len(m.seen)-1])
 }
 
-// TestPrices: a budget in dollars counts tokens by the weights of the model in the request. If a request names no
-// model, a model without weights or several models, the weights of the rule count. If a request costs less than a token
-// of the limit, it costs one token.
+// TestPrices: a budget in dollars uses the weights of the request's model, or else of the rule. A request costs at
+// least one token of the limit.
 func TestPrices(t *testing.T) {
 	m := startModel(t, `{name: dollars, key: global, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin, tokens: {scale: 1000, `+
 		`count: {input: 300, output: 1500, models: {"tiny*": {input: 0.5, output: 1}, tiny-max: {input: 20, output: 100}}}}}`,

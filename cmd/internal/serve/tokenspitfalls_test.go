@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswersDoNotWaitForTheStore (pitfall 14): tokens that an answer gives back are sent to the store in the
-// background.
+// TestAnswersDoNotWaitForTheStore (pitfall 14): tokens go back to the store in the background.
 func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	for status, want := range map[int]string{200: "00000100", 500: "00000000"} {
 		store := miniredis.RunT(t)
@@ -42,8 +41,8 @@ func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	}
 }
 
-// TestAnotherServerSettlesOnce (pitfall 30): if a server cannot be reached, the request is passed to another server.
-// The usage of that server is charged once.
+// TestAnotherServerSettlesOnce (pitfall 30): a request passed to another server is charged once, by that server's
+// usage.
 func TestAnotherServerSettlesOnce(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 500"), answers(200, jsonType, usageOf(100)))
 	alive := m.current.Load().file.Upstream.Targets[0].URL.String()
@@ -59,8 +58,8 @@ func TestAnotherServerSettlesOnce(t *testing.T) {
 	m.isSettled("tokens", 100*passed)
 }
 
-// TestLearnedCosts: costs are learned for each model, even if the model is named in the path. A batch costs the sum of
-// its items.
+// TestLearnedCosts: costs are learned for each model, even if the path names the model. A batch costs the sum of its
+// items.
 func TestLearnedCosts(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 100000000/h, tokens: {estimate: learned, default_output: 1000}}", nil)
@@ -91,9 +90,8 @@ func TestLearnedCosts(t *testing.T) {
 	assert.Greater(t, ask(chat, `{"messages":"`+large+`"}`, 10), 2_000_000, "and what was not read")
 }
 
-// TestAskedForNobody (pitfall 20): if weir has asked for the usage of a stream, the event with the usage is hidden even
-// if no rule counts the request after all. This happens if an operator has exempted the request, or if the store is
-// lost and the rule is open.
+// TestAskedForNobody (pitfall 20): a usage that weir asked for is hidden even if no rule counts the request after all:
+// it is exempt, or the store is lost and the rule is open.
 func TestAskedForNobody(t *testing.T) {
 	serve := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", sseType)
@@ -114,8 +112,7 @@ func TestAskedForNobody(t *testing.T) {
 	assert.Equal(t, someText+endEvent, got)
 }
 
-// TestShadowsAreNoRatio: if a rule in shadow mode would have refused a request, no tokens are held for the request. So
-// weir learns no ratio of cost to held tokens from this request, and charges nothing.
+// TestShadowsAreNoRatio: if a rule in shadow mode would refuse a request, it holds, learns and charges nothing.
 func TestShadowsAreNoRatio(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 6000")+"]\nadmin: {address: \"127.0.0.1:0\"}\n#", answers(200, jsonType, usageOf(6000)))
 	m.act(200, "shadow", `"rule":"tokens","confirm":true`)
@@ -131,7 +128,7 @@ func TestShadowsAreNoRatio(t *testing.T) {
 	assert.Contains(t, metrics, `weir_tokens_actual_ratio_count{rule="tokens"} 1`)
 }
 
-// TestBodiesAreNotLogged: the log has no part of a prompt or of an answer, even in the text of an error.
+// TestBodiesAreNotLogged: the log has no part of a prompt or an answer, not even in errors.
 func TestBodiesAreNotLogged(t *testing.T) {
 	const secret = "a secret of the client"
 	text := `{"usage":{"total_tokens":%s},"choices":[{"message":{"content":"` + secret + `"}}]}`

@@ -14,9 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBodiesThatOneClientHoldsBack (attacker): one client sends bodies and does not finish them. These bodies use at
-// most a share of the room for bodies, no matter how many bodies there are and which addresses of its network the
-// client uses. Other clients are served.
+// TestBodiesThatOneClientHoldsBack (attacker): unfinished bodies of one client use at most a share of the room for
+// bodies, whatever addresses of its network it uses. Other clients are served.
 func TestBodiesThatOneClientHoldsBack(t *testing.T) {
 	upstream := newUpstream(t, answers(200, jsonType, usageOf(10)))
 	m := start(t, "admin: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\nupstream: "+upstream+"\n"+
@@ -47,8 +46,7 @@ func TestBodiesThatOneClientHoldsBack(t *testing.T) {
 	require.Eventually(t, func() bool { return ask("2001:db8::5", medium) == 200 }, 20*time.Second, time.Millisecond)
 }
 
-// TestClampKeepsRoomForWhatItChanges: clamp may change a body, so room for the changed body is reserved. This room is
-// given back if it is not needed.
+// TestClampKeepsRoomForWhatItChanges: clamp reserves room for a changed body, and gives unneeded room back.
 func TestClampKeepsRoomForWhatItChanges(t *testing.T) {
 	came, answer := make(chan struct{}, 3), make(chan struct{})
 	end := sync.OnceFunc(func() { close(answer) })

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTwoServersHaveOneBudget: two servers share a monthly budget in a store. An answer is cut to the number of tokens
-// that are left in the budget. The clock of the store's server determines when the month ends.
+// TestTwoServersHaveOneBudget: two servers share a monthly budget in a store, and answers are cut to what is left. The
+// store's clock ends the month.
 func TestTwoServersHaveOneBudget(t *testing.T) {
 	store := miniredis.RunT(t)
 	november := time.Date(2026, 11, 30, 22, 59, 0, 0, time.UTC) // 23:59 in Berlin
@@ -44,8 +44,7 @@ func TestTwoServersHaveOneBudget(t *testing.T) {
 	assert.Equal(t, 200, resp.StatusCode, text)
 }
 
-// TestAnOpenRuleCutsNothing: while the store is lost, an open rule does not cut any answer, because the number of
-// tokens that are left is unknown.
+// TestAnOpenRuleCutsNothing: while the store is lost, an open rule cuts no answer, because the tokens left are unknown.
 func TestAnOpenRuleCutsNothing(t *testing.T) {
 	store := miniredis.RunT(t)
 	m := startModel(t, tokenRule("clamp: true")+"]\nstore: {url: \"redis://"+store.Addr()+"\", timeout: 10s, on_loss: open}\n#", answers(200, jsonType, usageOf(1)))
@@ -57,7 +56,6 @@ func TestAnOpenRuleCutsNothing(t *testing.T) {
 	assert.Equal(t, `{"max_tokens":5000}`, m.seen[len(m.seen)-1])
 }
 
-// storedCount returns how many tokens the only limit in a store has counted in its period.
 func storedCount(t *testing.T, store *miniredis.Miniredis) string {
 	t.Helper()
 	for _, name := range store.Keys() {

@@ -13,13 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 )
 
-// traffic counts requests and their answers, for the log and for the administrator. It outlives all generations. A
-// request counts once, no matter how many rules it matches.
+// traffic counts requests and answers, for the log and for the administrator. It outlives all generations. A request
+// counts once, even if it matches several rules.
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0: a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// The field requests counts all requests, including decisions for other proxies. The field allowed counts the
-	// requests that no rule has refused.
+	// requests includes decisions for other proxies. allowed counts the requests that no rule refused.
 	requests, allowed atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer
@@ -29,8 +28,8 @@ type traffic struct {
 
 const maxStatus = 599
 
-// durations has the bounds of the histograms' buckets, in seconds. They range from a millisecond, for local servers, to
-// a minute, the default response_timeout.
+// durations are the bounds of the histograms' buckets, in seconds: from a millisecond, for local servers, to a minute,
+// the default response_timeout.
 var durations = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
 func newTraffic() *traffic {
@@ -52,7 +51,6 @@ func newTraffic() *traffic {
 	return t
 }
 
-// ended counts an exchange that has ended.
 func (t *traffic) ended(x *exchange) {
 	status := x.status
 	if status < 0 || status > maxStatus {
@@ -65,7 +63,6 @@ func (t *traffic) ended(x *exchange) {
 	t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
 }
 
-// requestsForPage returns the counts of requests for the live page.
 func (s *Server) requestsForPage() admin.Requests {
 	t := s.traffic
 	r := admin.Requests{Failures: s.upstreams.Failures(), InFlight: t.inFlight.Load(), Times: timesOf(t.seconds[byUpstream])}
@@ -80,7 +77,6 @@ func (s *Server) requestsForPage() admin.Requests {
 	return r
 }
 
-// timesOf returns the content of a histogram.
 func timesOf(observer prometheus.Observer) (times admin.Times) {
 	var now dto.Metric
 	metric, ok := observer.(prometheus.Metric)
@@ -95,7 +91,7 @@ func timesOf(observer prometheus.Observer) (times admin.Times) {
 	return times
 }
 
-// summary returns the numbers that are logged at the end.
+// summary returns the numbers for the last log line.
 func (s *Server) summary() []slog.Attr {
 	t := s.traffic
 	allowed := t.allowed.Load() // read first, because a request is counted in requests before it is counted in allowed
@@ -108,7 +104,6 @@ func (s *Server) summary() []slog.Attr {
 	}
 }
 
-// collectors returns the collectors of the server's metrics.
 func (s *Server) collectors() []prometheus.Collector {
 	gauge := func(name, help string, read func() int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -127,8 +122,7 @@ func (s *Server) collectors() []prometheus.Collector {
 	)
 }
 
-// An answerCollector reads the counts of answers when Prometheus scrapes. It has one series for each status that has
-// occurred.
+// An answerCollector has one series for each status that has occurred.
 type answerCollector struct{ traffic *traffic }
 
 var answersDesc = prometheus.NewDesc("weir_http_requests_total",

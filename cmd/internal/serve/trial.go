@@ -15,9 +15,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A Trial answers requests one after the other by the rules of a file, as a newly started server would. All requests
-// have the same time. All limits are in memory, even if the file says otherwise. No request waits: a request that would
-// wait is refused. Only one goroutine may use a Trial.
+// A Trial answers requests one after the other by the rules of a file, as a new server would. All requests have the
+// same time, and all limits are in memory. A request that would wait is refused. Only one goroutine may use a Trial.
 type Trial struct {
 	file   *rulefile.File
 	rules  []*rules.Rule
@@ -29,7 +28,6 @@ type Trial struct {
 	refusing []string // rules that refused the last request
 }
 
-// trialKeys is the number of keys for which a trial has room.
 const trialKeys = 1000
 
 // NewTrial returns a trial of a valid file. The caller must close it.
@@ -84,7 +82,7 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// If a request gets the answer 400 before any rule decides, Refused returns the reason. Otherwise it returns nil.
+// Refused returns why a request gets the answer 400 before any rule decides, or nil if it does not.
 func (t *Trial) Refused(r *http.Request) error {
 	if err := checkTarget(r); err != nil {
 		return err
@@ -98,7 +96,7 @@ func (t *Trial) Rules() []*rules.Rule { return t.rules }
 // IsExempt reports whether no rule applies to the request.
 func (t *Trial) IsExempt(r *http.Request) bool { return t.exempt != nil && t.exempt(r) }
 
-// Counting returns the rules that count the request, or always refuse it, in the order of the file.
+// Counting returns the rules that count the request or always refuse it, in the order of the file.
 func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 	if t.IsExempt(r) {
 		return nil
@@ -109,8 +107,8 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 	})
 }
 
-// Ask returns the status of the answer to a request, and the name of the rule that refuses the request, or "" if none
-// does. The parameter upstream is the status with which the upstream would answer.
+// Ask returns the status of the answer, and the name of the rule that refuses the request, or "". upstream is the
+// status that the upstream would answer with.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
 	dropPerHop(r, t.file)
 	if err := t.Refused(r); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestATrialAnswersAsAServer: if a trial and a server have the same file and get the same requests in the same order,
-// they give the same answers.
+// TestATrialAnswersAsAServer: a trial and a server answer the same requests in the same way.
 func TestATrialAnswersAsAServer(t *testing.T) {
 	const text = `
 exempt: {path: /healthz}

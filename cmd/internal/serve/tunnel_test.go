@@ -25,8 +25,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A halvesConn is a connection in memory. Each end can be closed for writing only. Bytes that are written wait until
-// they are read.
+// A halvesConn is a connection in memory whose ends can be closed for writing only. Written bytes wait until they are
+// read.
 type halvesConn struct {
 	net.Conn // the pipe from which it reads
 	out      net.Conn
@@ -47,7 +47,6 @@ func (c *halvesConn) SetDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// A countedHalves is a connection that is counted until it is closed.
 type countedHalves struct {
 	*halvesConn
 	count *atomic.Int64
@@ -59,20 +58,19 @@ func (c *countedHalves) Close() error {
 	return c.halvesConn.Close()
 }
 
-// These are two timeouts of package proxy. The first is how long an end of a tunnel may be silent after the other end
-// has finished. The second is how long an end may accept nothing.
+// These are timeouts of package proxy: how long an end may be silent after the other end has finished, and how long an
+// end may accept nothing.
 const (
 	tunnelSilence = 10 * time.Second
 	tunnelStall   = time.Minute
 )
 
-// halves is a connection whose halves can be closed separately.
 type halves interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// The type tunnelled is a WebSocket through a server. The test has both ends, and moves the time.
+// tunnelled is a WebSocket through a server. The test has both ends, and moves the time.
 type tunnelled struct {
 	client, upstream halves
 	ended            chan struct{}      // closed when the request has ended
@@ -80,8 +78,8 @@ type tunnelled struct {
 	cut              context.CancelFunc // ends the requests, as the server does at its end
 }
 
-// inTunnels runs a test with a WebSocket to an upstream without TLS, and with a WebSocket to an upstream with TLS. When
-// the request has ended, no connection or goroutine of it may be left.
+// inTunnels runs a test with a WebSocket to an upstream with and without TLS, and checks that no connection or
+// goroutine is left.
 func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		answer, err := http.ReadResponse(bufio.NewReader(s.client), nil)
@@ -122,14 +120,12 @@ func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	}
 }
 
-// statusOfAnother sends another request of the client, and returns the status of its answer.
 func statusOfAnother(server *Server) int {
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
 	return w.Code
 }
 
-// open opens the WebSocket.
 func (s *tunnelled) open(t *testing.T, server *Server, transports *replaced, scheme string, over *tls.Config) {
 	conn, upstream := newHalves()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -166,7 +162,6 @@ func (s *tunnelled) open(t *testing.T, server *Server, transports *replaced, sch
 	require.NoError(t, err)
 }
 
-// isOpen reports whether the request has not ended.
 func (s *tunnelled) isOpen() bool {
 	synctest.Wait()
 	select {
@@ -177,7 +172,7 @@ func (s *tunnelled) isOpen() bool {
 	}
 }
 
-// endsIn checks that the request ends after the given time, or at most a second earlier.
+// endsIn checks that the request ends after d, or at most a second earlier.
 func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
 	t.Helper()
 	time.Sleep(d - time.Second)
@@ -186,17 +181,15 @@ func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
 	assert.False(t, s.isOpen(), "after %v", d)
 }
 
-// takeAll reads everything that arrives at the ends. Otherwise the ends would not even accept the alerts with which TLS
-// ends.
+// takeAll reads everything from the ends. Otherwise they would not even accept the closing alerts of TLS.
 func (*tunnelled) takeAll(ends ...halves) {
 	for _, end := range ends {
 		go io.Copy(io.Discard, end)
 	}
 }
 
-// TestAnEndThatDoesNotReact: after a client has disconnected, its upstream may continue as if the client were still
-// connected. After an upstream has disconnected, its client may do the same. Such a tunnel ends after some time.
-// Otherwise the request would count as in flight forever, and keep two files open.
+// TestAnEndThatDoesNotReact: after one end has disconnected, the other may behave as if it had not. The tunnel must end
+// after some time. Otherwise the request would be in flight forever and keep two files open.
 func TestAnEndThatDoesNotReact(t *testing.T) {
 	for name, end := range map[string]func(s *tunnelled) (ended, left halves){
 		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
@@ -215,8 +208,7 @@ func TestAnEndThatDoesNotReact(t *testing.T) {
 	}
 }
 
-// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other end may continue as long as it sends
-// something.
+// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other may continue as long as it sends.
 func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		received := make(chan string, 1)
@@ -236,8 +228,8 @@ func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	})
 }
 
-// TestAnEndThatTakesNothing: if one end accepts nothing, the bytes that were sent to it wait, and so does everything
-// after them, even the close of that direction. Therefore the tunnel ends after some time.
+// TestAnEndThatTakesNothing: bytes to an end that accepts nothing wait, and so does the close behind them. So the
+// tunnel ends after some time.
 func TestAnEndThatTakesNothing(t *testing.T) {
 	for name, ends := range map[string]func(s *tunnelled) (from, to halves){
 		"client":   func(s *tunnelled) (halves, halves) { return s.upstream, s.client },
@@ -263,9 +255,8 @@ func TestAnEndThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestAClientThatTakesNotEvenTheAnswer: a client may not even read the answer to its handshake, for example because
-// other answers fill its connection. Meanwhile nothing is read from the upstream, so the upstream cannot end the
-// request either. The end of such a request does not count as a failure of the upstream.
+// TestAClientThatTakesNotEvenTheAnswer: while a client does not read the answer to its handshake, nothing is read from
+// the upstream, which cannot end the request. The end is not a failure of the upstream.
 func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -273,8 +264,8 @@ func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	})
 }
 
-// TestASlowEndHasItsTime: one end has finished sending, and reads slowly. The bytes that the other end sends to it are
-// not cut off after a few seconds.
+// TestASlowEndHasItsTime: bytes to an end that has finished sending and reads slowly are not cut off after a few
+// seconds.
 func TestASlowEndHasItsTime(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -287,9 +278,8 @@ func TestASlowEndHasItsTime(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes bytes that its client does not read. The server
-// must be able to end nevertheless. ReverseProxy alone would close only the connection to the upstream and wait forever
-// for the client, and the server would wait for ReverseProxy.
+// TestTheServerEndsWithTunnelsInWhichNothingMoves: the server ends although a client does not read what its upstream
+// writes. ReverseProxy alone would wait forever for the client.
 func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -300,7 +290,6 @@ func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	})
 }
 
-// websocket opens a WebSocket through a server, on real sockets.
 func (r *running) websocket() (conn net.Conn, in *bufio.Reader) {
 	r.t.Helper()
 	conn = r.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
@@ -311,7 +300,7 @@ func (r *running) websocket() (conn net.Conn, in *bufio.Reader) {
 	return conn, in
 }
 
-// raw returns the URL of an upstream that changes the protocol on every connection and then calls serve with it.
+// raw returns the URL of an upstream that changes the protocol of every connection and calls serve.
 func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -326,8 +315,7 @@ func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 
 const toWebSocket = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
 
-// TestAnUpstreamThatIsKilledAmidAFrame: if an upstream is killed in the middle of a frame, the WebSocket ends, too, and
-// no connection or goroutine of the tunnel is left.
+// TestAnUpstreamThatIsKilledAmidAFrame: the WebSocket ends, and no connection or goroutine of the tunnel is left.
 func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	s := start(t, "upstream: "+raw(t, toWebSocket, func(conn net.Conn) {
 		_, _ = conn.Write([]byte{0x82, 0x7e, 0xff, 0xff, 1, 2, 3}) // announces 65,535 bytes, which never come
@@ -342,9 +330,8 @@ func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	require.Eventually(t, func() bool { return s.upstreams.Connections() == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// TestAnUpstreamThatChangesToSomethingElse: if an upstream changes to another protocol than the client has asked for,
-// its connection is closed, and the client gets the same error as from an upstream that does not answer. ReverseProxy
-// alone would leave each such connection open, and soon reach the bound on connections to upstreams.
+// TestAnUpstreamThatChangesToSomethingElse: if an upstream changes to an unwanted protocol, its connection is closed,
+// and the client gets an error. ReverseProxy alone would leave the connection open.
 func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	for _, answer := range []string{
 		"Connection: Upgrade\r\nUpgrade: h2c\r\n", "Connection: Upgrade\r\n", "Upgrade: websocket\r\n", "",
@@ -360,8 +347,8 @@ func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAnUpstreamThatNeverAnswersTheWish: if an upstream does not answer a request for a WebSocket, response_timeout
-// applies. After that, no connection or goroutine of the request is left.
+// TestAnUpstreamThatNeverAnswersTheWish: response_timeout ends a request for a WebSocket, and no connection or
+// goroutine is left.
 func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
 	done := make(chan struct{})
 	url := newUpstream(t, func(http.ResponseWriter, *http.Request) { <-done })

@@ -28,7 +28,6 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-// askSocket sends a request over a Unix socket, and returns the status and the body of the answer.
 func askSocket(t *testing.T, socket, path string, header ...string) (int, string) {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -48,8 +47,7 @@ func askSocket(t *testing.T, socket, path string, header ...string) (int, string
 	return resp.StatusCode, string(body)
 }
 
-// TestListenOnUnixSockets: the peer of a Unix socket has the address 127.0.0.1. It counts as one client, or as a
-// trusted proxy if the file trusts this address.
+// TestListenOnUnixSockets: the peer of a Unix socket is the client or trusted proxy 127.0.0.1.
 func TestListenOnUnixSockets(t *testing.T) {
 	dir := socketDir(t)
 	listen, decide, admin := filepath.Join(dir, "l"), filepath.Join(dir, "d"), filepath.Join(dir, "a")
@@ -97,8 +95,8 @@ func TestListenOnUnixSockets(t *testing.T) {
 	}
 }
 
-// TestEveryListenerHasABound: no client can use up all open files through the administrator's listener, or through the
-// listener for decisions.
+// TestEveryListenerHasABound: no client can use up all files through the listeners of the administrator or for
+// decisions.
 func TestEveryListenerHasABound(t *testing.T) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+administered+one)
 	for role, path := range map[listen.Role]string{administrators: "/healthz", decisions: "/decide"} {
@@ -123,7 +121,7 @@ func TestEveryListenerHasABound(t *testing.T) {
 	}
 }
 
-// TestRedisOnAUnixSocket: Redis clients can use a Unix socket. A reload can change the mode of its file.
+// TestRedisOnAUnixSocket: Redis clients can use a Unix socket, and a reload can change its mode.
 func TestRedisOnAUnixSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "r")
 	s := startRedis(t, "redis: {address: \"unix:"+path+"\", mode: 600, max_keys: 100}\n")

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// h2cApp is an application that notes the requests that it receives.
+// h2cApp is an application that notes its requests.
 const h2cApp = `
 seen = []
 
@@ -36,7 +36,7 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": body})
 `
 
-// startHypercorn starts a server that changes to h2c if it is asked to, and returns its address.
+// startHypercorn starts a server that changes to h2c if asked to.
 func startHypercorn(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("hypercorn")
@@ -51,8 +51,8 @@ func startHypercorn(t *testing.T) string {
 	return address
 }
 
-// smuggle sends a request that asks to change to h2c. Then it sends POST /login, as many times as the parameter logins
-// says. It returns the status of the first answer, and how many of the POST requests were answered.
+// smuggle asks to change to h2c and then sends POST /login logins times. It returns the first status, and the number of
+// answered POST requests.
 func smuggle(t *testing.T, address, upgrade string, logins int) (status, answered int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -92,8 +92,8 @@ func smuggle(t *testing.T, address, upgrade string, logins int) (status, answere
 	return resp.StatusCode, answered
 }
 
-// TestNoTunnelPastTheLimits: one admitted request with Upgrade: h2c must not open a tunnel to an upstream that supports
-// h2c. Such a tunnel would carry any number of requests past all limits.
+// TestNoTunnelPastTheLimits: one admitted request with Upgrade: h2c opens no tunnel, which would carry any number of
+// requests past all limits.
 func TestNoTunnelPastTheLimits(t *testing.T) {
 	upstream := startHypercorn(t)
 	status, answered := smuggle(t, upstream, "Upgrade: h2c\r\n", 9)
@@ -118,8 +118,8 @@ func TestNoTunnelPastTheLimits(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestAnUpgradeThatWasNotAskedFor: if an upstream changes the protocol although the request has not asked for a change,
-// this counts as a failure of the upstream, and no tunnel is opened.
+// TestAnUpgradeThatWasNotAskedFor: a change of protocol without a request for it is a failure of the upstream and opens
+// no tunnel.
 func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
 	assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: h2c").status)
@@ -134,8 +134,7 @@ func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestEitherEndMayEndItsHalf: if a client has finished sending, it still gets the bytes that the server sends after
-// that.
+// TestEitherEndMayEndItsHalf: a client that has finished sending still gets what the server sends.
 func TestEitherEndMayEndItsHalf(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -162,9 +161,8 @@ func TestEitherEndMayEndItsHalf(t *testing.T) {
 	assert.Equal(t, "you said hello", string(answer))
 }
 
-// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets a request for a WebSocket without the fields
-// that ask for it, because any server accepts a request without these fields. Otherwise the transport would return an
-// error, which would count as a failure of the server, and a client could make the server count as down.
+// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets a request without the fields that ask for one.
+// Otherwise the transport would return an error, and a client could make the server count as down.
 func TestAnUpstreamThatHasNoWebSockets(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+r.Header.Get("Upgrade"))

@@ -11,7 +11,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// upstream returns an upstream of the file in the form that package proxy needs.
 func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 	return &proxy.Upstream{
 		Servers: u.Servers,
@@ -30,7 +29,6 @@ func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 	}
 }
 
-// passedOn is a handler that passes requests to an upstream.
 type passedOn struct{ *proxy.Proxy }
 
 // ServeHTTP implements [http.Handler].
@@ -42,7 +40,6 @@ func (p passedOn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Proxy.ServeHTTP(w, r)
 }
 
-// shownUpstreams returns the servers of the upstreams of the current generation, by name.
 func (s *Server) shownUpstreams() (all []admin.Upstream) {
 	g := s.enter()
 	if g == nil {
@@ -57,7 +54,6 @@ func (s *Server) shownUpstreams() (all []admin.Upstream) {
 	return all
 }
 
-// An upstreamCollector reads the state of the upstreams' servers when Prometheus scrapes.
 type upstreamCollector struct{ server *Server }
 
 var (

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipe replaces the rule file by a named pipe.
 func pipe(t *testing.T, path string) {
 	t.Helper()
 	beside := path + "~"
@@ -21,7 +20,7 @@ func pipe(t *testing.T, path string) {
 	require.NoError(t, os.Rename(beside, path))
 }
 
-// writer waits until a process reads from a pipe, and returns the other end of the pipe.
+// writer waits until a process reads from a pipe, and returns the pipe's other end.
 func writer(t *testing.T, path string) *os.File {
 	t.Helper()
 	var file *os.File
@@ -33,7 +32,7 @@ func writer(t *testing.T, path string) *os.File {
 	return file
 }
 
-// TestARuleFileThatIsAPipe: if the rule file is a pipe, it is read once. The watcher does not wait for another writer.
+// TestARuleFileThatIsAPipe: a pipe is read once. The watcher does not wait for another writer.
 func TestARuleFileThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.yaml")
 	pipe(t, path)
@@ -55,8 +54,8 @@ func TestARuleFileThatIsAPipe(t *testing.T) {
 	assert.Equal(t, 200, s.raw("GET /"))
 }
 
-// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a reload may wait for a file, because the file is a pipe or is on a
-// disk that does not respond. Such a reload does not delay the end of the server.
+// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a reload that waits for a pipe or a disk does not delay the server's
+// end.
 func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	s := start(t, one)
 	pipe(t, s.path)
@@ -74,8 +73,7 @@ func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestAFolderThatIsNeverQuiet: if another file in the folder is written all the time, the rule file is read
-// nevertheless.
+// TestAFolderThatIsNeverQuiet: the rule file is read even if another file in the folder is written all the time.
 func TestAFolderThatIsNeverQuiet(t *testing.T) {
 	s := start(t, one)
 	noise, err := os.Create(filepath.Join(filepath.Dir(s.path), "noise"))

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raw sends a request line unchanged on a new connection, and returns the status of the answer.
 func (r *running) raw(line string) int {
 	r.t.Helper()
 	conn := r.dial(line + " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
@@ -20,7 +19,7 @@ func (r *running) raw(line string) int {
 	return resp.StatusCode
 }
 
-// TestNoWayAroundAMethod: a method in another case counts as the same method, because many servers treat it so.
+// TestNoWayAroundAMethod: a method in another case is the same method, because many servers treat it so.
 func TestNoWayAroundAMethod(t *testing.T) {
 	s := start(t, `rules:
   - {name: login, rate: 1/h, burst: 1, match: {method: POST}}
@@ -37,8 +36,8 @@ func TestNoWayAroundAMethod(t *testing.T) {
 	assert.Equal(t, 200, s.raw("patch /"), "another key")
 }
 
-// TestNoWayAroundAValueByBlanks: over HTTP/2, a value may have blanks around it. The rules ignore them, because they
-// are removed when the value is passed on over HTTP/1.
+// TestNoWayAroundAValueByBlanks: rules ignore blanks around an HTTP/2 value, because the upstream does not get them
+// over HTTP/1.
 func TestNoWayAroundAValueByBlanks(t *testing.T) {
 	var seen []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.Header.Get("X-Env")) })
@@ -60,7 +59,7 @@ rules:
 	}
 }
 
-// TestOptionsOfTheServerCount: "OPTIONS *" is counted by the rules like any other request. weir itself answers it.
+// TestOptionsOfTheServerCount: rules count "OPTIONS *", and weir itself answers it.
 func TestOptionsOfTheServerCount(t *testing.T) {
 	asked := 0
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: "+
@@ -80,7 +79,7 @@ func TestOptionsOfTheServerCount(t *testing.T) {
 	assert.Zero(t, asked)
 }
 
-// TestConnectIsRefused: a CONNECT request asks for a tunnel to any server, so it is refused.
+// TestConnectIsRefused: CONNECT would open a tunnel to any server.
 func TestConnectIsRefused(t *testing.T) {
 	reached := false
 	s := start(t, "upstream: "+newUpstream(t, func(http.ResponseWriter, *http.Request) { reached = true })+"\n"+one)
@@ -90,8 +89,8 @@ func TestConnectIsRefused(t *testing.T) {
 	assert.False(t, reached)
 }
 
-// TestNoWayAroundAPath: the rule in the README applies however a client writes the path. The same is true of a rule
-// whose pattern has a name in it.
+// TestNoWayAroundAPath: the rule in the README applies however a client writes the path. So does a rule with a name in
+// its pattern.
 func TestNoWayAroundAPath(t *testing.T) {
 	s := start(t, `rules:
   - {name: login, rate: 1/h, burst: 1, key: [ip, path], match: {path: /login}}
@@ -107,8 +106,8 @@ func TestNoWayAroundAPath(t *testing.T) {
 	}
 }
 
-// TestNoWayAroundAKey: if all spellings of a value mean the same to a server, they have one bucket, whether weir passes
-// requests on or decides for another proxy. No spelling that programs use is refused.
+// TestNoWayAroundAKey: spellings that mean the same to a server have one bucket, in the proxy and for /decide. No
+// spelling that programs use is refused.
 func TestNoWayAroundAKey(t *testing.T) {
 	const rules = `
 rules:
@@ -190,7 +189,7 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 		"nginx")
 }
 
-// TestExemptions: no limit applies to exempt requests, and no rule applies to a request that the rule does not match.
+// TestExemptions: no limit applies to exempt requests, and no rule to requests that it does not match.
 func TestExemptions(t *testing.T) {
 	s := start(t, `exempt: {path: /health}
 rules:
