@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request. If it cannot connect to the
-// server, it chooses another one. This does not execute any request twice, because nothing has been sent yet.
+// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request, and another server if it
+// cannot connect. No request is executed twice, because nothing has been sent.
 type balancer struct {
 	*pool
 	h2c bool // the servers support only HTTP/2
 }
 
-// RoundTrip implements [http.RoundTripper]. The request must have an Exchange ([exchangeOf]). Compared with the
-// client's request, only its header is changed.
+// RoundTrip implements [http.RoundTripper]. The request must have an Exchange. RoundTrip changes only the header of the
+// client's request.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, target, host := exchangeOf(r), *r.URL, r.Host
 	x.resend = resend{of: b.of, empty: r.Body == nil || r.Body == http.NoBody}
@@ -51,14 +51,13 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// isHTTP1 reports whether requests to a server use HTTP/1. For a server with TLS, this is unknown until its first
-// answer.
+// isHTTP1 reports whether requests to m use HTTP/1. With TLS, this is unknown until its first answer.
 func (b *balancer) isHTTP1(m *member) bool {
 	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
 }
 
-// next returns the server to which a request is sent after it failed at m, and a text about this for the log. It
-// returns nil if the request is not sent again.
+// next returns the server for a request that failed at m, and a text for the log. It returns nil if the request is not
+// sent again.
 func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
 	switch {
 	case r.Context().Err() != nil:
@@ -79,9 +78,8 @@ func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried 
 	return nil, ""
 }
 
-// An unreadBody is a body whose Close has no effect before the first read. The transport closes a body even if it could
-// not connect to a server, but the body is still needed for another server. At the end, [httputil.ReverseProxy] closes
-// the body that the unreadBody wraps.
+// An unreadBody ignores Close before the first read. The transport closes a body even if it could not connect, but
+// another server still needs the body. At the end, [httputil.ReverseProxy] closes the wrapped body.
 type unreadBody struct {
 	io.ReadCloser
 	begun atomic.Bool
@@ -92,7 +90,7 @@ func (b *unreadBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// Close closes the body if it has been read from. This also ends a read that waits for the client.
+// Close closes a body that has been read from. This also ends a read that waits for the client.
 func (b *unreadBody) Close() error {
 	if !b.begun.Load() {
 		return nil
@@ -100,8 +98,8 @@ func (b *unreadBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isUnconnected reports whether an error says that no connection to a server could be made. A client cannot cause such
-// an error. It can cause other errors, for example by a body that is too large for the server.
+// isUnconnected reports whether err says that no connection to a server could be made. A client cannot cause this
+// error, but can cause others, for example by a body that is too large for the server.
 func isUnconnected(err error) bool {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError

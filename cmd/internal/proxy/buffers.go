@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// buffers has the buffers for copying answers. Without them, a buffer would be allocated for every answer, no matter
-// how short, and this would cause most of the garbage collector's work.
+// buffers are reused for copying answers. Allocating a buffer for each answer would cause most of the garbage
+// collector's work.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10 // the same as in httputil.ReverseProxy

@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// A clientBody is the body of a request. It notes errors on the client's side, because the transport reports these like
-// failures of the upstream.
+// A clientBody is the body of a request. It notes the client's errors, because the transport reports them like failures
+// of the upstream.
 type clientBody struct {
 	io.ReadCloser
 	broken atomic.Pointer[error] // written by the transport's goroutine
 	ended  bool                  // used only by the transport's goroutine
 
-	// With ignore_client_abort, if the body breaks off, the error is delayed until this context is done.
+	// With ignore_client_abort, the error of a broken body is delayed until delay is done.
 	delay   context.Context // nil for no delay
 	longest time.Duration
 }
 
-// begin replaces the request's body by b.
 func (b *clientBody) begin(r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		b.ReadCloser, r.Body = r.Body, b
@@ -31,8 +30,8 @@ func (b *clientBody) begin(r *http.Request) {
 // Read implements [io.Reader].
 func (b *clientBody) Read(into []byte) (int, error) {
 	if b.ended {
-		// If the answer has begun, net/http has closed the body, so another read would return an error, and the
-		// transport would close the connection.
+		// When the answer has begun, net/http closes the body. The error of another read would make the transport close
+		// the connection.
 		return 0, io.EOF
 	}
 	n, err := b.ReadCloser.Read(into)
@@ -49,7 +48,7 @@ func (b *clientBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// err returns the first error on the client's side, or nil if there was none.
+// err returns the client's first error, or nil.
 func (b *clientBody) err() error {
 	if err := b.broken.Load(); err != nil {
 		return *err

@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestABodyEndsOnce: if the length of a body is known, the transport reads once more after the end. If the answer has
-// begun, net/http has closed the body by then. The error of this read would close the connection to the upstream and
-// break off the answer, so the clientBody returns io.EOF again.
+// TestABodyEndsOnce: the transport reads a body of known length once more after its end. net/http may have closed it,
+// and an error would break off the answer, so the clientBody returns io.EOF again.
 func TestABodyEndsOnce(t *testing.T) {
 	body := &closedBehind{text: "abc"}
 	r := httptest.NewRequest(http.MethodPost, "/", body)
@@ -30,7 +29,7 @@ func TestABodyEndsOnce(t *testing.T) {
 	assert.NoError(t, b.err())
 }
 
-// closedBehind is a body that returns the error of a closed body if it is read after its end.
+// closedBehind returns the error of a closed body after its end.
 type closedBehind struct{ text string }
 
 func (b *closedBehind) Close() error { return nil }
@@ -44,8 +43,7 @@ func (b *closedBehind) Read(into []byte) (int, error) {
 	return n, io.EOF
 }
 
-// TestABodyThatBreaksOff: a body that ends early is noted as a fault of the client. A read after the body was closed is
-// not noted as a fault.
+// TestABodyThatBreaksOff: a body that ends early is the client's fault, but a read after the close is not.
 func TestABodyThatBreaksOff(t *testing.T) {
 	for err, want := range map[error]error{os.ErrDeadlineExceeded: os.ErrDeadlineExceeded, io.EOF: nil, http.ErrBodyReadAfterClose: nil} {
 		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)))
@@ -56,8 +54,8 @@ func TestABodyThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestOnlyAnUpstreamWithHTTP2HasGRPC: if an upstream does not support HTTP/2, a slow body is cut off even if it has the
-// content type of gRPC.
+// TestOnlyAnUpstreamWithHTTP2HasGRPC: without HTTP/2 at the upstream, a slow body is cut off even with gRPC's content
+// type.
 func TestOnlyAnUpstreamWithHTTP2HasGRPC(t *testing.T) {
 	for _, grpc := range []bool{false, true} {
 		p := &Proxy{http2: grpc}

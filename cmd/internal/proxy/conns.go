@@ -16,8 +16,8 @@ type connCount struct {
 	open atomic.Int64
 }
 
-// dialer returns a function that dials, and counts the connection until it is closed. If there are too many
-// connections, it closes idle ones and tries once more.
+// dialer returns a function that dials and counts the connection until it is closed. At the bound, it closes idle
+// connections and tries once more.
 func (u *connCount) dialer(dial func(context.Context, string, string) (net.Conn, error), closeIdle func(),
 ) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -45,17 +45,17 @@ func (u *connCount) add() bool {
 	return true
 }
 
-// A countedConn is a connection that is counted until it is closed.
+// A countedConn counts until it is closed.
 type countedConn struct {
 	net.Conn
 	count  *connCount
 	closed atomic.Bool
 }
 
-// ReadFrom is for io.Copy. It is as fast as the ReadFrom of the connection.
+// ReadFrom makes io.Copy as fast as with the wrapped connection.
 func (c *countedConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
 
-// CloseWrite closes the direction in which this end sends. Either end of a WebSocket may do this.
+// CloseWrite closes the sending direction. Either end of a WebSocket may do so.
 func (c *countedConn) CloseWrite() error {
 	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// An Exchange is a request on its way to an upstream, and its answer. The caller may put a zero Exchange into the
-// context of the request, under [ExchangeKey]. If this Exchange is part of a struct that the caller allocates for each
-// request in any case, no other allocation is needed.
+// An Exchange is a request to an upstream, and its answer. To save an allocation, the caller may put a zero Exchange
+// into the request's context under [ExchangeKey], as part of its own struct for each request.
 type Exchange struct {
 	http.ResponseWriter                 // of the client
 	client              context.Context // ends when the client goes
@@ -24,7 +23,7 @@ type Exchange struct {
 	deadline            time.Duration // deadline of a gRPC call, counted from epoch; 0 for none
 }
 
-// An answer separates the header fields of the upstream's answer from the fields of the caller.
+// An answer separates the upstream's header fields from the caller's.
 type answer struct {
 	waiting bool        // the header of the final answer has not arrived
 	interim http.Header // the header of informational answers; nil before the first
@@ -32,27 +31,24 @@ type answer struct {
 	body    watchedBody
 }
 
-// epoch is the start of times that are stored as durations. They are stored like this because a time.Time is larger.
+// epoch is the start of times that are stored as durations, because a time.Time is larger.
 var epoch = time.Now()
 
 // ExchangeKey is the key of the Exchange in the context of a request.
 type ExchangeKey struct{}
 
-// exchangeOf returns the exchange of a request; nil if it has none.
 func exchangeOf(r *http.Request) *Exchange {
 	x, _ := r.Context().Value(ExchangeKey{}).(*Exchange)
 	return x
 }
 
-// expired reports whether the deadline of a gRPC call is over. The client has then given up, or is about to give up.
+// expired reports whether the deadline of a gRPC call is over, so that its client gives up.
 func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) >= x.deadline }
 
-// answered notes that the header of the final answer has arrived.
 func (x *Exchange) answered() { x.answer.waiting, x.answer.interim = false, nil }
 
-// Header implements [http.ResponseWriter]. Until the header of the final answer has arrived, it returns the header for
-// informational answers (1xx). ReverseProxy empties this header after each of these answers. The caller has already set
-// its fields in the header of the final answer, where they stay.
+// Header implements [http.ResponseWriter]. Before the final answer, it returns the header for informational answers
+// (1xx), which ReverseProxy empties after each of them. The caller's fields stay in the header of the final answer.
 func (x *Exchange) Header() http.Header {
 	if !x.answer.waiting {
 		return x.ResponseWriter.Header()
@@ -63,8 +59,8 @@ func (x *Exchange) Header() http.Header {
 	return x.answer.interim
 }
 
-// WriteHeader implements [http.ResponseWriter]. Until the header of the final answer has arrived, it writes
-// informational answers, without the fields that the caller has set.
+// WriteHeader implements [http.ResponseWriter]. Before the final answer, it writes informational answers without the
+// caller's fields.
 func (x *Exchange) WriteHeader(status int) {
 	if !x.answer.waiting {
 		x.ResponseWriter.WriteHeader(status)

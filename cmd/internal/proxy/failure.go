@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unanswered answers a request that the upstream did not answer. The details are logged but not sent to the client,
-// because they name machines in the internal network.
+// unanswered answers a request that the upstream did not answer. The log has the details, but the client does not get
+// them: they name internal machines.
 func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
 	x.answered()
@@ -58,14 +58,13 @@ func isTimeout(err error) bool {
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
-// isTooLarge reports whether an error says that the header of a request is larger than the upstream accepts over
-// HTTP/2. Such a request was not sent, and it is not a failure of the upstream. net/http does not export the error.
+// isTooLarge reports whether a header was larger than the upstream accepts over HTTP/2. The request was not sent, and
+// the upstream has not failed. net/http does not export the error.
 func isTooLarge(err error) bool {
 	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
 
-// failed counts and logs a failure of the upstream. An error after the client has gone, or after the client's deadline,
-// does not count as a failure.
+// failed counts and logs a failure of the upstream, except after the client has gone or its deadline is over.
 func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	if r.Context().Err() != nil || x.expired() {
 		return
@@ -80,9 +79,8 @@ func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	}
 }
 
-// A watchedBody is the body of an answer. It notices if the upstream breaks off in the middle of the answer. In this
-// case, ReverseProxy does not call unanswered, because the status has been sent. At the end of the answer, the
-// watchedBody removes from the trailer the fields that the caller has set in the header.
+// A watchedBody is the body of an answer. It notices that the upstream breaks off: ReverseProxy then does not call
+// unanswered, because the status was sent. At the end, it removes the caller's header fields from the trailer.
 type watchedBody struct {
 	io.ReadCloser
 	exchange *Exchange

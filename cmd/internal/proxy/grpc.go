@@ -8,11 +8,10 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// grpcTimeout returns how long the client of a gRPC call waits. The result said is false if the request does not say
-// how long.
+// grpcTimeout returns how long the client of a gRPC call waits. said is false if the request does not say.
 //
-// The upstream gets the same timeout, and ends the call when the timeout is over, perhaps before the client does. So an
-// error after this deadline is not a failure of the upstream.
+// The upstream gets the same timeout, and may end the call before the client does. So an error after the deadline is
+// not a failure of the upstream.
 func grpcTimeout(r *http.Request) (timeout time.Duration, said bool) {
 	told := r.Header["Grpc-Timeout"]
 	if len(told) == 0 {

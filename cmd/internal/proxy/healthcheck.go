@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// watch checks a server at intervals until ctx is done. The first check is made at once.
+// watch checks a server at once, and then at intervals until ctx is done.
 func (m *member) watch(ctx context.Context, h *Health) {
 	tick := time.NewTicker(h.Interval)
 	defer tick.Stop()
@@ -40,7 +40,7 @@ func (m *member) watch(ctx context.Context, h *Health) {
 	}
 }
 
-// check requests the health page of the server. A status of 200 to 399 means that the server is healthy.
+// check requests the health page. A status of 200 to 399 means that the server is healthy.
 func (m *member) check(ctx context.Context, h *Health) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()

@@ -21,8 +21,8 @@ type member struct {
 	inFlight atomic.Int64
 	failed   atomic.Uint64 // requests that it did not serve
 	sick     atomic.Bool   // according to health checks
-	// retryAt is the time, in nanoseconds, from which on a request may try the server again after a failed connection.
-	// It is 0 if the server can be reached. Each try sets a later time.
+	// retryAt is the time, in nanoseconds, from which a request may try the server again after a failed connection; 0
+	// if the server can be reached. Each try sets a later time.
 	retryAt atomic.Int64
 }
 
@@ -36,35 +36,30 @@ func (m *member) acquire() *member {
 
 func (m *member) release() { m.inFlight.Add(-1) }
 
-// retryAfter is how long requests are sent to other servers after a failed connection. Then one request tries the
-// server again. So a server that restarts is used again within a second, and a server that is down delays one request
-// per second.
+// retryAfter is how long other servers get the requests after a failed connection. Then one request tries the server.
+// So a restarted server is used within a second, and a server that is down delays one request per second.
 const retryAfter = time.Second
 
-// isUp reports whether requests are sent to the server normally.
 func (m *member) isUp() bool { return !m.sick.Load() && m.retryAt.Load() == 0 }
 
-// isEligible reports whether a request may be sent to the server: it is up, or another try is due.
+// isEligible reports whether the server is up, or another try is due.
 func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
-// mayTry reports whether a request may be sent to this server. After the time retryAt, one request may be sent, and
-// then one more request in each further period of length retryAfter.
+// mayTry reports whether a request may be sent to this server. From retryAt on, one request may be sent per retryAfter.
 func (m *member) mayTry(now time.Time) bool {
 	at := m.retryAt.Load()
 	return at == 0 || at > now.UnixNano() || // in the future only if all servers are down
 		m.retryAt.CompareAndSwap(at, now.Add(retryAfter).UnixNano())
 }
 
-// unreached notes that no connection to the server could be made.
 func (m *member) unreached(err error) {
 	if m.retryAt.Swap(m.pool.of.config.Now().Add(retryAfter).UnixNano()) == 0 {
 		m.log.Warn("upstream down: no connection can be made", "err", err)
 	}
 }
 
-// reached notes that the server has answered.
 func (m *member) reached() {
 	if m.retryAt.Load() != 0 && m.retryAt.Swap(0) != 0 {
 		m.log.Info("upstream up: it answers again")

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// A pool has the servers of an upstream. Each request is sent to the server with the fewest requests in progress among
-// the servers that are up. A server is down after failed checks (healthcheck.go), and after a failed connection
-// (member.go). If all servers are down, all are tried: the checks may be wrong, and an error without a try would not be
-// better than a bad answer.
+// A pool has the servers of an upstream. A request goes to the server with the fewest requests in progress among the
+// servers that are up. A server is down after failed checks (healthcheck.go) or a failed connection (member.go). If all
+// are down, all are tried, because the checks may be wrong, and an error would be no better.
 //
-// A pool exists as long as a configuration has an upstream with the same servers and settings. So a reload forgets
-// nothing about the servers.
+// A pool lasts while a configuration has an upstream with the same servers and settings, so a reload forgets nothing
+// about the servers.
 type pool struct {
 	members []*member
 	of      *Upstreams
@@ -24,7 +23,7 @@ type pool struct {
 	checks  sync.WaitGroup
 }
 
-// A poolKey has what distinguishes upstreams. All upstreams with the same poolKey share a pool.
+// A poolKey identifies a pool. All upstreams with an equal poolKey share the pool.
 type poolKey struct {
 	transport transportKey // without the server
 	targets   string
@@ -43,7 +42,7 @@ func poolOf(u *Upstream) poolKey {
 	return key
 }
 
-// newPool returns the pool of the servers, and starts their health checks.
+// newPool makes a pool and starts the health checks.
 func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	ctx, end := context.WithCancel(context.Background())
 	p := &pool{members: members, of: u, end: end}
@@ -56,14 +55,13 @@ func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	return p
 }
 
-// close ends the health checks.
 func (p *pool) close() {
 	p.end()
 	p.checks.Wait()
 }
 
-// acquire chooses a server for a request, and counts the request until the server is released. The parameter tried has
-// the servers that could not be reached. If all servers have been tried, acquire returns nil.
+// acquire chooses a server and counts the request until the server is released. tried has the servers that could not be
+// reached. acquire returns nil if all servers have been tried.
 func (p *pool) acquire(tried []*member) *member {
 	if len(p.members) == 1 && len(tried) == 0 {
 		return p.members[0].acquire()
@@ -77,8 +75,7 @@ func (p *pool) acquire(tried []*member) *member {
 	}
 }
 
-// least returns the server with the fewest requests in progress among the servers that are up. If none is up, it
-// chooses among all.
+// least returns the server with the fewest requests among the servers that are up, or among all if none is up.
 func (p *pool) least(tried []*member, now time.Time) (best *member) {
 	fewest, isUp := int64(0), false
 	first := int(p.turn.Add(1) % uint32(len(p.members)))

@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestACheckWithoutAConnection: if a check fails because all connections to upstreams are in use, the server does not
-// count as unhealthy.
+// TestACheckWithoutAConnection: a check that finds no free connection does not make its server unhealthy.
 func TestACheckWithoutAConnection(t *testing.T) {
 	for err, sick := range map[error]bool{errNoFile: false, io.ErrUnexpectedEOF: true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +33,7 @@ func TestACheckWithoutAConnection(t *testing.T) {
 	}
 }
 
-// TestWhichErrorsSayThatNothingWasSent: only the errors of failed connections say that nothing was sent.
+// TestWhichErrorsSayThatNothingWasSent: only errors of failed connections do.
 func TestWhichErrorsSayThatNothingWasSent(t *testing.T) {
 	for err, want := range map[error]bool{
 		&net.OpError{Op: "dial", Err: errors.New("x")}: true, &net.OpError{Op: "read", Err: errors.New("x")}: false,
@@ -44,7 +43,6 @@ func TestWhichErrorsSayThatNothingWasSent(t *testing.T) {
 	}
 }
 
-// A roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

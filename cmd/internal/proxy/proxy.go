@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// noAgent is the value of User-Agent for which net/http sends no such field.
+// noAgent makes net/http send no User-Agent.
 var noAgent = []string{""}
 
 // A Proxy passes requests to an upstream. It is an [http.Handler].
@@ -28,8 +28,8 @@ func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
 	p := &Proxy{upstream: up, http2: up.mayHaveHTTP2(), base: u.config.Base}
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			// The upstream must get the same query that the rules have checked. ReverseProxy has removed the parts that
-			// it cannot parse from r.Out, such as all pairs with a semicolon. So this restores the original query.
+			// The upstream must get the query that the rules have checked. ReverseProxy has removed what it cannot
+			// parse, such as pairs with a semicolon.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			r.Out.URL.Opaque = "" // otherwise it would be sent instead of the path that the rules have checked
 			if !up.KeepHost {
@@ -77,11 +77,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(x, r)
 }
 
-// MayBeSilent reports whether the body of a request may pause for a long time. The stream of a gRPC call may be silent
-// for hours, if the upstream can have such calls.
+// MayBeSilent reports whether the body of a request may pause for long: a gRPC stream may be silent for hours.
 func (p *Proxy) MayBeSilent(r *http.Request) bool { return p.http2 && httplimit.IsGRPC(r) }
 
-// answered handles the header of an upstream's answer.
+// answered handles the header of an answer.
 func (p *Proxy) answered(response *http.Response) error {
 	x := exchangeOf(response.Request)
 	x.answered()
@@ -93,8 +92,8 @@ func (p *Proxy) answered(response *http.Response) error {
 		}
 	}
 	x.server.reached()
-	// The caller's fields replace the upstream's. Two lines of RateLimit would be read as one list, and a client could
-	// not know which limits are the caller's.
+	// The caller's fields replace the upstream's. Two lines of RateLimit would be one list, so a client could not know
+	// which limits are the caller's.
 	header := x.ResponseWriter.Header()
 	if own := header["Vary"]; own != nil {
 		header["Vary"] = slices.Concat(own, response.Header["Vary"])
@@ -115,9 +114,9 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// moveHeader moves the header of an upstream's answer to the answer to the client. No field may be in both.
-// ReverseProxy would copy the fields, with an allocation for each. The media type of an event stream stays in the
-// upstream's answer. ReverseProxy reads it there, and therefore passes on events at once.
+// moveHeader moves the upstream's header to the client's answer. No field may be in both. Letting ReverseProxy copy the
+// fields would allocate for each. The media type of an event stream stays, because ReverseProxy reads it to pass on
+// events at once.
 func moveHeader(from, to http.Header) {
 	mediaType := from["Content-Type"]
 	maps.Copy(to, from)
@@ -128,7 +127,6 @@ func moveHeader(from, to http.Header) {
 	}
 }
 
-// isEvents reports whether a media type is the media type of event streams.
 func isEvents(mediaType []string) bool {
 	const events = "text/event-stream"
 	return len(mediaType) > 0 && len(mediaType[0]) >= len(events) && strings.EqualFold(mediaType[0][:len(events)], events)

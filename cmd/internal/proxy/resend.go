@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// An admitted request must be executed only once, but net/http may send a request without a body again in three cases:
+// An admitted request must be executed only once, but net/http may send a request without a body again:
 //
-//   - The server closes a connection that was kept open, without an answer.
-//   - An HTTP/2 server resets the stream. In this case, net/http may send the request again up to six times.
-//   - The client permits it with a header field (Idempotency-Key).
+//   - after the server closes a kept connection without an answer,
+//   - up to six times after an HTTP/2 server resets the stream, or
+//   - if the client permits it with a header field (Idempotency-Key).
 //
 // The functions below permit one more attempt for methods that change nothing, and none for other methods.
 
@@ -27,7 +27,7 @@ type resend struct {
 
 var errSentTwice = errors.New("the server closed a connection without an answer, and then another one")
 
-// again is the GetBody of a request. It permits sending the request once more.
+// again is the GetBody of a request. It permits one more attempt.
 func (s *resend) again() (io.ReadCloser, error) {
 	if s.used {
 		return nil, errSentTwice
@@ -46,8 +46,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		// net/http calls GetBody only if the request has a body. The body that is set here is empty. Because it is in
-		// memory, net/http sends the header only when it has read the body.
+		// net/http calls GetBody only for a request with a body. This body is empty and in memory, so net/http reads it
+		// before it sends the header.
 		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.again, identity
 		return
 	}
@@ -55,8 +55,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 		r.Body, r.GetBody = io.NopCloser(&s.body), nil
 		return
 	}
-	// This request gets no such body, because with it, the request would have no Content-Length. Instead, the header
-	// fields that permit sending the request again are renamed: net/http looks for the canonical names only.
+	// With such a body, this request would have no Content-Length. So the fields that permit another attempt are
+	// renamed: net/http looks for the canonical names only.
 	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if values, is := r.Header[name]; is {
 			delete(r.Header, name)
@@ -65,8 +65,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	}
 }
 
-// isUnprocessed reports whether an error says that an HTTP/2 server has not processed a request without a body. In this
-// case, the server has refused the stream or is about to end. net/http does not export the error.
+// isUnprocessed reports whether an HTTP/2 server has not processed a request without a body, because it refused the
+// stream or is about to end. net/http does not export the error.
 func isUnprocessed(err error) bool {
 	text, is := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
 	return is && (strings.Contains(text, "; REFUSED_STREAM; received from peer]") ||

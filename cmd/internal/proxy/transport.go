@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A transportKey has what distinguishes connections. All upstreams with the same transportKey share connections.
+// A transportKey identifies connections. All upstreams with an equal transportKey share them.
 type transportKey struct {
 	scheme, host, socket     string
 	connectTime, respondTime time.Duration
@@ -22,15 +22,15 @@ func transportOf(u *Upstream, t Target) transportKey {
 	return key
 }
 
-// newTransport returns the connections to an upstream. Because of its timeouts, an upstream that hangs does not keep a
-// client waiting forever. An answer that has begun may take as long as the upstream needs.
+// newTransport returns the connections to an upstream. Timeouts prevent that a hanging upstream blocks a client
+// forever, but an answer that has begun may take any time.
 func (k transportKey) newTransport(conns *connCount) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!k.h2c)
 	protocols.SetHTTP2(!k.h2c)
 	protocols.SetUnencryptedHTTP2(k.h2c)
 	t := &http.Transport{
-		// The proxy connects to the upstream directly, even if HTTP_PROXY is set.
+		// The proxy connects directly, even if HTTP_PROXY is set.
 		Proxy: nil,
 
 		TLSHandshakeTimeout:   k.connectTime,

@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	// tunnelSilence is how long one end of a tunnel may send nothing when the other end has finished sending.
+	// tunnelSilence is how long one end may send nothing after the other end has finished sending.
 	tunnelSilence = 10 * time.Second
-	// tunnelStall is how long an end of a tunnel may accept no byte while bytes wait for it.
+	// tunnelStall is how long an end may accept no byte while bytes wait for it.
 	tunnelStall = time.Minute
 )
 
-// A tunnel has the two connections of a request that has changed the protocol, such as a WebSocket: one to the client
-// and one to the upstream. [httputil.ReverseProxy] copies between them until both ends have finished sending, or one
-// connection has broken off.
+// A tunnel has the connections to the client and to the upstream after a change of the protocol, such as to WebSocket.
+// [httputil.ReverseProxy] copies until both ends have finished sending or a connection breaks.
 //
-// If one end finishes sending and the other end does not react, ReverseProxy alone would wait forever. Meanwhile, the
-// request would count as in flight, and keep two files open. So when one end has finished, the other end may continue
-// only while it sends something every few seconds. The tunnel also ends if an end accepts nothing for a minute, because
-// in that case the end of the other direction can never be passed on.
+// ReverseProxy alone would wait forever for an end that does not react to the end of the other direction. The request
+// would stay in flight and keep two files open. So after one end has finished, the other end must send something every
+// few seconds. The tunnel also ends if an end accepts nothing for a minute, because the end of that direction could
+// never be passed on.
 type tunnel struct {
 	mu               sync.Mutex
 	client, upstream tunnelEnd
 	closed           bool
 }
 
-// A tunnelEnd is one of the two connections. One goroutine reads from it, and another one writes to it.
+// A tunnelEnd is one of the two connections. One goroutine reads from it, and another writes to it.
 type tunnelEnd struct {
 	io.ReadWriteCloser // nil for a client that has not been hijacked
 	tunnel             *tunnel
 	other              *tunnelEnd
 
-	// These fields are about the direction from this end to the other end. The mutex of the tunnel guards them.
+	// These fields describe the direction from this end to the other. The tunnel's mutex guards them.
 	ended   bool        // this end has finished sending
 	writing bool        // bytes wait for the other end
 	timer   *time.Timer // closes the tunnel; nil before it is used
@@ -49,9 +48,8 @@ type tunnelEnd struct {
 
 var errUnasked = errors.New("the upstream changes to a protocol that the client did not ask for")
 
-// openTunnel makes the connection of an answer that changes the protocol one end of a tunnel. It returns an error if
-// the client did not ask for the protocol that the upstream changes to. ReverseProxy checks this, too, but would leave
-// the connection open.
+// openTunnel makes the connection of an answer one end of a tunnel. It returns an error if the client did not ask for
+// the protocol. ReverseProxy checks this, too, but would leave the connection open.
 func (x *Exchange) openTunnel(answer *http.Response) error {
 	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
 	if asked == "" || !strings.EqualFold(asked, got) {
@@ -68,7 +66,7 @@ func (x *Exchange) openTunnel(answer *http.Response) error {
 	return nil
 }
 
-// upgradeOf returns the protocol to which a message changes, or asks to change; "" if there is none.
+// upgradeOf returns the protocol that a message names for a change; "" if there is none.
 func upgradeOf(header http.Header) string {
 	if !httpguts.HeaderValuesContainsToken(header["Connection"], "Upgrade") {
 		return ""
@@ -76,7 +74,7 @@ func upgradeOf(header http.Header) string {
 	return header.Get("Upgrade")
 }
 
-// Close closes both connections. ReverseProxy calls it when it has finished. It is also called when the server ends.
+// Close closes both connections. ReverseProxy calls it at the end, and so does the server when it ends.
 func (t *tunnel) Close() error {
 	t.mu.Lock()
 	t.closed = true
@@ -90,8 +88,8 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// await sets the timer of this end's direction to the time within which something must happen next. It stops the timer
-// if there is no such time. The mutex of the tunnel must be locked.
+// await sets this direction's timer to the time within which something must happen, or stops it. The tunnel's mutex
+// must be locked.
 func (e *tunnelEnd) await() {
 	most := time.Duration(0) // no bound
 	switch {
@@ -111,7 +109,7 @@ func (e *tunnelEnd) await() {
 	}
 }
 
-// Read implements [io.Reader]. At the end of the connection, it notes that this end has finished sending.
+// Read implements [io.Reader]. It notes the end of the connection as the end of sending.
 func (e *tunnelEnd) Read(into []byte) (int, error) {
 	n, err := e.ReadWriteCloser.Read(into)
 	if errors.Is(err, io.EOF) {
@@ -147,11 +145,11 @@ func (e *tunnelEnd) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Close implements [io.Closer]. It closes both connections.
+// Close closes both connections.
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
-// A hijackedEnd is the client's end as a net.Conn. Its methods Read, Write and Close come from the tunnelEnd and not
-// from the net.Conn, because the tunnelEnd is embedded at a lower depth.
+// A hijackedEnd is the client's end as a net.Conn. Read, Write and Close come from the tunnelEnd, which is embedded at
+// a lower depth.
 type hijackedEnd struct {
 	*tunnelEnd
 	hijackedConn
@@ -159,7 +157,7 @@ type hijackedEnd struct {
 
 type hijackedConn struct{ net.Conn }
 
-// Hijack hijacks the connection, for http.ResponseController. A hijacked connection uses another protocol.
+// Hijack takes over the connection for another protocol. http.ResponseController calls it.
 func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(x.ResponseWriter).Hijack()
 	if err != nil || x.tunnel == nil {
@@ -167,12 +165,11 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	x.tunnel.client.ReadWriteCloser = conn
 	conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
-	// ReverseProxy writes the header of the answer with this writer, before it copies anything. This write may have to
-	// wait for the client, too.
+	// ReverseProxy writes the answer's header with this writer, and may have to wait for the client.
 	return conn, bufio.NewReadWriter(buffer.Reader, bufio.NewWriter(conn)), nil
 }
 
-// isHijacked reports whether the request has become a tunnel and the client's connection has been hijacked.
+// isHijacked reports whether the client's connection has become a tunnel.
 func (x *Exchange) isHijacked() bool {
 	return x.tunnel != nil && x.tunnel.client.ReadWriteCloser != nil
 }

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// stripUpgrade removes the fields by which a request asks to change the protocol. It keeps them if the protocol is
-// WebSocket and the upstream can use it. An upstream with HTTP/2 without TLS cannot use WebSocket: the transport would
-// return an error, and this error would count as a failure of the upstream.
+// stripUpgrade removes the fields that ask to change the protocol, except for a WebSocket to an upstream that can use
+// it. With HTTP/2 without TLS, the upstream cannot: the transport would return an error that counts as the upstream's
+// failure.
 //
-// After a change of the protocol, weir copies bytes and sees no requests. So if a client could change to h2c, it could
-// send any number of requests, and the limits would count only one. WebSocket transports messages and no HTTP requests.
-// The fields are removed from the incoming request, because [httputil.ReverseProxy] reads them before it calls Rewrite.
+// After a change, weir copies bytes and sees no requests. A client that changed to h2c could send any number of
+// requests for the tokens of one. WebSocket transports no HTTP requests. The fields are removed from the incoming
+// request, because [httputil.ReverseProxy] reads them before it calls Rewrite.
 func stripUpgrade(r *http.Request, h2c bool) {
 	if !h2c && isWebSocket(r) {
 		return
@@ -22,9 +22,8 @@ func stripUpgrade(r *http.Request, h2c bool) {
 	delete(r.Header, "Http2-Settings")
 }
 
-// isWebSocket reports whether a request opens a WebSocket (RFC 6455, section 4.1). Such a request is a GET without a
-// body, and its only Upgrade is the token "websocket". With a list such as "websocket, h2c", the upstream could choose
-// another protocol.
+// isWebSocket reports whether a request opens a WebSocket (RFC 6455, section 4.1): a GET without a body, whose only
+// Upgrade is "websocket". From a list such as "websocket, h2c", the upstream could choose another protocol.
 func isWebSocket(r *http.Request) bool {
 	upgrade := r.Header["Upgrade"]
 	return len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket") &&

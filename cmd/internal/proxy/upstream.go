@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// An Upstream has servers, the settings for requests to them, and a function that answers if a request fails.
+// An Upstream has servers, the settings for requests to them, and a function that answers failures.
 type Upstream struct {
 	Servers
 	Forwarding Forwarding
 	Fail       func(http.ResponseWriter, *http.Request, Failure) // answers a request that is not served
 }
 
-// Servers has equivalent servers, and the settings of the connections to them.
+// Servers has equivalent servers and the settings of the connections to them.
 type Servers struct {
 	Targets         []Target // at least one; no two are equal
 	ConnectTimeout  time.Duration
@@ -31,7 +31,7 @@ type Target struct {
 	Socket string   // the path of a Unix socket to connect to; "" for none
 }
 
-// String returns the target as in a rule file, without a password. It is used in the log and in metrics.
+// String returns the target as in a rule file, without a password, for the log and metrics.
 func (t Target) String() string {
 	if t.Socket != "" {
 		return "unix:" + t.Socket
@@ -39,7 +39,7 @@ func (t Target) String() string {
 	return t.URL.Redacted()
 }
 
-// Health has the settings of the health checks of an upstream's servers.
+// Health has the settings of health checks.
 type Health struct {
 	Path          string // with a query perhaps
 	Interval      time.Duration
@@ -55,7 +55,6 @@ type Failure struct {
 	Unsent  bool   // no server has received any of the request
 }
 
-// mayHaveHTTP2 reports whether requests to a server may use HTTP/2.
 func (u *Servers) mayHaveHTTP2() bool {
 	return u.H2C || slices.ContainsFunc(u.Targets, func(t Target) bool { return t.URL.Scheme == "https" })
 }

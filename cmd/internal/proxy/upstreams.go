@@ -21,7 +21,7 @@ type Config struct {
 	Now     func() time.Time // decides how long failed servers are skipped; nil means the system's time
 	Buckets []float64        // bounds of the histogram of the time until the header of an answer, in seconds
 	Log     *slog.Logger
-	// Transport is for tests. It returns what replaces the transport of a server. nil means that nothing is replaced.
+	// Transport returns what replaces the transport of a server in tests. nil replaces nothing.
 	Transport func(Target, http.RoundTripper) http.RoundTripper
 }
 
@@ -58,7 +58,7 @@ func New(c Config) *Upstreams {
 	}
 }
 
-// Bound sets the largest number of connections to upstreams; 0 means no bound.
+// Bound sets the largest number of connections; 0 means no bound.
 func (u *Upstreams) Bound(most int64) { u.conns.most.Store(most) }
 
 // Connections returns the number of open connections.
@@ -80,9 +80,8 @@ type Set struct {
 	pools      map[poolKey]*refcount.Value[*pool]
 }
 
-// Open returns a Set and its proxies, in the order of the upstreams. The parameter before is the previous Set, or nil
-// if there is none. If the previous Set also has a server, the new Set uses the same connections to this server, and
-// keeps what is known about it. The caller must close the Set.
+// Open returns a Set and its proxies, in the order of the upstreams. before is the previous Set, or nil. A server that
+// is also in before keeps its connections and its state. The caller must close the Set.
 func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	if before == nil {
 		before = &Set{}
@@ -97,7 +96,7 @@ func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	return s, proxies
 }
 
-// pool returns the pool of an upstream: an existing one if there is one, or else a new one.
+// pool returns the existing pool of an upstream, or else a new one.
 func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	members := make([]*member, len(up.Targets))
 	for i, t := range up.Targets { // also if there is a pool, because the set must keep its connections
@@ -114,7 +113,7 @@ func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	return s.pools[key].Value
 }
 
-// transport returns the connections to a server: existing ones if there are any, or else new ones.
+// transport returns the existing connections to a server, or else new ones.
 func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.RoundTripper {
 	key := transportOf(up, t)
 	if s.transports[key] == nil {
@@ -130,7 +129,7 @@ func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.Round
 	return s.transports[key].Value
 }
 
-// Close closes what no other Set uses. No request may be passed on by this Set any more.
+// Close closes what no other Set uses. No further request may use this Set.
 func (s *Set) Close() {
 	for _, p := range s.pools { // before the connections, because the health checks use them
 		p.Release()
@@ -140,7 +139,7 @@ func (s *Set) Close() {
 	}
 }
 
-// A Server is the state of one server of the upstreams.
+// A Server is the state of one server.
 type Server struct {
 	Name     string
 	Up       bool
@@ -150,8 +149,7 @@ type Server struct {
 	Seconds  float64 // total time until the headers of its answers
 }
 
-// Servers returns the servers of all upstreams, by name. If several upstreams have a server, it is up only if it is up
-// for all of them.
+// Servers returns the servers of all upstreams, by name. A server of several upstreams is up only if it is up for all.
 func (s *Set) Servers() (all []Server) {
 	for _, p := range s.pools {
 		for _, m := range p.Value.members {
@@ -170,8 +168,7 @@ func (s *Set) Servers() (all []Server) {
 	return all
 }
 
-// shown returns the state of the server. The number of its answers, and their times, are in a histogram that all
-// members with the same name share.
+// shown returns the state of the server. All members of a name share the histogram of answers and times.
 func (m *member) shown() Server {
 	s := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load(), Failed: m.failed.Load()}
 	var now dto.Metric
