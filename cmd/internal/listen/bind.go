@@ -13,20 +13,19 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// A bound is a listener that is bound to an address: a [net.TCPListener] or a localListener.
+// A bound is a listener on an address: a [net.TCPListener] or a localListener.
 type bound interface {
 	net.Listener
 	syscall.Conn
 	SetDeadline(time.Time) error
 }
 
-// A streamConn is a connection of a bound. net/http needs its CloseWrite.
+// A streamConn is a connection of a bound. net/http needs CloseWrite.
 type streamConn interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// bind binds an address. [explain] explains its error.
 func bind(at Endpoint) (bound, error) {
 	if path, isSocket := unixsocket.Path(at.Address); isSocket {
 		l, err := listenUnix(path, at.Mode)
@@ -46,8 +45,8 @@ func bind(at Endpoint) (bound, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// explain returns an error that says why a server cannot listen on an address, and what to do. The parameter holder
-// describes weir's own socket that blocks the address; "" if there is none.
+// explain says why a server cannot listen on an address, and what to do. holder describes weir's own socket that blocks
+// the address; "" if there is none.
 func explain(address, holder string, err error) error {
 	var lookup *net.DNSError
 	_, isSocket := unixsocket.Path(address)
@@ -69,7 +68,7 @@ func explain(address, holder string, err error) error {
 	}
 }
 
-// urlOf returns the URL that a person on this machine can use to reach an address.
+// urlOf returns the URL by which a person on this machine reaches an address.
 func urlOf(scheme string, addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

@@ -52,7 +52,7 @@ func TestAUnixSocketThatIsThere(t *testing.T) {
 	assert.FileExists(t, path)
 }
 
-// TestAListenerThatBreaksIsReported: if a listener fails, Failed is called, so that the owner of the sockets can end.
+// TestAListenerThatBreaksIsReported: a listener that fails calls Failed, so that the owner can end.
 func TestAListenerThatBreaksIsReported(t *testing.T) {
 	failed := make(chan error, 1)
 	s := sockets(t, http.NotFoundHandler(), func(err error) { failed <- err })
@@ -60,8 +60,7 @@ func TestAListenerThatBreaksIsReported(t *testing.T) {
 	assert.ErrorIs(t, <-failed, net.ErrClosed)
 }
 
-// TestAServerIsKeptForItsConnections: if the settings of a server have changed, the server is kept as long as it has
-// connections.
+// TestAServerIsKeptForItsConnections: after a change of settings, the old server lasts as long as its connections.
 func TestAServerIsKeptForItsConnections(t *testing.T) {
 	s := sockets(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
 	conn, err := net.Dial("tcp", s.open[0].Addr().String())
@@ -88,8 +87,7 @@ func TestAServerIsKeptForItsConnections(t *testing.T) {
 	assert.Equal(t, int64(1), s.config.Limits["clients"].Open())
 }
 
-// sockets returns Sockets with one socket on a free port. The parameter handler answers the requests. The socket is
-// closed when the test ends.
+// sockets returns Sockets with one socket on a free port, until the test ends.
 func sockets(t *testing.T, handler http.Handler, failed func(error)) (s *Sockets) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)

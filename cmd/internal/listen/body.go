@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// A Body is the body of a request. The body must arrive at a minimum rate.
+// A Body is the body of a request, which must arrive at a minimum rate.
 type Body struct {
 	io.ReadCloser
 	pace    pace
@@ -20,10 +20,9 @@ type Body struct {
 	ended   atomic.Bool // the body was read to its end
 }
 
-// NewBody replaces the body of a request by a Body. The parameter rate is the minimum rate in bytes per second. The
-// complete body may take at most timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The
-// bounds also apply to a body that no handler reads, because net/http reads up to 256 KiB of such a body before it
-// sends an answer, and would wait forever.
+// NewBody replaces the body of a request by a Body with a minimum rate in bytes per second. The complete body may take
+// timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The bounds also apply to a body that
+// no handler reads. Without them net/http, which reads up to 256 KiB of the body before an answer, would wait forever.
 func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Duration) *Body {
 	if r.Body == http.NoBody || rate == 0 {
 		return nil
@@ -47,10 +46,10 @@ func (b *Body) Unbound() {
 	}
 }
 
-// Answering is called before the header of the answer is written. It reports whether the answer must close the
-// connection. The answer must close it if the client waits until the server asks for the body, and the body was not
-// read to its end. The reason is that net/http does not recognize a Body, so it would wait for the rest of the body. If
-// no read has asked for the body, Answering ends this wait. For a nil Body, it returns false.
+// Answering is called before the answer's header is written, and reports whether the answer must close the connection.
+// It must if the client sends its body only when asked, and the body was not read to its end: net/http does not
+// recognize a Body, and would wait for the rest. If no read has asked for the body, Answering ends this wait. For a nil
+// Body, it returns false.
 func (b *Body) Answering() (closes bool) {
 	if b == nil || !b.expects || b.ended.Load() {
 		return false
@@ -78,17 +77,17 @@ func (b *Body) Read(into []byte) (n int, err error) {
 }
 
 const (
-	// paceGrace is how much longer a body may take than it would take at exactly the minimum rate.
+	// paceGrace is how much longer a body may take than at exactly the minimum rate.
 	paceGrace = 10 * time.Second
-	// paceSilence is the longest pause of a body, however fast the body was before. To pause for this long again, the
-	// body must first send as many bytes as the minimum rate gives in this time.
+	// paceSilence is the longest pause of a body. After such a pause, the next one may be as long only after the body
+	// has sent the bytes of this time at the minimum rate.
 	paceSilence = time.Minute
-	// paceStep is by how much a deadline may be wrong. Setting an exact deadline for every read would cost more.
+	// paceStep is by how much a deadline may be wrong, because an exact deadline for every read would cost more.
 	paceStep = time.Second
 )
 
-// A pace enforces the minimum rate of a body. It counts the time in which weir waits for the client. It does not count
-// the time in which the upstream does not accept the bytes that have arrived. Only one goroutine at a time may use it.
+// A pace enforces the minimum rate of a body. It counts the time in which weir waits for the client, not the time in
+// which the upstream does not accept bytes. Only one goroutine at a time may use it.
 type pace struct {
 	control *http.ResponseController
 	rate    int       // bytes per second
@@ -99,7 +98,7 @@ type pace struct {
 	deadline time.Time     // the deadline that is set
 }
 
-// begin is called before a read, and sets the deadline of this read.
+// begin sets the deadline of the next read.
 func (p *pace) begin() {
 	p.began = time.Now()
 	deadline := p.began.Add(max(p.credit, 0))
@@ -111,9 +110,9 @@ func (p *pace) begin() {
 	}
 }
 
-// end is called after a read. When the body ends, end removes the deadline, including a deadline from read_timeout.
-// net/http continues to read, to notice a client that disconnects, and would treat the deadline as the end of the
-// connection. If the body breaks off, the deadline stays, because net/http would otherwise wait forever for the rest.
+// end follows a read. At the end of the body, it removes every deadline, including that of read_timeout. Otherwise
+// net/http, which continues to read to notice a disconnect, would treat the deadline as the end of the connection. If
+// the body breaks off, the deadline stays, because net/http would wait forever for the rest.
 func (p *pace) end(n int, err error) {
 	earned := time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
 	p.credit = min(p.credit-time.Since(p.began)+earned, paceSilence)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// A trickle is the connection of a client that sends some bytes, pauses, and sends some bytes again.
+// A trickle is a connection on which bytes arrive with pauses.
 type trickle struct {
 	http.ResponseWriter
 	deadline time.Time
@@ -48,8 +48,7 @@ func (c *trickle) Read(into []byte) (int, error) {
 	return copy(into, bytes.Repeat([]byte{'x'}, c.bytes)), nil
 }
 
-// TestSlowBodies: a body may be slow for ten seconds. After that, all bytes so far must have arrived at the minimum
-// rate.
+// TestSlowBodies: after ten seconds, all bytes of a body must have arrived at the minimum rate.
 func TestSlowBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		client  trickle
@@ -105,8 +104,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestABodyThatIsNotReadHoldsNoConnection: an unread body does not keep a connection open. net/http reads some of the
-// body before it sends the answer, and also after an answer to a body that was too slow.
+// TestABodyThatIsNotReadHoldsNoConnection: net/http reads some of an unread body before the answer, and also after the
+// answer to a body that was too slow. Neither keeps the connection open.
 func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	for name, read := range map[string]bool{"refused": false, "too slow": true} {
 		t.Run(name, func(t *testing.T) {
@@ -136,9 +135,8 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestReadTimeoutEndsWithTheBody: if an answer takes longer than read_timeout, the client gets it nevertheless, because
-// read_timeout applies only to the body. If the deadline stayed set, net/http would treat its end as the end of the
-// connection.
+// TestReadTimeoutEndsWithTheBody: a client gets an answer that takes longer than read_timeout. If the deadline stayed,
+// net/http would treat it as the end of the connection.
 func TestReadTimeoutEndsWithTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, conn := net.Pipe()

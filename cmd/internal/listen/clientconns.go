@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// clientConns counts the open connections of each client, so that one client cannot use all the room. Connections over
-// Unix sockets are not counted, because each socket may serve many clients.
+// clientConns counts the open connections of each client, so that one client cannot use all the room. Unix sockets do
+// not count, because each may serve many clients.
 type clientConns struct {
 	most   atomic.Int64                  // largest number for one client; 0 for no bound
 	client func(netip.Addr) netip.Prefix // returns the zero Prefix for an address that is not counted
@@ -17,8 +17,8 @@ type clientConns struct {
 	of map[netip.Prefix]int64
 }
 
-// add counts a connection. It returns the client, and whether there was room. The result client is the zero Prefix if
-// connections of the peer are not counted. If there is no room, nothing is counted.
+// add counts a connection, and reports whether there was room. client is the zero Prefix if the peer's connections are
+// not counted. Without room, nothing is counted.
 func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	tcp, is := peer.(*net.TCPAddr)
 	if !is {
@@ -36,7 +36,6 @@ func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	return client, true
 }
 
-// remove uncounts a connection of a client.
 func (c *clientConns) remove(client netip.Prefix) {
 	if !client.IsValid() {
 		return

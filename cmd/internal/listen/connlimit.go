@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// A ConnLimit bounds the number of open connections of all endpoints of a role together. A connection above the bound
-// gets an answer that says that the server is full, and is closed at once. Otherwise the connection would wait in the
-// system's queue until an idle connection ends. During this time, its client could not distinguish a busy server from a
-// server that does not work.
+// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound is answered
+// that the server is full, and closed. In the system's queue it would wait for an idle connection to end, and its
+// client could not distinguish a busy server from a broken server.
 type ConnLimit struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64
@@ -30,8 +29,8 @@ type ConnLimit struct {
 	sending    sync.WaitGroup
 }
 
-// rejectTime is how long sending a rejection may take. maxRejections is how many are sent at the same time. Further
-// connections without room are closed without an answer.
+// At most maxRejections rejections are sent at the same time, each for at most rejectTime. Further connections are
+// closed without an answer.
 const (
 	rejectTime    = time.Second
 	maxRejections = 64
@@ -47,8 +46,8 @@ type Full struct {
 var FullHTTP = Full{"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n", "answered 503"}
 
-// NewConnLimit returns a ConnLimit without bounds. The function client returns the client of an address, or the zero
-// Prefix if the connections of the address are not bounded per client.
+// NewConnLimit returns a ConnLimit without bounds. client returns the client of an address, or the zero Prefix if its
+// connections have no bound per client.
 func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *slog.Logger) *ConnLimit {
 	return &ConnLimit{
 		role: r, full: full, log: log, rejections: make(chan struct{}, maxRejections),
@@ -75,11 +74,11 @@ func (l *ConnLimit) Most() int64 { return l.most.Load() }
 // Rejected returns how many connections were rejected because there was no room.
 func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
 
-// Wait waits until all rejections have been sent. If no new connections arrive, this takes at most a second.
+// Wait waits until all rejections have been sent: at most a second if no connections arrive.
 func (l *ConnLimit) Wait() { l.sending.Wait() }
 
-// Admit counts a connection until it is closed. If there are too many connections, Admit rejects this one and returns
-// nil. If less than a sixteenth of the room is left, Admit also closes the connection that has been idle for longest.
+// Admit counts a connection until it is closed. Above the bound, it rejects the connection and returns nil. With less
+// than a sixteenth of the room left, it also closes the connection with the longest idle time.
 func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {
@@ -108,14 +107,13 @@ func (l *ConnLimit) warnOf(client net.Addr) {
 		"client", client.String(), "max_connections_per_client", l.clients.most.Load())
 }
 
-// reject answers and closes the connection in the background.
 func (l *ConnLimit) reject(conn streamConn) {
 	if l.mayAnswer(conn) {
 		l.sending.Go(func() { l.answer(conn) })
 	}
 }
 
-// mayAnswer counts a rejection. If too many rejections are being sent, it closes the connection and returns false.
+// mayAnswer counts a rejection. If too many are being sent, it closes the connection and returns false.
 func (l *ConnLimit) mayAnswer(conn streamConn) bool {
 	l.rejected.Add(1)
 	select {
@@ -133,8 +131,7 @@ func (l *ConnLimit) answer(conn streamConn) {
 }
 
 // sendRejection answers and closes the connection. It reads the request first, because closing a connection with unread
-// data sends a reset, and the reset can overtake the answer. A TLS client cannot read the answer and gets a failed
-// handshake.
+// data sends a reset that can overtake the answer. A TLS client gets a failed handshake instead of the answer.
 func sendRejection(conn streamConn, answer string) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error would also be returned by the calls below
@@ -146,7 +143,7 @@ func sendRejection(conn streamConn, answer string) {
 	}
 }
 
-// A Conn is a connection of a client. A [ConnLimit] counts it until it is closed.
+// A Conn is a client's connection, which a [ConnLimit] counts until it is closed.
 type Conn struct {
 	streamConn
 	limit    *ConnLimit
@@ -160,7 +157,7 @@ type Conn struct {
 	client netip.Prefix // the client for which it is counted
 }
 
-// countFor counts the connection for a client, and reports whether there is room for the connection.
+// countFor counts the connection for a client, and reports whether there is room.
 func (c *Conn) countFor(client net.Addr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +172,7 @@ func (c *Conn) countFor(client net.Addr) bool {
 	return ok
 }
 
-// countedOf returns the Conn of a connection that a listener has accepted, with or without TLS.
+// countedOf returns the Conn of an accepted connection, with or without TLS.
 func countedOf(conn net.Conn) *Conn {
 	if secured, is := conn.(*tls.Conn); is {
 		conn = secured.NetConn()

@@ -17,8 +17,8 @@ func (s *Sockets) Leaving() bool { return s.leaving.Load() }
 // Servers has servers whose sockets are closed. They may still have open connections.
 type Servers []*server
 
-// Shut closes the sockets of all roles for which the parameter which returns true. It returns the servers of these
-// sockets, including servers that an earlier change of settings has replaced.
+// Shut closes the sockets of all roles for which which returns true. It returns their servers, including servers that a
+// change of settings has replaced.
 func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
 	s.open = slices.DeleteFunc(s.open, func(socket *socket) bool {
 		is := which(socket.server.endpoint.Role)
@@ -37,8 +37,7 @@ func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
 	return all
 }
 
-// Outlast waits for the connections whose end the servers can announce to the client. It returns when all of them have
-// ended, or after the time in the parameter atMost.
+// Outlast waits for the connections whose end the servers can announce to the client, for at most atMost.
 func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -47,8 +46,7 @@ func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// Drain waits until the requests in progress of all servers have ended. If ctx ends before, it cuts off the remaining
-// connections and returns false.
+// Drain waits for the requests in progress. If ctx ends first, it cuts off the remaining connections and returns false.
 func (all Servers) Drain(ctx context.Context) bool {
 	var ending sync.WaitGroup
 	var late atomic.Bool
@@ -63,7 +61,6 @@ func (all Servers) Drain(ctx context.Context) bool {
 	return !late.Load()
 }
 
-// drainLater drains servers in the background.
 func (s *Sockets) drainLater(servers Servers, atMost time.Duration) {
 	if len(servers) == 0 {
 		return
@@ -75,5 +72,5 @@ func (s *Sockets) drainLater(servers Servers, atMost time.Duration) {
 	})
 }
 
-// Wait waits until the servers whose sockets were closed by changes have ended.
+// Wait waits for the servers whose sockets changes have closed.
 func (s *Sockets) Wait() { s.draining.Wait() }

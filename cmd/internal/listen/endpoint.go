@@ -5,12 +5,10 @@ import (
 	"time"
 )
 
-// A Role says what an endpoint serves. All endpoints of a role share a [ConnLimit]. A process that hands over its
-// sockets identifies them by their roles.
+// A Role says what an endpoint serves. All its endpoints share a [ConnLimit]. A process hands over its sockets by role.
 type Role string
 
-// An Endpoint is an address with the settings of its server. If two endpoints are equal, the same server can serve
-// both.
+// An Endpoint is an address with the settings of its server. One server can serve equal endpoints.
 type Endpoint struct {
 	Role          Role
 	Address       string      // host:port, or unix:/path

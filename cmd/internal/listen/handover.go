@@ -5,13 +5,13 @@ import (
 	"os"
 )
 
-// Handed has duplicates of the descriptors of all sockets, for another process, and descriptions of the sockets.
+// Handed has duplicates of the descriptors of all sockets, for another process, and their descriptions.
 type Handed struct {
 	sockets []handedSocket // nil if systemd has passed the descriptors
 	files   []*os.File
 }
 
-// A handedSocket describes a socket that a weir process passes to the next weir process.
+// A handedSocket describes a socket to the next weir process.
 type handedSocket struct {
 	Role    Role        `json:"role"`
 	Address string      `json:"address"` // as in the rule file
@@ -22,9 +22,8 @@ type handedSocket struct {
 // A Successor is a process that will replace this one.
 type Successor struct {
 	*os.Process
-	// Outcome waits until the process reports or ends. If the process reports that it serves, Outcome returns
-	// [Serving]. If the process reports why it does not serve, and has undone its changes, Outcome returns this report.
-	// Otherwise it returns an error.
+	// Outcome waits until the process reports or ends. It returns [Serving] if the process serves, or the process's
+	// reason if it does not serve and has undone its changes. Otherwise it returns an error.
 	Outcome func() (string, error)
 }
 
@@ -59,7 +58,7 @@ func (h *Handed) Close() {
 	}
 }
 
-// Yield leaves the files of Unix sockets to another process: this process does not remove them any more.
+// Yield leaves the files of Unix sockets to another process. This process no longer removes them.
 func (s *Sockets) Yield() {
 	for _, socket := range s.open {
 		if local, is := socket.bound.(*localListener); is {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start starts the program file of this process again, which may now be a newer version. The new process gets the same
-// arguments, and the sockets. If ctx ends before [Successor.Outcome] has returned, the new process gets a SIGTERM.
+// Start starts the program file of this process again, which may be a newer version, with the same arguments and the
+// sockets. If ctx ends before [Successor.Outcome] returns, the new process gets a SIGTERM.
 func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	}}, nil
 }
 
-// errOfEnd returns why a process that should serve has ended.
+// errOfEnd says why a process that should serve has ended.
 func errOfEnd(err error) error {
 	if err == nil {
 		return errors.New("it ended without a report")
@@ -62,8 +62,8 @@ func errOfEnd(err error) error {
 	return err
 }
 
-// duplicate returns another descriptor of a socket. [net.TCPListener.File] is not used: if its descriptor is passed to
-// another process, the socket becomes blocking in both processes.
+// duplicate returns another descriptor of a socket. [net.TCPListener.File] would make the socket blocking in both
+// processes.
 func duplicate(l bound) (*os.File, error) {
 	conn, err := l.SyscallConn()
 	if err != nil {

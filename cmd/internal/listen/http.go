@@ -22,11 +22,10 @@ type httpProtocol struct {
 	unanswered  sync.WaitGroup // connections whose first request was not answered yet
 }
 
-// beginTime is how long a new connection may take to send its first request when the server shuts down.
+// beginTime is how long a shutdown waits for the first request on a new connection.
 const beginTime = 5 * time.Second
 
-// HTTP returns the protocol that answers an endpoint with a handler. The parameter over is the TLS configuration; nil
-// for none.
+// HTTP returns the protocol that answers an endpoint with a handler. over is the TLS configuration; nil for none.
 func (s *Sockets) HTTP(e Endpoint, handler http.Handler, over *tls.Config) Protocol {
 	return newHTTPProtocol(e, s.withLastAnswers(handler), over, s.config.Base, s.config.Log)
 }
@@ -54,7 +53,7 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
-	// "OPTIONS *" is treated like any other request. net/http's own answer to it would wait forever for the body.
+	// "OPTIONS *" reaches the handler: net/http's own answer would wait forever for the body.
 	h.server.DisableGeneralOptionsHandler = true
 	h.server.ConnContext = withConn
 	if e.ProxyProtocol {
@@ -66,8 +65,8 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 	return h
 }
 
-// errorLog returns the log of an http.Server. All its lines have the same message, so that lines about bad clients are
-// summed up even if their addresses differ.
+// errorLog returns the log of an http.Server. All lines have the same message, so that lines about bad clients are
+// summed up.
 func errorLog(to *slog.Logger) *log.Logger {
 	return log.New(writerFunc(func(line []byte) (int, error) {
 		to.Warn("a connection failed", "err", strings.TrimPrefix(string(bytes.TrimSuffix(line, []byte("\n"))), "http: "))
@@ -75,13 +74,11 @@ func errorLog(to *slog.Logger) *log.Logger {
 	}), "", 0)
 }
 
-// A writerFunc is a function that implements io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// count counts the open connections, because a server that stops waits for their end. Hijacked connections are not
-// counted.
+// count counts the open connections except hijacked ones, because a shutdown waits for them.
 func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -101,7 +98,7 @@ func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// answered notes that the first request of a connection was answered, or that the connection has ended.
+// answered notes that a connection's first request was answered, or that the connection has ended.
 func (h *httpProtocol) answered(conn net.Conn) {
 	if c := countedOf(conn); !c.answered {
 		c.answered = true
@@ -123,13 +120,11 @@ func (h *httpProtocol) Serve(l net.Listener) error {
 	return h.server.Serve(l)
 }
 
-// Outlast implements [Protocol]. HTTP/1.1 announces the end of a connection with a header field, and HTTP/2 with a
-// frame.
+// Outlast implements [Protocol]. HTTP/1.1 announces the end of a connection in a header field, and HTTP/2 in a frame.
 func (h *httpProtocol) Outlast(ctx context.Context) {
 	await(ctx, &h.open)
 }
 
-// await waits until the group is done or ctx is done.
 func await(ctx context.Context, some *sync.WaitGroup) {
 	none := make(chan struct{})
 	go func() {
@@ -142,9 +137,9 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 	}
 }
 
-// withLastAnswers returns a handler that passes requests to next. After [Sockets.Leave] was called, this handler
-// announces the end of each connection with the next answer on the connection. The end of a WebSocket cannot be
-// announced like this, because its answer has another Connection field. So WebSockets are cut off later.
+// withLastAnswers returns a handler that, after [Sockets.Leave], announces the end of each connection with its next
+// answer. A WebSocket cannot be announced its end like this, because its answer has another Connection field.
+// WebSockets are cut off later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
@@ -154,9 +149,8 @@ func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// Shutdown implements [Protocol]. If an http.Server shuts down while it reads a request, it closes the connection
-// without an answer. So Shutdown first waits until new connections have sent their first request, for at most
-// beginTime.
+// Shutdown implements [Protocol]. An http.Server that shuts down closes a connection whose request it is reading. So
+// Shutdown first waits for the first requests of new connections, for at most beginTime.
 func (h *httpProtocol) Shutdown(ctx context.Context) error {
 	begin, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()

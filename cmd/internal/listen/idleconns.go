@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// idleConns has the connections without a request in progress, including connections that have sent only a part of a
-// header. If there is hardly any room for another connection, the connections that have been idle for longest are
-// closed. There are several lists of connections, so that requests on different processors rarely wait for the same
-// mutex. Each list is ordered by time.
+// idleConns has the connections without a request in progress, including those with only a part of a header. The
+// longest idle connections are closed to make room. Several lists, each ordered by time, keep processors from waiting
+// for the same mutex.
 type idleConns struct {
 	lists [16]idleList
 	next  atomic.Uint32
@@ -24,7 +23,7 @@ type idleList struct {
 	_           [40]byte // the rest of a cache line
 }
 
-// An idlePlace is the place of a connection in a list. The mutex of the list guards it.
+// An idlePlace is the place of a connection in a list. The list's mutex guards it.
 type idlePlace struct {
 	list          *idleList
 	before, after *Conn
@@ -56,14 +55,14 @@ func (c *Conn) rest() {
 	l.last = c
 }
 
-// work removes the connection from the list, because a request is in progress.
+// work removes a connection with a request from the list.
 func (c *Conn) work() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
 	c.idle.list.remove(c)
 }
 
-// leave removes a closed connection from the list. It will not be put into the list again.
+// leave removes a closed connection from the list for good.
 func (c *Conn) leave() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
@@ -71,8 +70,8 @@ func (c *Conn) leave() {
 	c.idle.list.remove(c)
 }
 
-// isDropped reports whether the connection was closed to make room. If a request was read from the connection
-// meanwhile, it must not be executed, because its answer could not be sent.
+// isDropped reports whether the connection was closed to make room. A request that was read from it must not be
+// executed, because its answer could not be sent.
 func (c *Conn) isDropped() bool {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
@@ -124,7 +123,6 @@ func (i *idleConns) drop() bool {
 	return true
 }
 
-// count returns how many connections are idle.
 func (i *idleConns) count() (n int) {
 	for at := range i.lists {
 		l := &i.lists[at]
@@ -144,11 +142,10 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, countedOf(conn))
 }
 
-// started returns a handler that first checks whether the connection was dropped. If so, it ends the request. Otherwise
-// it replaces the deadline of the header by a deadline for the body, and then calls next. The parameter readTimeout is
-// the time until the deadline for the body; 0 means no deadline. net/http cannot replace the deadline like this. The
-// deadline of the header stays for requests that net/http answers without a handler, such as a request with an unknown
-// Expect. Without this deadline, net/http would wait forever for the bodies of such requests.
+// started returns a handler that ends the request if its connection was dropped. Otherwise it replaces the deadline of
+// the header by a deadline for the body, readTimeout from now (0 means none), and calls next. net/http cannot do so.
+// The deadline of the header stays for requests that net/http answers without a handler, such as an unknown Expect,
+// because net/http would wait forever for their bodies.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, is := r.Context().Value(connKey{}).(*Conn)

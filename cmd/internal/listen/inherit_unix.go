@@ -13,18 +13,18 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// handoverVariable is the environment variable that describes the sockets that a weir process hands over, as JSON. The
-// descriptors of the sockets begin with firstHanded, and have the same order.
+// handoverVariable is the environment variable that describes handed-over sockets, as JSON, in the order of their
+// descriptors.
 const handoverVariable = "WEIR_HANDOVER"
 
-// These are the descriptors of a process that replaces another: first a pipe for [Inherited.Tell], then the sockets.
+// A process that replaces another gets first a pipe for [Inherited.Tell], then the sockets.
 const (
 	outcomeDescriptor = 3
 	firstHanded       = 4
 )
 
-// Inherit returns the listening sockets that the process got at its start. Child processes do not get them. Inherit
-// must be called only once.
+// Inherit returns the listening sockets that the process got at its start. Child processes do not get them. Call
+// Inherit only once.
 func Inherit() (*Inherited, error) {
 	text, is := os.LookupEnv(handoverVariable)
 	if !is {
@@ -47,11 +47,11 @@ func Inherit() (*Inherited, error) {
 	return handed.Inherit(os.NewFile(outcomeDescriptor, "outcome"))
 }
 
-// Passed returns the sockets whose descriptors systemd has passed. It closes these descriptors.
+// Passed returns the sockets whose descriptors systemd has passed, and closes the descriptors.
 func Passed(files []*os.File) (*Inherited, error) { return inheritFiles(nil, files) }
 
-// Inherit returns the sockets, for the process that replaces another. [Inherited.Tell] writes to outcome and closes it.
-// If Inherit returns an error, Inherit itself closes outcome.
+// Inherit returns the sockets for the process that replaces another. [Inherited.Tell] writes to outcome and closes it.
+// If Inherit returns an error, it closes outcome itself.
 func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	inherited, err := inheritFiles(h.sockets, h.files)
 	if err != nil {
@@ -62,8 +62,7 @@ func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	return inherited, nil
 }
 
-// inheritFiles makes listeners from descriptors, and closes the descriptors. The parameter sockets is nil if systemd
-// has passed the descriptors.
+// inheritFiles makes listeners from descriptors, and closes the descriptors. sockets is nil if systemd passed them.
 func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) {
 	i := &Inherited{}
 	for n, file := range files {
@@ -80,8 +79,8 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 	return i, nil
 }
 
-// inheritFile returns the listener of a descriptor. The parameter address is the socket's address in the previous weir
-// process; "" for a socket of systemd.
+// inheritFile returns the listener of a descriptor. address is its address in the previous weir process; "" for
+// systemd.
 func inheritFile(file *os.File, address string) (bound, error) {
 	defer file.Close()
 	if err := checkListening(int(file.Fd())); err != nil {

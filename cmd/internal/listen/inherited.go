@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// Inherited has the listening sockets that the process got at its start, from systemd or from the weir process that it
-// replaces. [Inherit] returns them. If there are none, the Inherited is nil, and its methods do nothing.
+// Inherited has the listening sockets that the process got from systemd, or from the weir process that it replaces. The
+// methods of a nil Inherited do nothing.
 type Inherited struct {
 	sockets     []*inheritedSocket // sockets that no endpoint uses yet
 	predecessor io.WriteCloser     // gets the outcome; nil if systemd passed the sockets
@@ -20,21 +20,20 @@ type Inherited struct {
 	told        sync.Once
 }
 
-// An inheritedSocket is one socket of an Inherited.
 type inheritedSocket struct {
 	handedSocket
 	bound
 	name string // name that systemd has given it
 }
 
-// Serving is the report to the previous process if this process serves. Any other report is the text of an error.
+// Serving is the report to the previous process that this process serves. Any other report is the text of an error.
 const Serving = "serving\n"
 
 // HandedOver reports whether the sockets come from a previous weir process.
 func (i *Inherited) HandedOver() bool { return i != nil && i.predecessor != nil }
 
-// take returns the socket of an endpoint, or nil if there is none. A socket from a previous weir process is found by
-// the address in that process's rule file, so ports that the system has chosen are found, too.
+// take returns the socket of an endpoint, or nil. It finds a previous weir process's socket by the address in that
+// process's rule file, so ports that the system chose are found, too.
 func (i *Inherited) take(e Endpoint) *socket {
 	if i == nil {
 		return nil
@@ -57,7 +56,7 @@ func (i *Inherited) take(e Endpoint) *socket {
 	return &socket{bound: found.bound, address: e.Address, mode: found.Mode}
 }
 
-// isBoundTo reports whether an address of the rule file is the address to which a socket is bound.
+// isBoundTo reports whether a socket is bound to an address of the rule file.
 func isBoundTo(bound net.Addr, address string) bool {
 	if path, isSocket := unixsocket.Path(address); isSocket {
 		return bound.Network() == "unix" && bound.String() == path
@@ -73,7 +72,7 @@ func isBoundTo(bound net.Addr, address string) bool {
 	return is.IP.Equal(wanted.IP) && is.Zone == wanted.Zone
 }
 
-// holder returns an unused socket that blocks an address, or nil if there is none.
+// holder returns an unused socket that blocks an address, or nil.
 func (i *Inherited) holder(address string) *inheritedSocket {
 	if i == nil {
 		return nil
@@ -85,8 +84,8 @@ func (i *Inherited) holder(address string) *inheritedSocket {
 	return i.sockets[at]
 }
 
-// overlaps reports whether a socket blocks an address of the rule file. It does if both have the same address, or if
-// both have the same port and one of them is bound to all hosts.
+// overlaps reports whether a socket blocks an address: the addresses are equal, or the ports are equal and one is bound
+// to all hosts.
 func overlaps(bound net.Addr, address string) bool {
 	is, isTCP := bound.(*net.TCPAddr)
 	host, text, err := net.SplitHostPort(address)
@@ -100,9 +99,8 @@ func overlaps(bound net.Addr, address string) bool {
 	return host == "" || net.ParseIP(host).IsUnspecified() || is.IP.IsUnspecified() || isBoundTo(bound, address)
 }
 
-// unclaimed returns an error if systemd has passed a socket that no listener uses, because no one would answer its
-// connections. Unused sockets from a previous weir process are not an error, because that process may have had more
-// listeners.
+// unclaimed returns an error if no listener uses a socket from systemd, because no one would answer its connections. A
+// previous weir process may have had more listeners, so its unused sockets are not an error.
 func (i *Inherited) unclaimed() error {
 	if i == nil || i.HandedOver() || len(i.sockets) == 0 {
 		return nil
@@ -112,8 +110,8 @@ func (i *Inherited) unclaimed() error {
 		"remove the socket from systemd's unit", s.name, s.Addr())
 }
 
-// Tell reports to the previous weir process that this process serves, or, if err is not nil, why it does not serve.
-// Tell closes the sockets that no listener uses. Only the first call has an effect.
+// Tell reports to the previous weir process that this process serves or, if err is not nil, why it does not. Tell
+// closes unused sockets. Only the first call has an effect.
 func (i *Inherited) Tell(err error) {
 	if i == nil {
 		return
@@ -141,8 +139,7 @@ func (i *Inherited) Tell(err error) {
 	})
 }
 
-// If the previous process would have removed the file of a Unix socket when it closed the socket, claim makes this
-// process remove the file instead.
+// claim makes this process remove the file of a Unix socket on close, if the previous process would have done so.
 func (s *inheritedSocket) claim() {
 	if local, is := s.bound.(*localListener); is {
 		local.SetUnlinkOnClose(s.Unlink)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOverlaps: a socket does not block an address with the same port and another host.
+// TestOverlaps: a socket does not block another host's address with the same port.
 func TestOverlaps(t *testing.T) {
 	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 80} }
 	for _, c := range []struct {
@@ -32,7 +32,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// TestIsBoundTo: an address of the rule file matches a socket, no matter in which notation it is written.
+// TestIsBoundTo: a socket matches every notation of its address.
 func TestIsBoundTo(t *testing.T) {
 	at := func(text string) net.Addr {
 		addr, err := net.ResolveTCPAddr("tcp", text)

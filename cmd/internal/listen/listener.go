@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A listener accepts the connections of one server. When the server is replaced, the socket under the listener stays
-// open.
+// A listener accepts the connections of one server. Its socket stays open when the server is replaced.
 type listener struct {
 	bound
 	limit   *ConnLimit
@@ -16,14 +15,13 @@ type listener struct {
 	send    time.Duration // how long clients may accept no byte of an answer; 0 for no bound
 }
 
-// retire ends the running call of Accept and all later calls.
+// retire ends the current and all later calls of Accept.
 func (l *listener) retire() {
 	l.retired.Store(true)
 	_ = l.SetDeadline(time.Unix(1, 0)) // fails only on a closed socket, where Accept has ended in any case
 }
 
-// Close implements [net.Listener]. The socket stays open, because another server may use it after the server that calls
-// Close.
+// Close implements [net.Listener]. The socket stays open for another server.
 func (l *listener) Close() error { return nil }
 
 // Accept implements [net.Listener].

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemd passes descriptors from the number firstPassed on, and at most mostPassed of them.
+// systemd passes descriptors from firstPassed on, and at most mostPassed of them.
 const (
 	firstPassed = 3
 	mostPassed  = math.MaxInt32 - firstPassed
 )
 
-// passedFiles returns the sockets that systemd, or a program like it, has passed to this process. There are none if
-// LISTEN_PID is not set or names another process.
+// passedFiles returns the sockets that systemd or a similar program has passed. There are none if LISTEN_PID does not
+// name this process.
 func passedFiles() ([]*os.File, error) {
 	if err := checkPassed(); err != nil {
 		return nil, err
@@ -29,9 +29,9 @@ func passedFiles() ([]*os.File, error) {
 	return activation.Files(true), nil
 }
 
-// checkPassed returns an error if the variables that describe the passed sockets are invalid, or if a descriptor does
-// not match them. sd_listen_fds does the same. [activation.Files] ignores invalid variables, and weir would then open
-// the ports itself. A descriptor that was not passed may belong to the Go runtime, so it must not be closed.
+// checkPassed returns an error if the variables about passed sockets are invalid, or a descriptor does not match them.
+// sd_listen_fds does the same. [activation.Files] would ignore invalid variables, and weir would open the ports itself.
+// A descriptor that was not passed may belong to the Go runtime, so it must not be closed.
 func checkPassed() error {
 	told := os.Getenv("LISTEN_PID")
 	if told == "" {
@@ -63,7 +63,7 @@ func checkPassed() error {
 	return nil
 }
 
-// checkListening returns an error if a descriptor is not a socket that accepts streams. For example, a packet socket
+// checkListening returns an error if a descriptor is not a socket that accepts streams. A packet socket, for example,
 // would lose the ends of requests.
 func checkListening(fd int) error {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)

@@ -12,19 +12,18 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// A proxyProtocol reads the address of the client from the start of a connection. A load balancer has written the
-// address there, in the PROXY protocol, version 1 or 2.
+// A proxyProtocol reads the client's address that a load balancer writes at the start of a connection, in version 1 or
+// 2 of the PROXY protocol.
 type proxyProtocol struct {
 	trusts  func(netip.Addr) bool // reports whether a peer is such a load balancer
 	timeout time.Duration         // for reading the header
 }
 
-// wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send the header. A header
-// from any other peer is not recognized. A connection with such a header ends with an error, because the header is not
-// HTTP.
+// wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send the header. From another
+// peer, the header is not recognized, and the connection ends with an error, because the header is not HTTP.
 //
-// The header is read by the first call of RemoteAddr or Read. net/http makes this call in the connection's own
-// goroutine, so a slow header does not delay other connections.
+// The first RemoteAddr or Read reads the header, in the connection's own goroutine. So a slow header does not delay
+// other connections.
 func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil || !p.trusts(peer.Addr().Unmap().WithZone("")) {
@@ -37,14 +36,13 @@ func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 	}
 }
 
-// A proxiedConn is a connection through a load balancer.
 type proxiedConn struct {
 	*proxyproto.Conn
 	counted *Conn
 	begun   bool // the client is counted; used only by the goroutine that reads
 }
 
-// Read implements [net.Conn]. From the first byte on, the connection counts for the client that the header names.
+// Read implements [net.Conn]. From the first byte on, the connection counts for the client in the header.
 func (c *proxiedConn) Read(p []byte) (int, error) {
 	if !c.begun {
 		c.begun = true
@@ -60,8 +58,8 @@ func (c *proxiedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// namesNoClient reports whether the header has no address of a client. Then the connection is a health check of the
-// balancer itself, or the balancer does not know the client.
+// namesNoClient reports whether the header has no client's address: the connection is a health check of the balancer,
+// or the balancer does not know the client.
 func (c *proxiedConn) namesNoClient() bool {
 	header := c.ProxyHeader()
 	return header != nil && header.Command.IsLocal()
@@ -78,12 +76,11 @@ func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, proxiedConnKey{}, conn)
 }
 
-// NamesNoClient reports whether a request came over the connection of a trusted peer whose PROXY protocol header does
-// not name a client.
+// NamesNoClient reports whether a trusted peer's PROXY protocol header names no client for a request.
 func NamesNoClient(r *http.Request) bool {
 	conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn)
 	return is && conn.namesNoClient()
 }
 
-// CloseWrite closes the half of the connection that sends. net/http calls it so that a client can read the last answer.
+// CloseWrite closes the sending half, which net/http does so that a client can read the last answer.
 func (c *proxiedConn) CloseWrite() error { return c.counted.CloseWrite() }

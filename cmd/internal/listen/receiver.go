@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A receiver reads from a connection. It sets a deadline on the connection only when a read needs the deadline. This
-// saves calls, because on a connection that stays open, net/http asks for six deadlines per request, but reads with
-// only three of them.
+// A receiver sets a deadline on a connection only when a read needs it. This saves calls: on a kept connection,
+// net/http asks for six deadlines per request, but reads with three.
 type receiver struct {
 	reads atomic.Int32 // reads in progress
 
@@ -17,7 +16,7 @@ type receiver struct {
 	unset bool      // asked is not set on the connection
 }
 
-// read reads with the deadline for which the connection's user has asked.
+// read reads with the deadline that was asked for.
 func (r *receiver) read(from streamConn, p []byte) (int, error) {
 	r.mu.Lock()
 	r.reads.Add(1)

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A noting is a connection that notes the deadlines that are set on it. Its method Read calls the function in the field
-// during.
+// A noting notes the deadlines of a connection. Its Read calls during.
 type noting struct {
 	streamConn
 	set    []time.Time
@@ -20,8 +19,7 @@ type noting struct {
 func (c *noting) SetReadDeadline(t time.Time) error { c.set = append(c.set, t); return nil }
 func (c *noting) Read([]byte) (int, error)          { c.during(); return 0, io.EOF }
 
-// TestADeadlineIsSetWhenItIsNeeded: a read uses the last deadline that was asked for before it, and a read in progress
-// gets a new deadline at once.
+// TestADeadlineIsSetWhenItIsNeeded: a read uses the last deadline, and a read in progress gets a new deadline at once.
 func TestADeadlineIsSetWhenItIsNeeded(t *testing.T) {
 	var r receiver
 	first, second, third := time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setReusePort permits other processes of the same user to bind the port, too. The kernel distributes new connections
-// over these processes.
+// setReusePort lets other processes of the same user bind the port. The kernel distributes new connections among them.
 func setReusePort(_, _ string, conn syscall.RawConn) error {
 	var failed error
 	err := conn.Control(func(fd uintptr) {
@@ -17,7 +16,7 @@ func setReusePort(_, _ string, conn syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// reusePort reports whether other processes may bind the port, too.
+// reusePort reports whether other processes may bind the port.
 func reusePort(l bound) (is bool, err error) {
 	conn, err := l.SyscallConn()
 	if err != nil {

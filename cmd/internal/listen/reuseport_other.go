@@ -11,5 +11,5 @@ var errReusePort = errors.New("reuse_port is for Linux: elsewhere the system doe
 
 func setReusePort(_, _ string, _ syscall.RawConn) error { return errReusePort }
 
-// reusePort reports that no other process may bind the port.
+// reusePort returns false.
 func reusePort(bound) (bool, error) { return false, nil }

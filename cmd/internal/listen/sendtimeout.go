@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A sender writes to a connection, and gives up if the peer has accepted no byte for a time. Any accepted byte counts.
-// So a slow client is served, and a client that reads nothing is cut off. The mutex guards the deadlines. Only one
-// goroutine at a time may write.
+// A sender writes to a connection until the peer has accepted no byte for timeout. So a slow client is served, and a
+// client that reads nothing is cut off. The mutex guards the deadlines. Only one goroutine at a time may write.
 type sender struct {
 	timeout time.Duration // 0 for no bound
 
@@ -35,9 +34,8 @@ func (s *sender) write(to streamConn, p []byte) (n int, err error) {
 	}
 }
 
-// extend sets the deadline for the next bytes. It returns false if the deadline for which the connection's user has
-// asked is over. The deadline from the timeout may be too early by a small part of the timeout, because setting it
-// exactly for every write would cost more.
+// extend sets the deadline for the next bytes. It returns false if the asked deadline is over. The deadline may be
+// early by a small part of the timeout, because setting it exactly would cost more.
 func (s *sender) extend(to streamConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +54,7 @@ func (s *sender) extend(to streamConn) bool {
 	return true
 }
 
-// ask sets a deadline for which the connection's user asks.
+// ask sets the deadline of the connection's user.
 func (s *sender) ask(to streamConn, t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// A server serves a socket. Its settings never change. If a reload changes the settings, another server is started on
-// the socket. The old server keeps its connections.
+// A server serves a socket. Its settings never change: a reload with other settings starts another server on the
+// socket, and the old server keeps its connections.
 type server struct {
 	endpoint    Endpoint
 	protocol    Protocol
@@ -21,21 +21,21 @@ type server struct {
 
 // A Protocol answers the connections of a listener.
 type Protocol interface {
-	// Scheme returns the scheme of the protocol's URLs without TLS.
+	// Scheme returns the scheme of URLs without TLS.
 	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
-	// Outlast waits for the connections whose end the protocol can announce to the client. It returns when all of them
-	// have ended, or when ctx is done. No new connections are accepted.
+	// Outlast waits for the connections whose end the protocol can announce to the client, or until ctx is done. No new
+	// connections are accepted.
 	Outlast(ctx context.Context)
-	// Shutdown waits until the requests in progress have ended. When ctx is done, it cuts off the remaining connections
-	// and returns an error.
+	// Shutdown waits for the requests in progress. When ctx is done, it cuts off the remaining connections and returns
+	// an error.
 	Shutdown(ctx context.Context) error
-	// Open returns how many connections there are.
+	// Open returns the number of connections.
 	Open() int
 }
 
-// newServer returns a server for an endpoint. The server does not serve yet.
+// newServer returns a server that does not serve yet.
 func (s *Sockets) newServer(e Endpoint) *server {
 	h := &server{endpoint: e}
 	var over *tls.Config
@@ -49,8 +49,7 @@ func (s *Sockets) newServer(e Endpoint) *server {
 	return h
 }
 
-// start accepts connections until the listener is retired. If accepting ends for any other reason, start calls the
-// function failed.
+// start accepts connections until the listener is retired. Any other end calls failed.
 func (h *server) start(l *listener, failed func(error)) {
 	h.listener, h.served = l, make(chan struct{})
 	go func() {

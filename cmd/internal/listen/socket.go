@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// A socket is a bound address. It outlives the servers on it. So while settings change, no client finds the port
-// closed.
+// A socket is a bound address. It outlives its servers, so no client finds the port closed while settings change.
 type socket struct {
 	bound
 	address string      // address of the endpoint
@@ -19,7 +18,7 @@ type socket struct {
 	server  *server
 }
 
-// bind returns a socket without a server. It uses an inherited socket if there is one, and else makes a new one.
+// bind returns a socket without a server: an inherited socket if possible, or else a new one.
 func (s *Sockets) bind(e Endpoint) (*socket, error) {
 	if inherited := s.config.Inherited.take(e); inherited != nil {
 		return inherited, nil
@@ -31,8 +30,7 @@ func (s *Sockets) bind(e Endpoint) (*socket, error) {
 	return &socket{bound: l, address: e.Address, mode: e.Mode}, nil
 }
 
-// holder describes the socket that blocks an address, and what to do about it; "" if there is none. The socket may
-// belong to this process or be inherited.
+// holder describes a socket of this process that blocks an address, and what to do about it; "" if there is none.
 func (s *Sockets) holder(address string) string {
 	has := func(socket *socket) bool { return overlaps(socket.Addr(), address) }
 	const inOrder = "and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
@@ -50,9 +48,8 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error in two cases: the parameter wanted is true, but the socket does not share its port
-// with other processes; or wanted is false, but the socket shares its port. After a socket was bound, this property
-// cannot be changed.
+// checkReusePort returns an error if the socket shares its port and wanted is false, or the reverse. A bound socket
+// cannot change this.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {
@@ -63,7 +60,7 @@ func (s *socket) checkReusePort(wanted bool) error {
 }
 
 // setServer starts a server on the socket, and returns the previous server, which accepts no more connections.
-// Connections that arrive in between wait in the system's queue.
+// Meanwhile, connections wait in the system's queue.
 func (s *socket) setServer(next *server, limit *ConnLimit, proxied *proxyProtocol, failed func(error)) (before *server) {
 	if before = s.server; before != nil {
 		before.listener.retire()
@@ -75,7 +72,6 @@ func (s *socket) setServer(next *server, limit *ConnLimit, proxied *proxyProtoco
 	return before
 }
 
-// setMode changes the mode of a Unix socket.
 func (s *socket) setMode(mode fs.FileMode) error {
 	path, isSocket := unixsocket.Path(s.address)
 	if !isSocket || mode == s.mode {
@@ -93,7 +89,7 @@ func (s *socket) shut() *server {
 	return s.server
 }
 
-// url returns the URL at which a person can reach the socket.
+// url returns the URL by which a person reaches the socket.
 func (s *socket) url() string {
 	scheme := s.server.protocol.Scheme()
 	if s.server.endpoint.Certificate != (Certificate{}) {

@@ -17,10 +17,9 @@ type Config struct {
 	Base      context.Context     // context of all requests; its end cuts off connections that are being drained
 	Inherited *Inherited          // sockets that the process got at its start; nil for none
 	Limits    map[Role]*ConnLimit // has a limit for every role
-	// Trusts reports whether a peer is a proxy whose PROXY protocol header is trusted.
+	// Trusts reports whether a peer's PROXY protocol header is trusted.
 	Trusts func(netip.Addr) bool
-	// Protocol returns the protocol of an endpoint's connections. The parameter over is the TLS configuration; nil for
-	// none.
+	// Protocol returns the protocol of an endpoint. over is the TLS configuration; nil for none.
 	Protocol func(e Endpoint, over *tls.Config) Protocol
 	Failed   func(error) // called when a listener fails
 	Log      *slog.Logger
@@ -36,10 +35,9 @@ type Sockets struct {
 	leaving  atomic.Bool
 }
 
-// New returns Sockets without any open socket. [Sockets.Prepare] opens sockets.
+// New returns Sockets without an open socket. [Sockets.Prepare] opens sockets.
 func New(c Config) *Sockets { return &Sockets{config: c} }
 
-// A change is a socket and the endpoint that it will serve.
 type change struct {
 	socket      *socket
 	endpoint    Endpoint
@@ -47,16 +45,15 @@ type change struct {
 	certificate *tls.Certificate
 }
 
-// Changes has the changes to get from the current endpoints to new ones. [Sockets.Prepare] does everything that can
-// fail, and then returns the Changes.
+// Changes leads from the current endpoints to new ones. [Sockets.Prepare] has already done everything that can fail.
 type Changes struct {
 	sockets  *Sockets
 	wanted   []change
 	unwanted []*socket
 }
 
-// Prepare binds new addresses and reads certificates. If an open socket has the address of an endpoint, the socket
-// stays open. The caller must call Apply or Abandon on the result. After an error nothing has changed.
+// Prepare binds new addresses and reads certificates. Sockets with an endpoint's address stay open. The caller must
+// call Apply or Abandon on the result. After an error nothing has changed.
 func (s *Sockets) Prepare(endpoints []Endpoint) (_ *Changes, err error) {
 	changes := &Changes{sockets: s, unwanted: slices.Clone(s.open)}
 	defer func() {
@@ -101,8 +98,8 @@ func (c *Changes) Abandon() {
 	}
 }
 
-// Apply makes the changes without waiting. It closes the sockets that are no longer needed. The parameter atMost is the
-// longest time that the servers of these sockets have to finish the requests in progress.
+// Apply makes the changes without waiting. It closes unneeded sockets, whose servers have atMost to finish requests in
+// progress.
 func (c *Changes) Apply(atMost time.Duration) {
 	s := c.sockets
 	s.open = nil
@@ -125,7 +122,6 @@ func (c *Changes) Apply(atMost time.Duration) {
 	s.drainLater(closed, atMost)
 }
 
-// serveOn starts a server on a socket.
 func (s *Sockets) serveOn(change change) {
 	next := s.newServer(change.endpoint)
 	next.certificate.Store(change.certificate)
@@ -141,8 +137,8 @@ func (s *Sockets) serveOn(change change) {
 	}
 }
 
-// URL returns the URL of the first endpoint of a role, as seen from this machine. It has the actual port, even if the
-// system has chosen the port. It is "" if there is no such endpoint.
+// URL returns the URL of a role's first endpoint, as seen from this machine, with the actual port. It is "" without
+// such an endpoint.
 func (s *Sockets) URL(r Role) string {
 	for _, socket := range s.open {
 		if socket.server.endpoint.Role == r {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// pipeTo serves one connection with a handler, in virtual time. It returns the client's end of the connection.
+// pipeTo serves one connection in virtual time, and returns the client's end.
 func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
 	t.Helper()
 	client, conn := net.Pipe()
@@ -33,8 +33,8 @@ func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
 	return client
 }
 
-// TestAnUnknownExpectIs417AndEnds: if a request has an unknown Expect, net/http answers without calling the handler,
-// and waits for the body, which may never come. The connection must end nevertheless.
+// TestAnUnknownExpectIs417AndEnds: net/http answers an unknown Expect without the handler, and waits for a body that
+// may never come. The connection ends nevertheless.
 func TestAnUnknownExpectIs417AndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := pipeTo(t, func(http.ResponseWriter, *http.Request) { t.Error("the handler is called") })
@@ -50,8 +50,7 @@ func TestAnUnknownExpectIs417AndEnds(t *testing.T) {
 	})
 }
 
-// TestTheDeadlineOfTheHeaderEndsWithIt: the deadline of the header does not apply to the body and the answer, which may
-// take longer.
+// TestTheDeadlineOfTheHeaderEndsWithIt: body and answer may take longer than the header.
 func TestTheDeadlineOfTheHeaderEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := pipeTo(t, func(w http.ResponseWriter, r *http.Request) {
@@ -76,8 +75,7 @@ func TestTheDeadlineOfTheHeaderEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestADroppedConnectionExecutesNothing: if a connection is closed to make room after a request was read from it, the
-// request is not executed.
+// TestADroppedConnectionExecutesNothing: a request read from a connection closed to make room is not executed.
 func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	c := &Conn{}
 	new(idleConns).assign(c)
@@ -90,8 +88,7 @@ func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	assert.False(t, executed)
 }
 
-// TestOneClientHasABound: the connections of a client are bounded. If an address does not belong to one client, the
-// connections of this address are not bounded.
+// TestOneClientHasABound: the connections of a client are bounded. An address that is not one client's is unbounded.
 func TestOneClientHasABound(t *testing.T) {
 	c := clientConns{of: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
 		if a != netip.MustParseAddr("10.0.0.1") {
@@ -116,7 +113,6 @@ func TestOneClientHasABound(t *testing.T) {
 	assert.True(t, has("192.0.2.1"))
 }
 
-// anyClient returns the zero Prefix, so the connections of all addresses are unbounded.
 func anyClient(netip.Addr) netip.Prefix { return netip.Prefix{} }
 
 // A slowConn accepts one byte per deadline.
@@ -142,8 +138,7 @@ func (c *slowConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestAnyProgressCounts: a client that reads slowly gets its complete answer. A client that stops reading, or whose
-// write_timeout is over, does not get it.
+// TestAnyProgressCounts: a slow reader gets its complete answer, unless it stops reading or write_timeout is over.
 func TestAnyProgressCounts(t *testing.T) {
 	slow := &slowConn{}
 	s := sender{timeout: time.Nanosecond} // so each write is after the deadline of the previous write
@@ -163,8 +158,8 @@ func TestAnyProgressCounts(t *testing.T) {
 	assert.Equal(t, 1, n)
 }
 
-// TestDeadlinesAreSetSeldom: net/http clears deadlines before each request. Nevertheless, no new deadline is set for an
-// answer if the current deadline is still good enough. A deadline that net/http has set ends when net/http clears it.
+// TestDeadlinesAreSetSeldom: net/http clears deadlines before each request, but an answer sets no new deadline if the
+// current one is good enough. A deadline of net/http ends when net/http clears it.
 func TestDeadlinesAreSetSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &deadlineConn{}

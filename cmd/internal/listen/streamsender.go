@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A StreamSender does for an HTTP/2 stream what a [sender] does for a connection. If a client keeps the window of the
-// stream, or of the connection, closed for the timeout, the stream is reset. This cannot be done on the connection,
-// because a write that waits for a window is not visible on the connection. A nil StreamSender has no timeout. Only one
-// goroutine at a time may write.
+// A StreamSender resets an HTTP/2 stream if its client keeps the window of the stream or the connection closed for
+// timeout. A [sender] cannot: a write that waits for a window is not visible on the connection. A nil StreamSender has
+// no timeout. Only one goroutine at a time may write.
 type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration
@@ -21,12 +20,11 @@ type StreamSender struct {
 	until time.Time // deadline of the current write; zero for none
 }
 
-// piece is how much of an answer a client must accept within the timeout. It is the size of a frame.
+// piece is how much of an answer a client must accept within the timeout: a frame.
 const piece = 16 << 10
 
-// NewStreamSender returns the StreamSender for an answer. It returns nil over HTTP/1, or if the parameter send is 0.
-// This parameter is the timeout of the StreamSender. The parameter write is the longest time for the complete answer; 0
-// means no bound.
+// NewStreamSender returns the StreamSender for an answer, with the timeout send. It returns nil over HTTP/1, or if send
+// is 0. write is the longest time for the complete answer; 0 means no bound.
 func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
 	if r.ProtoMajor < 2 || send == 0 {
 		return nil
@@ -80,8 +78,8 @@ func (s *StreamSender) end() {
 	s.timer.Stop()
 }
 
-// expire resets the stream. The lock prevents the handler from returning meanwhile, because the stream must not be used
-// after the handler has returned.
+// expire resets the stream. The lock keeps the handler from returning meanwhile, because the stream must not be used
+// afterwards.
 func (s *StreamSender) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

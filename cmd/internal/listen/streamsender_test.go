@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A slowStream takes some time for each write, and fails if the write is not complete at its deadline.
+// A slowStream takes some time for each write, and fails if a deadline is over.
 type slowStream struct {
 	http.ResponseWriter
 	takes []time.Duration // time of each write, in order; the last one is also for all later writes
@@ -38,8 +38,8 @@ func (w *slowStream) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestASlowStream: if a client accepts each frame in time, it gets its complete answer, however long the answer takes
-// and however long the upstream pauses.
+// TestASlowStream: a client that accepts each frame in time gets its complete answer, however long the answer takes or
+// the upstream pauses.
 func TestASlowStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowStream{reset: make(chan struct{}), takes: []time.Duration{59 * time.Second}}

@@ -10,7 +10,7 @@ import (
 // A localListener is the listener of a Unix socket. Its peers count as 127.0.0.1.
 type localListener struct{ *unixsocket.Listener }
 
-// listenUnix binds a Unix socket. Its file gets the mode.
+// listenUnix binds a Unix socket whose file gets the mode.
 func listenUnix(path string, mode fs.FileMode) (*localListener, error) {
 	l, err := unixsocket.Listen(path, mode)
 	if err != nil {
@@ -37,8 +37,8 @@ func (l *localListener) Accept() (net.Conn, error) {
 	return localConn{conn}, nil
 }
 
-// A localConn is a connection over a Unix socket. Its peer has no address, and counts as 127.0.0.1. The permissions of
-// the file decide who may connect, and trusted_proxies decides whether the peer counts as a proxy.
+// A localConn is a connection over a Unix socket, whose peer counts as 127.0.0.1. The file's permissions decide who may
+// connect, and trusted_proxies decides whether the peer counts as a proxy.
 type localConn struct{ *net.UnixConn }
 
 var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
@@ -46,6 +46,6 @@ var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 // RemoteAddr implements [net.Conn].
 func (localConn) RemoteAddr() net.Addr { return localAddr }
 
-// LocalAddr implements [net.Conn]. It does not return the address of the Unix socket, because package httplimit does
-// not trust a peer's address if the local address is the address of a Unix socket.
+// LocalAddr implements [net.Conn]. It is not a Unix address, because package httplimit does not trust a peer if the
+// local address is a Unix socket.
 func (localConn) LocalAddr() net.Addr { return localAddr }
