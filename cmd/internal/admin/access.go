@@ -21,19 +21,19 @@ const (
 	operator             // may read, change, and take profiles of the program
 )
 
-// minToken is the length of the shortest token, in characters. Shorter tokens can be guessed.
+// minToken is the length of the shortest token in characters, because shorter tokens can be guessed.
 const minToken = 16
 
-// Access has the valid tokens. The zero Access has none. Use nil if no token is required.
+// Access has the valid tokens. The zero Access has none. nil means that no token is required.
 type Access struct {
 	hashes []secretfile.Hash
 	roles  []role
 	names  []string // the names of the tokens' owners; "" for a token without a name
 }
 
-// NewAccess reads the file of full tokens and the file of read-only tokens; "" means no file. A file has 1 to 16 lines,
-// each a token or name:token. A token has at least 16 characters, all valid in a bearer token (RFC 6750). An error
-// names the file and the line, and does not repeat the token.
+// NewAccess reads the files of full and of read-only tokens; "" means no file. A file has 1 to 16 lines, each a token
+// or name:token. A token has at least 16 characters, all valid in a bearer token (RFC 6750). An error names file and
+// line, but not the token.
 func NewAccess(file, readFile string) (*Access, error) {
 	a := &Access{}
 	if err := a.add(file, operator); err != nil {
@@ -99,7 +99,6 @@ var (
 	errWrongToken = errors.New("the token is not in the files, or it is another user's")
 )
 
-// access returns the valid tokens; nil if no token is required.
 func (a *Admin) access() *Access {
 	if a.config.Access == nil {
 		return nil
@@ -107,8 +106,8 @@ func (a *Admin) access() *Access {
 	return a.config.Access()
 }
 
-// caller returns the sender of a request. If no token is required, every caller may do everything. If the token is
-// missing or wrong, caller returns an error.
+// caller returns the sender of a request. Without required tokens, every caller may do everything. A missing or wrong
+// token is an error.
 func (a *Admin) caller(r *http.Request) (caller, error) {
 	access := a.access()
 	if access == nil {
@@ -134,7 +133,7 @@ func (a *Admin) caller(r *http.Request) (caller, error) {
 	return caller{role: access.roles[i], who: user}, nil
 }
 
-// has reports whether a token has this name. Callers with other tokens may not give this name as theirs.
+// has reports whether a token has this name. Callers with other tokens may not use the name.
 func (a *Access) has(name string) bool {
 	return a != nil && name != "" && slices.Contains(a.names, name)
 }
@@ -147,7 +146,7 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
-// allow passes on the requests of callers whose role is enough for an endpoint, and refuses others.
+// allow passes on requests of callers with a sufficient role, and refuses others.
 func (a *Admin) allow(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.caller(r)
@@ -160,8 +159,7 @@ func (a *Admin) allow(e endpoint) http.Handler {
 			err = errors.New("the token may only look")
 		} else {
 			status = http.StatusUnauthorized
-			// Browsers ask for a password if the first of these schemes is present, and remember the password until the
-			// browser is closed.
+			// Browsers ask for a password if the Basic scheme comes first, and remember it until they are closed.
 			w.Header()["Www-Authenticate"] = []string{`Basic realm="weir", charset="UTF-8"`, `Bearer realm="weir"`}
 		}
 		if !errors.Is(err, errNoToken) {

@@ -29,7 +29,7 @@ const (
 	nameless  = "whoever/has+it.may~do-everything=="
 )
 
-// tokens writes files of tokens, and returns the Access that they give.
+// tokens writes files of tokens, and returns their Access.
 func tokens(t *testing.T, all, looks string) (*Access, error) {
 	dir := t.TempDir()
 	file, readFile := filepath.Join(dir, "tokens"), filepath.Join(dir, "looks")
@@ -64,7 +64,7 @@ func guarded(t *testing.T) (*Admin, *testlog.Log) {
 	}), log
 }
 
-// TestEveryEndpointHasARole: each endpoint accepts callers that have its role or a higher one, and refuses all others.
+// TestEveryEndpointHasARole: each endpoint accepts its role and higher roles only.
 func TestEveryEndpointHasARole(t *testing.T) {
 	a, _ := guarded(t)
 	endpoints := a.endpoints(prometheus.NewRegistry())
@@ -111,7 +111,7 @@ func TestEveryEndpointHasARole(t *testing.T) {
 		request(a, "GET", "http://localhost/", "").Header()["Www-Authenticate"])
 }
 
-// probe sends a request without a body. The request's context is done, so an event stream ends at once.
+// probe sends a request whose context is done, so an event stream ends at once.
 func probe(a *Admin, method, url string, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, url, strings.NewReader("{}"))
 	r.Header.Set("Content-Type", "application/json")
@@ -132,7 +132,7 @@ func basic(user, password string) string {
 	return r.Header.Get("Authorization")
 }
 
-// TestWithoutTokensNothingIsAsked: if no tokens are configured, the listener does not require one.
+// TestWithoutTokensNothingIsAsked: without configured tokens, the listener requires none.
 func TestWithoutTokensNothingIsAsked(t *testing.T) {
 	for _, access := range []func() *Access{nil, func() *Access { return nil }} {
 		a := start(t, Config{Rules: none, Access: access})

@@ -14,14 +14,14 @@ import (
 // Actions configures the timed actions of operators.
 type Actions struct {
 	Table *actions.Table
-	// NeedToken reports whether actions require a token. They do if other machines can reach the listener.
+	// NeedToken reports whether actions require a token, because other machines can reach the listener.
 	NeedToken func() bool
-	// For an address, Client returns the network that contains it and that rules count as one client.
+	// Client returns the network that contains an address and that rules count as one client.
 	Client func(netip.Addr) netip.Prefix
 }
 
-// An actionRequest asks for an action. Its target is a network, a rule, or a key of a rule. The key is given by its
-// parts or by its hash.
+// An actionRequest asks for an action on a network, a rule, or a key of a rule. The key is given by its parts or its
+// hash.
 type actionRequest struct {
 	Kind    actions.Kind `json:"kind"`
 	Network string       `json:"network"`
@@ -34,7 +34,7 @@ type actionRequest struct {
 	Confirm bool         `json:"confirm"` // begin the action even if there are warnings
 }
 
-// An actionView is an action as JSON, for the page and for programs.
+// An actionView is an action as JSON.
 type actionView struct {
 	ID      uint64       `json:"id"`
 	Kind    actions.Kind `json:"kind"`
@@ -50,7 +50,7 @@ type actionView struct {
 	Applies bool         `json:"applies"` // false: the rule does not exist now, or its keys have another form
 }
 
-// A foreseen is the answer about an action that would begin, or that has begun.
+// A foreseen is the answer about an action that would begin or has begun.
 type foreseen struct {
 	Error    string           `json:"error,omitempty"`
 	Action   *actionView      `json:"action,omitempty"`
@@ -62,7 +62,6 @@ func (a *Admin) serveActions(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"actions": a.actionViews(a.rules()), "most": actions.Most})
 }
 
-// actionViews returns the active actions.
 func (a *Admin) actionViews(rules []Rule) []actionView {
 	views := []actionView{}
 	if a.config.Actions == nil {
@@ -98,8 +97,8 @@ func (a *Admin) actionView(rules []Rule, of *actions.Active) actionView {
 	return v
 }
 
-// serveAct activates an action. If the action may affect many clients and the request does not confirm this, serveAct
-// answers 409 with warnings.
+// serveAct begins an action. If the action may affect many clients and is not confirmed, serveAct answers 409 with
+// warnings.
 func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 	var request actionRequest
 	if status, err := readForm(w, r, &request); err != nil {
@@ -133,7 +132,6 @@ func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, foreseen{Action: &v, Warnings: append([]string{}, warnings...), Seen: seen})
 }
 
-// serveEnd ends an action.
 func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		ID  uint64 `json:"id"`
@@ -159,7 +157,7 @@ func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// actor returns the name of the operator: the name of the token, or else the name in the request.
+// actor returns the operator's name: that of the token, or else that in the request.
 func (a *Admin) actor(r *http.Request, said string) (who string, status int, err error) {
 	c := callerOf(r)
 	switch {
@@ -209,7 +207,7 @@ func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.
 	return act, lasts, err
 }
 
-// keyOf returns the id of a bucket's key, and the key's text if it is known.
+// keyOf returns the id of a bucket's key, and the key's text if known.
 func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.KeyID, text string, err error) {
 	table := a.config.Actions.Table
 	switch {
@@ -236,8 +234,8 @@ func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.Ke
 	return table.KeyID(text), clip(text), nil
 }
 
-// keptOf returns the text that is stored for a refused key, so that an action can apply to the key later. If keys are
-// hashed, this text is the key's id.
+// keptOf returns the text to store for a refused key, so that an action can apply to the key later. If keys are hashed,
+// it is the key's id.
 func (a *Admin) keptOf(text string) string {
 	if a.config.Keys == KeysFull {
 		return clip(text)

@@ -19,7 +19,7 @@ import (
 
 var actionPicture = flag.String("action-picture", "", "a file to write a picture of the page with actions to")
 
-// acting returns a demo on whose page operators can begin actions.
+// acting returns a demo whose page can begin actions.
 func acting(t *testing.T, access *Access) (*demo, *actions.Table) {
 	var table *actions.Table
 	d := newDemo(t, KeysFull, 0, func(c *Config, d *demo) {
@@ -58,7 +58,7 @@ func TestActionsOnThePage(t *testing.T) {
 	d.tick()
 	b.Until(`document.querySelector("#actions").textContent.includes("203.0.113.7/32alice: scans /wp-admin — 0 requests60 min left")`)
 
-	// An action for a whole rule requires a confirmation, which applies to this action only.
+	// A confirmation for a whole rule applies to this action only.
 	b.Do(chromedp.Click("#act-new"), chromedp.WaitVisible("#act"))
 	b.Set("#act-what", "rule")
 	b.Set("#act-rule", "login")
@@ -76,7 +76,7 @@ func TestActionsOnThePage(t *testing.T) {
 	b.Do(chromedp.Click("#act-send"), chromedp.WaitNotVisible("#act"))
 	require.Len(t, table.List(), 2)
 
-	// The target is a key in the list of the most refused keys.
+	// The target is a key in the list of refused keys.
 	b.Until(`document.querySelector("#refused [aria-label='Ban or exempt ip:203.0.113.200']") !== null`)
 	b.Do(chromedp.Click("#refused [aria-label='Ban or exempt ip:203.0.113.200']"), chromedp.WaitVisible("#act"))
 	b.Set("#act-why", "guesses passwords")
@@ -106,8 +106,8 @@ func TestActionsOnThePage(t *testing.T) {
 	b.NoProblems()
 }
 
-// TestThePageForThoseWhoLook: for a caller with a read-only token, the page has no button that changes anything. The
-// browser sends the token by HTTP's Basic scheme.
+// TestThePageForThoseWhoLook: with a read-only token, sent by HTTP's Basic scheme, the page has no button that changes
+// anything.
 func TestThePageForThoseWhoLook(t *testing.T) {
 	d, table := acting(t, goodTokens(t))
 	_, err := table.Add(actions.Action{

@@ -18,44 +18,37 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Config configures the administrator's endpoint. Its functions may be called from any goroutine. Only Rules must be
-// set.
+// A Config configures the administrator's endpoint. Any goroutine may call its functions. Only Rules is required.
 type Config struct {
-	// Rules returns the current rules, also after a reload. It is called once per second and at every scrape. Its
-	// result must not be changed afterwards.
+	// Rules returns the current rules. It is called once per second and at every scrape. Its result must not change.
 	Rules func() []Rule
 	// Keys says how refused keys are shown; "" means hashed.
 	Keys Keys
 	// Pprof adds the profiles of net/http/pprof.
 	Pprof bool
-	// Ready returns why the server should get no requests; nil if it should get them.
-	Ready func() error
-	// Version is the version of the program.
+	// Ready returns why the server should get no requests, or nil.
+	Ready   func() error
 	Version string
-	// Reloads returns the last reload. The zero Reload means that there was none.
+	// Reloads returns the last reload; the zero Reload if there was none.
 	Reloads func() Reload
 	// Requests returns the counts of requests so far. nil leaves them out of the page.
 	Requests func() Requests
-	// Upstreams returns the servers to which requests are passed, by name. nil means that there are none.
+	// Upstreams returns the servers to which requests are passed, by name. nil means none.
 	Upstreams func() []Upstream
-	// Hosts are additional names, in lower case, that the Host header of a request to the page may have.
+	// Hosts are additional names, in lower case, for the Host header of requests to the page.
 	Hosts []string
-	// Tables returns the tables that several rules share, and that are not the table of any rule's Limiter. nil means
-	// that there are none.
+	// Tables returns shared tables that are not the table of any rule's Limiter. nil means none.
 	Tables func() []Table
-	// NoReset means that callers can peek at keys but not reset them. Set it if not only the operator can reach the
-	// address of the listener.
+	// NoReset forbids resets of keys. Set it if others than the operator can reach the listener.
 	NoReset bool
-	// Program is the name of the program on the page; "" means weir. It also selects the page's words (page/words.js).
+	// Program is the program's name on the page, and selects the page's words (page/words.js); "" means weir.
 	Program string
-	// Access returns the valid tokens. If Access is nil or returns nil, every caller that reaches the listener may do
-	// everything.
+	// Access returns the valid tokens. If Access is nil or returns nil, every caller may do everything.
 	Access func() *Access
-	// Actions configures timed actions. nil means that there are no actions.
+	// Actions configures timed actions. nil means none.
 	Actions *Actions
-	// Log gets a line for everything that callers do, and for each caller that is refused. nil means no log.
-	Log *slog.Logger
-	// Collectors has additional metrics.
+	// Log gets a line for everything that callers do, and for each refused caller. nil means no log.
+	Log        *slog.Logger
 	Collectors []prometheus.Collector
 }
 
@@ -67,16 +60,16 @@ type Rule struct {
 	By      string // what the rule's keys are, as text for people
 	Shadow  bool
 	Limiter *engine.Limiter // nil if the limit is in a store, so that it has no table
-	// Stored is the limiter of a rule whose limit is in a store. All such rules use the same store.
+	// Stored is the limiter of a limit in a store. All rules use the same store.
 	Stored *redislimit.Limiter
-	// Buckets has the functions for the rule's keys. nil means that the page has no form for the rule.
+	// Buckets has the functions for the rule's keys. nil means no form on the page.
 	Buckets Buckets
-	// Tokens returns the token counts of a rule whose cost comes from the answers. It is nil for other rules.
+	// Tokens returns the token counts of a rule whose cost comes from answers; nil for other rules.
 	Tokens func() Tokens
-	// Parts has the labels of the parts of a key, such as "ip" and "header X-API-Key".
+	// Parts has the labels of a key's parts, such as "ip" and "header X-API-Key".
 	Parts []string
-	// Text returns the text of a key. The parameter parts has the texts that a person typed, one for each of the Parts.
-	// Form describes the form of such texts. Text and Form are needed only with Config.Actions.
+	// Text returns the text of a key, from the text that a person typed for each of the Parts. Form describes such
+	// texts. Both are needed only with Config.Actions.
 	Text func(parts []string) string
 	Form string
 }
@@ -123,7 +116,7 @@ type Admin struct {
 
 var _ limits.Metrics = (*Admin)(nil)
 
-// New returns an Admin and starts its clock, which ticks once per second.
+// New returns an Admin that ticks once per second.
 func New(c Config) (*Admin, error) {
 	a, err := build(c)
 	if err != nil {
@@ -138,7 +131,7 @@ func New(c Config) (*Admin, error) {
 	return a, nil
 }
 
-// build returns an Admin without a clock. The caller must call run, which ticks.
+// build returns an Admin without a clock. The caller must call run.
 func build(c Config) (*Admin, error) {
 	if c.Rules == nil {
 		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")
@@ -160,8 +153,8 @@ func build(c Config) (*Admin, error) {
 	return a, nil
 }
 
-// Observe counts an outcome. It implements [limits.Metrics]. It takes some nanoseconds and does not allocate. It takes
-// a lock only at the first request of a limit.
+// Observe counts an outcome, as [limits.Metrics]. It takes some nanoseconds, does not allocate, and locks only at the
+// first request of a limit.
 func (a *Admin) Observe(limit string, o limits.Outcome) {
 	if int(o) >= outcomes {
 		return
@@ -171,8 +164,8 @@ func (a *Admin) Observe(limit string, o limits.Outcome) {
 	}
 }
 
-// Limited notes the key of a refused request. It is for [httplimit.OnLimited]. If keys are not shown, it notes nothing.
-// For a key in a store it always keeps the text, because the text is needed to peek at the key.
+// Limited notes the key of a refused request, as an [httplimit.OnLimited] function. It does nothing if keys are not
+// shown. It always keeps the text of a key in a store, because a peek needs this text.
 func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	if a.config.Keys == KeysOff { // no text is made
 		return
@@ -189,9 +182,8 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
 }
 
-// Refused notes the key of a bucket that has refused a request, as Limited does. The function text returns the key as
-// text for people. For a bucket in a store, text is never called, because the bucket's name is the key. For other
-// buckets, it is called rarely.
+// Refused notes the key of a bucket that has refused a request. text returns the key for people. It is rarely called,
+// and never for a bucket in a store, whose name is the key.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	by := under{b.Key, b.Limit}
 	switch {
@@ -208,19 +200,18 @@ func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	}
 }
 
-// Handler returns the handler of the endpoint: /metrics, /healthz, /readyz, /state.json, the live page at /, and
-// /debug/pprof/ if the Config has Pprof.
+// Handler returns the handler of /metrics, /healthz, /readyz, /state.json, the live page at /, and /debug/pprof/ if the
+// Config has Pprof.
 func (a *Admin) Handler() http.Handler { return a.handler }
 
-// Close ends the open event streams and stops the clock. Its result exists only for io.Closer, and is always nil.
-// Closing twice is harmless.
+// Close ends the event streams and the clock, and returns nil. Closing twice is harmless.
 func (a *Admin) Close() error {
 	a.close.Do(func() { close(a.done) })
 	<-a.stopped
 	return nil
 }
 
-// run calls tick for each value from the channel clock, until Close is called. The channel sends one value per second.
+// run calls tick for each value of clock, once per second, until Close.
 func (a *Admin) run(clock <-chan time.Time) {
 	defer close(a.stopped)
 	for {
@@ -233,7 +224,7 @@ func (a *Admin) run(clock <-chan time.Time) {
 	}
 }
 
-// tick notes what happened in the last second and sends the state to the open pages.
+// tick notes what happened in the last second and sends the state to open pages.
 func (a *Admin) tick(now time.Time) {
 	rules := a.rules()
 	names, inUse := make([]string, len(rules)), make(map[string]bool, len(rules))

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
 )
 
-// serve serves the page and returns its URL. At the end of the test, the streams end before the server closes.
+// serve serves the page and returns its URL. At the end, the streams end before the server closes.
 func (d *demo) serve(t *testing.T) (url string) {
 	server := httptest.NewServer(d.admin.Handler())
 	t.Cleanup(server.Close)
@@ -19,14 +19,14 @@ func (d *demo) serve(t *testing.T) (url string) {
 	return server.URL
 }
 
-// allows reports whether a rule would admit n tokens for the key that is typed.
+// allows reports whether a rule would admit n tokens for a typed key.
 func allows(t *testing.T, r Rule, typed string, n uint64) bool {
 	b, err := r.Buckets.Of([]string{typed})
 	require.NoError(t, err)
 	return r.Limiter.Peek(b.Key, n).Allowed
 }
 
-// number is a JavaScript function that returns the number at the beginning of an element's text.
+// number is a JavaScript function that returns the number at the start of an element's text.
 const number = `const number = (s) => parseFloat(document.querySelector(s).textContent.replaceAll(",", ""));`
 
 func TestLivePage(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLivePage(t *testing.T) {
 	d.second()
 	b.Until(`document.querySelector(".rule .area").getAttribute("d") !== window.was`)
 
-	// From here on the clock stands still, so no bucket gets a token back, no matter how slow the browser is.
+	// The clock stands still from here, so no bucket gets a token back on a slow browser.
 	for range 30 {
 		d.ask("/login", "203.0.113.200", "")
 	}

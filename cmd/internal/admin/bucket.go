@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Bucket identifies the bucket of one key under a rule. If the limit is in memory, the field Key has the bucket's key
-// in the table. If the limit is in a store, the field Text has the text of the key, and is not empty.
+// A Bucket identifies the bucket of one key under a rule: by Key for a limit in memory, or by Text, never empty, for a
+// limit in a store.
 type Bucket struct {
 	Key   engine.Key
 	Text  string
@@ -17,16 +17,15 @@ type Bucket struct {
 
 // Buckets peeks at the buckets of a rule's keys and resets them. All methods may be called concurrently.
 type Buckets interface {
-	// Of returns the bucket for the texts that the operator typed, one for each of the rule's Parts. The error is shown
-	// to the operator.
+	// Of returns the bucket for one typed text per Part. The operator gets the error.
 	Of(parts []string) (Bucket, error)
-	// Peek reports whether one token could be taken now, without taking it.
+	// Peek reports whether one token could be taken now.
 	Peek(ctx context.Context, b Bucket) (engine.Decision, error)
-	// Reset brings the key into the state that it had before its first token was taken.
+	// Reset restores the state before the key's first token was taken.
 	Reset(ctx context.Context, b Bucket) error
 }
 
-// Local returns the buckets of a limiter. The function key returns the key for the texts that the operator typed.
+// Local returns the buckets of a limiter. key returns the key for the typed texts.
 func Local(l *engine.Limiter, key func(parts []string) engine.Key) Buckets { return inMemory{l, key} }
 
 type inMemory struct {
@@ -45,8 +44,8 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// OneBucket returns the Buckets of a Spread, which has only one bucket. The method Of of the result calls the function
-// carry. This function charges the bucket with the tokens that keys owe to the limit's previous limiters.
+// OneBucket returns the Buckets of a Spread, which has one bucket. Of calls carry, which charges the bucket with the
+// tokens that keys owe to previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
 
 type oneBucket struct {
@@ -68,9 +67,8 @@ func (b oneBucket) Reset(context.Context, Bucket) error {
 	return nil
 }
 
-// Stored returns the buckets of a limiter in a store. For the texts that the operator typed, the function text returns
-// the key, and the function limit returns the limit of the key. For nil parts, limit returns the limit of an unknown
-// key. The function limit is nil if all keys have the limiter's own limit.
+// Stored returns the buckets of a limiter in a store. For the typed texts, text returns the key, and limit its limit.
+// For nil, limit returns the limit of an unknown key. limit is nil if all keys have the limiter's limit.
 func Stored(l *redislimit.Limiter, text func(parts []string) string, limit func(parts []string) engine.Policy) Buckets {
 	return inStore{l, text, limit}
 }

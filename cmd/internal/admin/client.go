@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A clientRequest names a client by its address, or by its hash if it is one of the clients that were refused most.
+// A clientRequest names a client by address or, if it is among the most refused clients, by hash.
 type clientRequest struct {
 	Address string `json:"address"`
 	Hash    string `json:"hash"`
@@ -20,8 +20,8 @@ type clientView struct {
 	Keys []keyView `json:"keys"`
 }
 
-// serveClient answers with what a client has left under each rule. If the request has an address, these are the rules
-// whose key is the address. If it has a hash, these are the rules that have refused the client in the last minute.
+// serveClient answers what a client has left. For an address, it shows the rules whose key is the address. For a hash,
+// it shows the rules that refused the client in the last minute.
 func (a *Admin) serveClient(w http.ResponseWriter, r *http.Request) {
 	var request clientRequest
 	if status, err := readForm(w, r, &request); err != nil {
@@ -48,7 +48,7 @@ func (a *Admin) peek(ctx context.Context, rule Rule, b Bucket) (keyView, error) 
 	return a.keyView(rule, b, known(d), d), err
 }
 
-// bucketsOf returns the rules for which the client is a key, and the client's bucket under each of these rules.
+// bucketsOf returns the rules of which the client is a key, and its buckets.
 func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket, err error) {
 	switch {
 	case request.Hash == "":

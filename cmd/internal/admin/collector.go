@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A collector reads counters and statistics when Prometheus scrapes. Its labels are the names of the current rules and
-// the outcomes, so the number of series does not depend on the traffic.
+// A collector reads counters and statistics when Prometheus scrapes. Its labels are rules and outcomes, so traffic does
+// not add series.
 type collector struct {
 	admin    *Admin
 	requests *prometheus.Desc
@@ -23,14 +23,12 @@ type collector struct {
 	build    *prometheus.Desc
 }
 
-// A tableMetric is one number in a limiter's statistics.
 type tableMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	read func(engine.Stats) uint64
 }
 
-// oneIf returns 1 for true and 0 for false.
 func oneIf(is bool) uint64 {
 	if is {
 		return 1
@@ -140,8 +138,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(c.build, prometheus.GaugeValue, 1, c.admin.config.Version, runtime.Version())
 }
 
-// newRegistry returns a separate registry. The default registry would also serve metrics that libraries register
-// globally.
+// newRegistry returns a separate registry, because libraries register metrics in the default registry.
 func newRegistry(a *Admin) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	for _, c := range append([]prometheus.Collector{

@@ -8,18 +8,17 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// outcomes is the number of outcomes. It includes the outcome NotTaken, although NotTaken is never counted.
+// outcomes is the number of outcomes, including NotTaken, which is never counted.
 const outcomes = int(limits.Refunded) + 1
 
-// counted has the outcomes that are counted, in the order in which they are shown.
+// counted has the counted outcomes, in the order of the page.
 var counted = [...]limits.Outcome{
 	limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed, limits.Refunded,
 }
 
-// totals has the counts of one rule, indexed by limits.Outcome.
+// totals has the counts of one rule, by limits.Outcome.
 type totals [outcomes]uint64
 
-// counters counts the outcomes of one rule.
 type counters struct{ of *stripe.Counters }
 
 func (c *counters) add(o limits.Outcome) { c.of.Add(int(o)) }
@@ -29,14 +28,11 @@ func (c *counters) totals() totals {
 	return totals(all[:outcomes])
 }
 
-// maxCounters is the largest number of counted names. These are the names of the current rules, and the names of rules
-// that a reload has removed and another reload may bring back. All names come from rule files, so this number is
-// reached only after a very large number of reloads with new names. Before that, prune forgets the names that are not
-// in use.
+// maxCounters bounds the counted names: the current rules, and removed rules that a reload may bring back. It is
+// reached only after very many reloads with new names, because prune forgets unused names before.
 const maxCounters = 1024
 
-// A counterSet finds the counters of a rule by its name. The map of counters is read without a lock, so it is never
-// changed. To add a name, a new map replaces it.
+// A counterSet finds the counters of a rule by name. Readers take no lock: adding a name replaces the map.
 type counterSet struct {
 	current atomic.Pointer[map[string]*counters]
 	grow    sync.Mutex // held while the new map is made
@@ -48,7 +44,7 @@ func newCounterSet() *counterSet {
 	return s
 }
 
-// get returns the counters of a name; nil if there are too many names. Only the first request of a rule takes the lock.
+// get returns the counters of a name, or nil if there are too many names. Only a rule's first request takes the lock.
 func (s *counterSet) get(name string) *counters {
 	if c := (*s.current.Load())[name]; c != nil {
 		return c
@@ -73,7 +69,7 @@ func (s *counterSet) insert(name string) *counters {
 	return c
 }
 
-// prune forgets the names that are not in use, if there are many of them.
+// prune forgets unused names if there are many names.
 func (s *counterSet) prune(inUse map[string]bool) {
 	if len(*s.current.Load()) < maxCounters/2 {
 		return

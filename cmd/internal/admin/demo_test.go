@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A demo has real limiters with simulated traffic, and a clock that the test moves.
+// A demo has real limiters, simulated traffic, and a clock that the test moves.
 type demo struct {
 	admin   *Admin
 	limited *httplimit.Middleware
@@ -30,10 +30,10 @@ type demo struct {
 	answered, refused atomic.Uint64
 }
 
-// newDemo returns a demo whose clock starts at a fixed time minus ago.
+// newDemo returns a demo whose clock starts ago before a fixed time.
 func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *demo)) *demo {
 	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
-	// The time is fixed because the traffic depends on it: at another time, another rule could have the most traffic.
+	// The traffic depends on the time: at another time, another rule could have the most.
 	d.now.Store(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(-ago).UnixNano())
 	apiKey, err := httplimit.Header("X-API-Key", httplimit.RemoteIP)
 	require.NoError(t, err)
@@ -84,9 +84,7 @@ func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *
 	return d
 }
 
-// requests reports fixed answer times for the admitted requests: half of the requests take up to 20 milliseconds, 19 of
-// 20 requests take up to 50 milliseconds, and all others take up to 200 milliseconds. One request in five hundred
-// fails.
+// requests reports fixed answer times of the admitted requests, and one failure in five hundred requests.
 func (d *demo) requests() Requests {
 	all, refused := d.answered.Load(), d.refused.Load()
 	passed := all - refused
@@ -112,8 +110,8 @@ func (d *demo) ask(path, address, apiKey string) {
 	}
 }
 
-// slice simulates a twentieth of a second of traffic: customers whose number rises and falls, a client that sends too
-// many requests, a client that guesses passwords, and from time to time many sign-ups.
+// slice simulates a twentieth of a second: customers, a client that sends too much, a client that guesses passwords,
+// and sometimes many sign-ups.
 func (d *demo) slice() {
 	d.now.Add(int64(time.Second / 20))
 	s := float64(d.now.Load()/1e6) / 1e3
@@ -142,7 +140,6 @@ func (d *demo) slice() {
 	}
 }
 
-// fill simulates five minutes of traffic.
 func (d *demo) fill() {
 	for range points {
 		d.second()
@@ -152,7 +149,7 @@ func (d *demo) fill() {
 	}
 }
 
-// run starts the Admin. Its time advances only when the test calls second or tick.
+// run starts the Admin, whose time only second and tick advance.
 func (d *demo) run(t testing.TB) {
 	if d.admin.history.seq == 0 {
 		d.admin.tick(d.time())
@@ -161,7 +158,6 @@ func (d *demo) run(t testing.TB) {
 	t.Cleanup(func() { d.admin.Close() })
 }
 
-// second simulates a second of traffic, and then ticks.
 func (d *demo) second() {
 	for range 20 {
 		d.slice()
@@ -169,6 +165,5 @@ func (d *demo) second() {
 	d.tick()
 }
 
-// tick ends a second of the Admin, without moving a limiter's clock. When it returns, all requests so far are counted,
-// so requests of the next second are not counted in this one.
+// tick ends a second of the Admin without moving a limiter's clock. All requests so far count in this second.
 func (d *demo) tick() { d.admin.tick(d.time()) }

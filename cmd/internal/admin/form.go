@@ -13,17 +13,17 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxForm is the largest size of a request of the form, in bytes.
+// maxForm is the largest request of the form, in bytes.
 const maxForm = 64 << 10
 
-// A keyRequest names a key by its parts, or by its hash if it is one of the keys that were refused most.
+// A keyRequest names a key by its parts or, if it is among the most refused keys, by its hash.
 type keyRequest struct {
 	Rule  string   `json:"rule"`
 	Parts []string `json:"parts"`
 	Hash  string   `json:"hash"`
 }
 
-// A keyView is the state of a key under its rule. In the answer to a reset, it is the new state.
+// A keyView is the state of a key under its rule, after a reset if there was one.
 type keyView struct {
 	Rule       string `json:"rule"`
 	Hash       string `json:"hash,omitempty"` // the hash that the list of refused keys shows
@@ -35,7 +35,6 @@ type keyView struct {
 	Allowed    bool   `json:"allowed"` // whether one token could be taken now
 }
 
-// servePeek answers with what a key has left.
 func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 	a.withKey(w, r, func(rule Rule, b Bucket) (recorded bool, d engine.Decision, err error) {
 		d, err = rule.Buckets.Peek(r.Context(), b)
@@ -43,7 +42,7 @@ func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveReset brings a key into the state that it had before its first token was taken.
+// serveReset restores the state before the key's first token was taken.
 func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 	if a.config.NoReset {
 		fail(w, http.StatusForbidden, errors.New("keys cannot be reset here: the program was started without permission for it"))
@@ -58,13 +57,12 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).who,
 			"peer", r.RemoteAddr)
 		d, err = in.Peek(r.Context(), b)
-		// If the key cannot be read because the store has a value of another type under its name, the key counts as
-		// recorded.
+		// A key whose name has a value of another type in the store cannot be read, and counts as recorded.
 		return failed != nil || known(before), d, err
 	})
 }
 
-// keyInLog returns the name of a key in the log: the hash that the list of refused keys shows, or "" if keys are off.
+// keyInLog returns the hash that the list of refused keys shows, or "" if keys are off.
 func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	if a.config.Keys == KeysOff {
 		return ""
@@ -72,12 +70,10 @@ func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	return hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 }
 
-// known reports whether a key has used any of its limit. A key that was idle long enough looks like a key that has
-// never been used.
+// known reports whether a key has used any of its limit. A long idle key looks unused.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
-// withKey finds the key of a request, calls the function do with this key, and answers with the key's state afterwards.
-// If the store fails, the answer is 502.
+// withKey calls do with the key of a request, and answers with the key's state. It answers 502 if the store fails.
 func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	do func(Rule, Bucket) (recorded bool, d engine.Decision, err error)) {
 	var request keyRequest
@@ -98,7 +94,6 @@ func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	answer(w, http.StatusOK, a.keyView(rule, b, recorded, d))
 }
 
-// keyView returns the view of a decision about a key.
 func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) keyView {
 	v := keyView{
 		Rule: rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
@@ -111,7 +106,7 @@ func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) k
 	return v
 }
 
-// isInFlight reports whether the rule limits how many requests are in flight.
+// isInFlight reports whether the rule limits requests in flight.
 func (r *Rule) isInFlight() bool {
 	if r.Stored != nil {
 		return r.Stored.Source().Policy().Algorithm() == engine.AlgorithmConcurrency
@@ -119,8 +114,8 @@ func (r *Rule) isInFlight() bool {
 	return r.Limiter != nil && r.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
-// inFlight completes the view for a limit of requests in flight. The view has no time at which a request can pass,
-// because this time depends on when the requests in flight end.
+// inFlight completes the view of a limit of requests in flight. There is no time to wait, because no one knows when the
+// requests end.
 func (v *keyView) inFlight(d engine.Decision) {
 	if d.RetryAfter > 0 && d.RetryAfter != engine.Never {
 		v.RetryAfter = "when one of them is over"
@@ -134,7 +129,7 @@ func fail(w http.ResponseWriter, status int, err error) {
 	answer(w, status, map[string]string{"error": err.Error()})
 }
 
-// readForm reads the JSON that the page has sent.
+// readForm reads the JSON of the page.
 func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return http.StatusUnsupportedMediaType,
@@ -158,7 +153,7 @@ func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err
 	return http.StatusBadRequest, fmt.Errorf("the body is not the JSON of this request: %w", err)
 }
 
-// bucket returns the bucket of the key that a request names, and its rule.
+// bucket returns the rule and the bucket that a request names.
 func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 	rule, found := Rule{}, false
 	for _, r := range a.rules() {
@@ -211,7 +206,7 @@ func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
 	return Bucket{Text: e.text, Limit: e.under.limit}, nil
 }
 
-// checkAddress refuses a text that is not an address, because its key would belong to another client or to none.
+// checkAddress refuses a text that is not an address: its key would belong to another client or to none.
 func checkAddress(text string) error {
 	if _, err := netip.ParseAddr(text); err != nil {
 		return fmt.Errorf("%q is not an IP address: write it like 192.0.2.1 or 2001:db8::1", text)

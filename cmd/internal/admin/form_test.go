@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// byAddress returns a middleware with a rule of three requests per minute for each address, and the Admin to which the
-// middleware reports.
+// byAddress returns a middleware that limits each address to three requests per minute, and its Admin.
 func byAddress(t *testing.T, keys Keys) (a *Admin, m *httplimit.Middleware) {
 	now := time.Unix(1e9, 0)
 	l, err := engine.New(engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.MaxKeys(100),
@@ -99,8 +98,7 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestNothingStandsBehindARequest: if text follows the JSON of a request, the answer is an error, because the server
-// would otherwise ignore that text.
+// TestNothingStandsBehindARequest: text after the JSON of a request is an error, not ignored.
 func TestNothingStandsBehindARequest(t *testing.T) {
 	a, m := byAddress(t, KeysOff)
 	refuse(m, 3)
@@ -123,8 +121,8 @@ func TestNothingStandsBehindARequest(t *testing.T) {
 	assert.Equal(t, 0.0, got["remaining"], "nothing was reset")
 }
 
-// TestRefusedKeysAsConfigured: refused keys are shown in full, hashed, or not at all, as configured. The hash of a key
-// can be used to peek at the key.
+// TestRefusedKeysAsConfigured: refused keys are shown in full, hashed, or not at all. A key's hash can be used for a
+// peek.
 func TestRefusedKeysAsConfigured(t *testing.T) {
 	for keys, shown := range map[Keys]string{KeysFull: "ip:192.0.2.1", KeysHashed: ""} {
 		a, m := byAddress(t, keys)
@@ -162,7 +160,7 @@ func TestTimesInWords(t *testing.T) {
 	}
 }
 
-// TestNoReset: if NoReset is set, callers can peek at keys but not reset them.
+// TestNoReset: with NoReset, callers can peek but not reset.
 func TestNoReset(t *testing.T) {
 	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 3))
 	rule := Rule{Name: "login", Limiter: l, Parts: []string{"user"},

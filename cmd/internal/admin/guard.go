@@ -9,11 +9,11 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// policy permits the page to load its own files and to send requests to its own server, and nothing else.
+// policy lets the page use its own files and server, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard protects against requests that another site makes the operator's browser send: see the package comment.
+// guard stops requests that another site makes the operator's browser send: see the package comment.
 func guard(next http.Handler, hosts []string) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,8 +33,7 @@ func guard(next http.Handler, hosts []string) http.Handler {
 	})
 }
 
-// local reports whether a name in a Host header cannot belong to another site. Such names are localhost, a name below
-// localhost, and an address.
+// local reports whether a host cannot belong to another site: localhost, a name below it, or an address.
 func local(host string) bool {
 	host = spelling.Host(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// request sends a request with some header fields, each in the form "Name: value".
+// request sends a request with fields of the form "Name: value".
 func request(a *Admin, method, url, body string, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, url, strings.NewReader(body))
 	for _, field := range fields {
@@ -27,7 +27,7 @@ func request(a *Admin, method, url, body string, fields ...string) *httptest.Res
 
 func none() []Rule { return nil }
 
-// TestNamesOfStrangers: another site cannot read the page by letting a name of that site point at the page's address.
+// TestNamesOfStrangers: a site whose name points at the page's address cannot read the page.
 func TestNamesOfStrangers(t *testing.T) {
 	a := start(t, Config{Rules: none, Pprof: true})
 	for host, want := range map[string]int{

@@ -9,24 +9,24 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// points is the number of seconds that the charts of five minutes show.
+// points is the number of seconds in the charts of five minutes.
 const points = 300
 
-// A span is a range of time that the charts can show. It is divided into steps of one or more seconds.
+// A span is a time range of the charts, in steps of seconds.
 type span struct {
 	name   string // the name by which the page requests it
 	step   uint64 // ticks per step; a tick is a second
 	points uint64
 }
 
-// spans has the ranges: five minutes, an hour and a day. A rule takes 11 KiB for all of them.
+// spans has the ranges. All together take 11 KiB per rule.
 var spans = [...]span{{"5m", 1, points}, {"1h", 10, 360}, {"24h", 300, 288}}
 
-// plotted has the outcomes that have a line in the charts.
+// plotted has the outcomes with a line in the charts.
 var plotted = [...]limits.Outcome{limits.Allowed, limits.Refused, limits.ShadowRefused}
 
-// A history has the requests per second of each rule, for the last day. It is recorded even when no page is open, so
-// that a new page can show the past.
+// A history has the requests per second of each rule for the last day. It is recorded even without an open page, so
+// that a new page shows the past.
 type history struct {
 	mu    sync.Mutex
 	seq   uint64 // number of ticks so far
@@ -34,15 +34,14 @@ type history struct {
 	rules map[string]*track
 }
 
-// A track is the history of one rule.
 type track struct {
 	before totals
 	rates  [outcomes]float32 // at the last tick
 	rings  [len(spans)]ring
 }
 
-// A ring has the mean rates of the last steps of a span. The rate of step n, which ends at tick n * step, is at index n
-// % points.
+// A ring has the mean rates of a span's last steps. The rate of step n, which ends at tick n * step, is at index n %
+// points.
 type ring struct {
 	past  [len(plotted)][]float32
 	begun [len(plotted)]uint64 // counts at the beginning of the current step
@@ -60,7 +59,7 @@ func newTrack(counts totals, began time.Time) *track {
 	return t
 }
 
-// tick notes the rates since the last tick. It forgets rules that were removed, and starts a track for each new rule.
+// tick notes the rates since the last tick, forgets removed rules, and starts tracks for new rules.
 func (h *history) tick(now time.Time, names []string, read func(string) totals) (seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +104,7 @@ func (t *track) note(seq uint64, counts totals, before, now time.Time) {
 	t.before = counts
 }
 
-// perSecond returns a rate, rounded to a tenth, or to a thousandth if it is less than one.
+// perSecond returns a rate, rounded to a tenth, or to a thousandth below one.
 func perSecond(n uint64, seconds float64) float32 {
 	if seconds <= 0 {
 		return 0
@@ -117,7 +116,6 @@ func perSecond(n uint64, seconds float64) float32 {
 	return float32(math.Round(rate*part) / part)
 }
 
-// now returns the number of the last tick and the rates at this tick.
 func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,7 +126,7 @@ func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
 	return h.seq, rates
 }
 
-// A historyView is a history in the form that the page gets. For each rule and outcome it has the rates, oldest first.
+// A historyView is a history for the page: the rates of each rule and outcome, oldest first.
 type historyView struct {
 	Seq    uint64                          `json:"seq"`
 	Step   uint64                          `json:"step"`   // seconds between two points
@@ -136,7 +134,7 @@ type historyView struct {
 	Rules  map[string]map[string][]float32 `json:"rules"`
 }
 
-// view returns the history of a span; false if there is no span with this name.
+// view returns the history of a span; false if there is no such span.
 func (h *history) view(name string) (historyView, bool) {
 	i := slices.IndexFunc(spans[:], func(s span) bool { return s.name == name })
 	if i < 0 {
@@ -156,7 +154,7 @@ func (h *history) view(name string) (historyView, bool) {
 	return historyView{Seq: h.seq, Step: s.step, Points: s.points, Rules: rules}, true
 }
 
-// line returns the content of a ring after a number of steps, oldest first.
+// line returns the content of a ring after some steps, oldest first.
 func (s *span) line(past []float32, steps uint64) []float32 {
 	n := min(steps, s.points)
 	line := make([]float32, 0, n)

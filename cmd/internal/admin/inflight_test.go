@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestAKeyInFlight: no one can know when a request in flight will end, so the form does not show a time for it.
+// TestAKeyInFlight: the form shows no time at which a request in flight ends, because it is unknown.
 func TestAKeyInFlight(t *testing.T) {
 	l, err := engine.New(engine.Concurrency(2, time.Hour), engine.MaxKeys(100))
 	require.NoError(t, err)

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
 )
 
-// A stop is an element that has the focus after the Tab key was pressed.
+// A stop is an element that the Tab key has focused.
 type stop struct {
 	Name  string // the name that a screen reader reads out
 	Seen  bool   // it looks different with the focus than without it
 	Where string // which element it is
 }
 
-// focus is JavaScript that describes the element that has the focus. The name of a field is the text of its label.
+// focus is JavaScript that describes the focused element. A field's name is its label.
 const focus = `(() => {
 	const e = document.activeElement, style = getComputedStyle(e);
 	const label = [...e.labels?.[0]?.childNodes ?? []].find((n) => n.nodeType === Node.TEXT_NODE)?.textContent;
@@ -37,8 +37,8 @@ func focused(t *testing.T, b *browsertest.Browser) (s stop) {
 	return s
 }
 
-// byKeyboard uses the page without a mouse. Every stop has a name, and its focus is visible. A key of the list can be
-// peeked at and reset, and afterwards the focus is on the same element as before.
+// byKeyboard uses the page without a mouse. Every stop has a name and a visible focus, and the focus stays after a peek
+// and a reset.
 func byKeyboard(t *testing.T, b *browsertest.Browser, d *demo) {
 	t.Helper()
 	for range 30 {

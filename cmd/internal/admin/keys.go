@@ -8,7 +8,6 @@ import (
 // Keys says how keys are shown.
 type Keys string
 
-// These are the values of Keys.
 const (
 	KeysHashed Keys = "hashed" // the default
 	KeysFull   Keys = "full"
@@ -18,7 +17,7 @@ const (
 // AllKeys has all values, the default first.
 var AllKeys = []Keys{KeysHashed, KeysFull, KeysOff}
 
-// check replaces "" with the default, and returns an error for any other text that is not in AllKeys.
+// check replaces "" by the default, and returns an error for a text that is not in AllKeys.
 func (k *Keys) check() error {
 	if *k == "" {
 		*k = KeysHashed

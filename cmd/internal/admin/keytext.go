@@ -7,27 +7,25 @@ import (
 	"unicode/utf8"
 )
 
-// hashText returns the hash of a key as text, as it is shown and sent.
+// hashText returns the hash of a key as it is shown and sent.
 func hashText(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
-// parseHash parses a text of hashText.
 func parseHash(text string) (uint64, bool) {
 	hash, err := strconv.ParseUint(text, 16, 64)
 	return hash, err == nil && len(text) == 16
 }
 
-// clip cuts a text to the length that is stored.
+// clip cuts a text to the stored length.
 func clip(text string) string {
 	if len(text) <= textBytes {
 		return text
 	}
-	// The text is copied, so that the memory of the complete text, up to a megabyte of header, can be freed.
+	// The copy lets the memory of the complete text, up to a megabyte of header, be freed.
 	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
 }
 
-// readable returns the text of a key for people. The parameter labels has the labels of the parts of the rule's key. A
-// dot separates the parts of a joined key. Characters that cannot be printed are escaped, so that no key can look like
-// another.
+// readable returns the text of a key for people, with a dot between the parts of a joined key. It escapes characters
+// that cannot be printed, so that no key can look like another.
 func readable(text string, labels []string) string {
 	parts := []string{text}
 	if len(labels) > 1 {
@@ -50,8 +48,8 @@ func readable(text string, labels []string) string {
 	return text
 }
 
-// named returns a part of a key with its name: "X-Api-Key: secret" for "text:secret" with the label "header:X-Api-Key
-// or ip". An address keeps its "ip:".
+// named returns a key part with its name: "X-Api-Key: secret" for "text:secret" with the label "header:X-Api-Key or
+// ip". An address keeps its "ip:".
 func named(part, label string) string {
 	value, is := strings.CutPrefix(part, "text:")
 	if !is {
@@ -67,9 +65,8 @@ func named(part, label string) string {
 	return source + " " + value
 }
 
-// unjoin splits a text of httplimit.Join. Such a text is "text:" and then each part after its length, as in
-// "text:9:text:key111:ip:192.0.2.1". The last part may have been clipped. unjoin returns nil for a text in another
-// form.
+// unjoin splits a text of httplimit.Join: "text:" and then each part after its length, as in
+// "text:9:text:key111:ip:192.0.2.1". The last part may be clipped. For another form, unjoin returns nil.
 func unjoin(text string) (parts []string) {
 	rest, ok := strings.CutPrefix(text, "text:")
 	for ok && rest != "" {

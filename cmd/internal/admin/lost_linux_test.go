@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestALostFileIsShown: while the file of a table is missing from its path, the page and a metric report this.
+// TestALostFileIsShown: the page and a metric report that the file of a table is missing.
 func TestALostFileIsShown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := engine.New(engine.FixedWindow(2, time.Hour), engine.MaxKeys(100), engine.Shared(path))

@@ -19,8 +19,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// many returns an Admin with the given number of rules. Each rule permits three requests per minute from an address, on
-// a separate path. The function ask sends requests from an address to the path of a rule.
+// many returns an Admin with rules of three requests per minute and address, each for its own path. ask sends requests.
 func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address string)) {
 	now := time.Unix(1e9, 0)
 	all, list := make([]Rule, rules), make([]httplimit.Limit, rules)
@@ -55,8 +54,7 @@ func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address 
 	}
 }
 
-// TestClients: a client that several rules refuse is listed once, and the page shows its state under all of these
-// rules.
+// TestClients: a client that several rules refuse is listed once, with its state under each.
 func TestClients(t *testing.T) {
 	a, ask := many(t, 4)
 	ask(1, 5, "192.0.2.1")
@@ -102,8 +100,7 @@ func TestClients(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "no rule has the client's address as its key")
 }
 
-// TestManyRules: if there are many rules, each rule is one line. The rules that refuse most come first. If a line is
-// opened, its card appears below the line.
+// TestManyRules: many rules are one line each, with the most refusals first. An opened line shows its card.
 func TestManyRules(t *testing.T) {
 	a, ask := many(t, 54)
 	a.tick(time.Unix(1e9, 0))

@@ -26,8 +26,7 @@ func TestMetricsPassTheLinter(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
-// TestSeriesDoNotGrowWithKeys: the number of series does not grow with a hundred thousand keys, nor with names that are
-// not the name of a rule.
+// TestSeriesDoNotGrowWithKeys: neither keys nor names that are not rules add series.
 func TestSeriesDoNotGrowWithKeys(t *testing.T) {
 	d := newDemo(t, KeysFull, 0)
 	d.run(t)
@@ -110,8 +109,7 @@ func BenchmarkObserve(b *testing.B) {
 	})
 }
 
-// BenchmarkLimited measures the cost of noting a refusal: with another key each time, and with one key on all
-// processors.
+// BenchmarkLimited measures the cost of noting a refusal, with new keys and with one key on all processors.
 func BenchmarkLimited(b *testing.B) {
 	for name, keys := range map[string]int{"one key": 1, "a flood of keys": 1 << 20} {
 		b.Run(name, func(b *testing.B) {

@@ -18,11 +18,10 @@ const (
 	textBytes    = 256
 )
 
-// refusals finds the keys that were refused most in the last minute. The last minute is five complete windows of ten
-// seconds and the current window. Keys are distributed over shards by a hash with a secret seed. Each shard has a lock
-// that is held for some tens of nanoseconds. Only refusals are counted here. Nothing is sampled, so the bounds of
-// [sketch] hold in each shard and window. The memory is bounded: it has at most 6,144 keys, with texts of at most 256
-// bytes.
+// refusals finds the most refused keys of the last minute: five complete windows of ten seconds and the current window.
+// A hash with a secret seed distributes keys over shards, whose locks are held for tens of nanoseconds. Every refusal
+// counts, so the bounds of [sketch] hold in each shard and window. There are at most 6,144 keys, with texts of at most
+// 256 bytes.
 type refusals struct {
 	seed   maphash.Seed
 	shards [sketchShards]refusalShard
@@ -52,7 +51,7 @@ func (r *refusals) add(id identity, by under, text func() string) {
 	s.windows[s.present].add(id, by, text)
 }
 
-// turn begins the next window and forgets the oldest one.
+// turn begins the next window and forgets the oldest.
 func (r *refusals) turn() {
 	for i := range r.shards {
 		s := &r.shards[i]
@@ -63,22 +62,21 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key that was refused at least as often as the field least says, and at most as often as the field
-// most says.
+// A refusedKey is a key that was refused between least and most times.
 type refusedKey struct {
 	identity
 	text        string
 	least, most uint64
 }
 
-// A refusedClient is one key with all rules that refused it. The rule with the most refusals is first.
+// A refusedClient is one key with all rules that refused it, the rule with the most refusals first.
 type refusedClient struct {
 	hash        uint64
 	keys        []refusedKey
 	least, most uint64
 }
 
-// top returns the n clients with the largest lower bounds on their numbers of refusals, and the number of all refusals.
+// top returns the n clients with the largest lower bounds on their refusals, and the number of all refusals.
 func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	var keys []refusedKey
 	for i := range r.shards {
@@ -106,8 +104,7 @@ func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	return clients[:min(n, len(clients))], all
 }
 
-// merge adds up the windows. In a window that does not watch a key, the key may have been refused as often as the floor
-// of the window says.
+// merge adds up the windows. A window that does not watch a key may have refused it as often as its floor.
 func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +132,8 @@ func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	return keys, all
 }
 
-// hash returns the hash by which a key is shown. For one key, it is the same under all rules and until the process
-// ends. The seeds of this hash and of the engine's hashes are secret.
+// hash returns the hash by which a key is shown. It is the same under all rules until the process ends. The seeds are
+// secret.
 func (r *refusals) hash(id identity) uint64 {
 	if id.hash != 0 {
 		return id.hash
@@ -144,12 +141,11 @@ func (r *refusals) hash(id identity) uint64 {
 	return maphash.Comparable(r.seed, id.key)
 }
 
-// stored returns the identity of a key of a rule that is in a store. The parameter text is the key's text.
+// stored returns the identity of a key whose rule is in a store.
 func (r *refusals) stored(rule, text string) identity {
 	return identity{rule: rule, hash: max(maphash.String(r.seed, text), 1)}
 }
 
-// identity returns the identity of a bucket of a rule.
 func (r *refusals) identity(rule Rule, b Bucket) identity {
 	if rule.Stored != nil {
 		return r.stored(rule.Name, b.Text)
@@ -157,8 +153,7 @@ func (r *refusals) identity(rule Rule, b Bucket) identity {
 	return identity{rule: rule.Name, key: b.Key.With(engine.Quota{})}
 }
 
-// find returns the entry of the watched key that belongs to the rule and has the hash. The text in the entry is "" if
-// the text is unknown.
+// find returns the entry of a rule's watched key with the hash. Its text is "" if unknown.
 func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
 	for i := range r.shards {
 		if e, found = r.shards[i].find(func(id identity) bool { return id.rule == rule && r.hash(id) == hash }); found {
@@ -168,7 +163,6 @@ func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
 	return e, false
 }
 
-// has reports whether a watched key of the rule has the hash.
 func (r *refusals) has(rule string, hash uint64) bool {
 	_, found := r.find(rule, hash)
 	return found

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Requests has the counts of clients' requests so far. Each request counts once, no matter how many rules it matches.
+// Requests has the counts of clients' requests so far. A request counts once, even if it matches several rules.
 type Requests struct {
 	Answered uint64 // all requests that were answered
 	Refused  uint64 // requests that a rule refused
@@ -14,29 +14,26 @@ type Requests struct {
 	Times    Times  // times of the requests that were passed on and answered
 }
 
-// Times is a histogram of answer times. The bounds are in ascending order. For each bound, the histogram has the number
-// of requests that took at most that long.
+// Times is a histogram of answer times, with ascending bounds.
 type Times struct {
 	Bounds []float64 // in seconds
 	Counts []uint64  // requests within each bound; the last element is the number of all requests
 }
 
-// A requestsView has the rates of the requests of the last second, and the times of the last minute.
+// A requestsView has the rates of the last second and the times of the last minute.
 type requestsView struct {
 	Total    uint64  `json:"total"`
 	Rate     float32 `json:"rate"` // requests per second
 	Refused  float32 `json:"refused"`
 	Failures float32 `json:"failures"`
 	InFlight int64   `json:"in_flight"`
-	// Timed says whether times are measured.
-	Timed bool `json:"timed"`
-	// Times describes the times of the requests that were passed on in the last minute; null if there were none.
+	Timed    bool    `json:"timed"`
+	// Times describes the requests passed on in the last minute; null if there were none.
 	Times *timesView `json:"times"`
 }
 
-// A timesView has, for some percentages, the time in milliseconds within which that percentage of the requests was
-// answered. The time is estimated from a histogram, and is in the same bucket of the histogram as the true time. A time
-// above the last bound is shown as that bound.
+// A timesView has times in milliseconds within which percentages of requests were answered. A time is estimated from a
+// histogram, within the bucket of the true time. Above the last bound, it is that bound.
 type timesView struct {
 	P50  float32 `json:"p50_ms"`
 	P95  float32 `json:"p95_ms"`
@@ -47,7 +44,7 @@ type timesView struct {
 // minute is the number of ticks that the shown times cover.
 const minute = 60
 
-// requestRates has the counts of requests at the last tick, and the rates at that tick.
+// requestRates has the counts and the rates at the last tick.
 type requestRates struct {
 	mu     sync.Mutex
 	last   time.Time
@@ -57,7 +54,6 @@ type requestRates struct {
 	view   requestsView
 }
 
-// tick computes the rates since the last tick.
 func (r *requestRates) tick(now time.Time, total Requests) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,8 +78,7 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.last, r.before = now, total
 }
 
-// since returns the times of the requests that were counted after an earlier time. The parameter before has the counts
-// at that earlier time.
+// since returns the times of requests counted after the counts before.
 func (t Times) since(before []uint64) *timesView {
 	last := len(t.Counts) - 1
 	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {
@@ -97,9 +92,8 @@ func (t Times) since(before []uint64) *timesView {
 	return &timesView{P50: at(0.50), P95: at(0.95), P99: at(0.99), Most: float32(1e3 * t.Bounds[last-1])}
 }
 
-// quantile returns the time within which a share of the requests was answered. It assumes that the requests of a bucket
-// are spread evenly over the bucket. The parameter counts has the number of requests up to each bound. Its last element
-// is the number of all requests.
+// quantile returns the time within which share of the requests was answered, assuming an even spread in each bucket.
+// counts has the requests up to each bound, and last all requests.
 func quantile(bounds []float64, counts []uint64, share float64) float64 {
 	rank := share * float64(counts[len(counts)-1])
 	from, below := 0.0, uint64(0)

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTimesOfTheLastMinute: only requests of the last minute count for the times. The times come from the difference
-// between the current counts and the counts a minute ago.
+// TestTimesOfTheLastMinute: only requests of the last minute count for the times.
 func TestTimesOfTheLastMinute(t *testing.T) {
 	var r requestRates
 	now, total := time.Unix(1e9, 0), Requests{}

@@ -19,14 +19,13 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// An endpoint is one path and its handler.
 type endpoint struct {
 	pattern string // of http.ServeMux
 	needs   role
 	serve   http.HandlerFunc
 }
 
-// endpoints returns all endpoints that check the Host header with guard.
+// endpoints returns all endpoints behind guard, which checks the Host header.
 func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 	all := []endpoint{
 		{"GET /metrics", viewer, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP},
@@ -56,8 +55,8 @@ func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 	return all
 }
 
-// routes returns the handler of the endpoint. Requests to /healthz and /readyz may use any host name and need no token,
-// and the answer is one word. All other requests need a name that guard allows and a caller with access.
+// routes returns the handler. /healthz and /readyz answer one word for any host and without a token. All other requests
+// need a host that guard allows and a caller with access.
 func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
@@ -82,7 +81,6 @@ func (a *Admin) serveCaller(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, callerView{c.who, c.sure, c.role >= operator})
 }
 
-// servePage serves the page and the files that it loads.
 func servePage(w http.ResponseWriter, r *http.Request) {
 	name := cmp.Or(r.PathValue("file"), "live.html")
 	w.Header().Set("Cache-Control", "no-cache")
@@ -96,7 +94,6 @@ func say(w http.ResponseWriter, status int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// answer writes a value as JSON.
 func answer(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -116,7 +113,6 @@ func (a *Admin) serveState(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, a.state(time.Now()))
 }
 
-// serveHistory answers with the rates of all rules over a span of time.
 func (a *Admin) serveHistory(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("span")
 	view, ok := a.history.view(name)

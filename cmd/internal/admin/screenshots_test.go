@@ -50,7 +50,7 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// fewColours writes a picture in its 256 most frequent colours, which takes half of the bytes.
+// fewColours writes a picture in its 256 most frequent colours, which halves its size.
 func fewColours(t *testing.T, shot []byte) []byte {
 	from, err := png.Decode(bytes.NewReader(shot))
 	require.NoError(t, err)

@@ -9,15 +9,14 @@ type identity struct {
 	hash uint64     // if the rule is in a store: hash of the text, instead of key; else 0
 }
 
-// An under identifies the limit that decided about a key. Its key includes the tier or quota. Its policy is also needed
-// if the key does not determine the policy.
+// An under is the limit that decided about a key. key includes the tier or quota. limit is needed if the key does not
+// determine the policy.
 type under struct {
 	key   engine.Key
 	limit engine.Policy
 }
 
-// An entry is a key that a sketch watches. It was seen at most as often as the field count says. It was seen at least
-// count-missed times.
+// An entry is a watched key, which was seen between count-missed and count times.
 type entry struct {
 	identity
 	text   string // the text of [Admin.keptOf]; "" until it is known
@@ -26,17 +25,16 @@ type entry struct {
 	missed uint64 // how many of count may belong to other keys
 }
 
-// A sketch finds the keys that occur most often in a stream, in memory that does not grow. It uses the Space-Saving
-// algorithm (Metwally, Agrawal and El Abbadi, 2005). It watches m keys. A new key replaces the watched key with the
-// least count and inherits this count, because the new key cannot have occurred more often before.
+// A sketch finds the most frequent keys of a stream in bounded memory, by the Space-Saving algorithm (Metwally, Agrawal
+// and El Abbadi, 2005). It watches m keys. A new key replaces the key with the least count and inherits this count,
+// because it cannot have occurred more often before.
 //
-// So after n refusals:
+// After n refusals:
 //
 //   - every key with more than n/m refusals is watched, whatever else was in the stream;
-//   - no count is more than n/m too high, and the field missed says by how much the count may be too high.
+//   - no count is more than n/m too high, and missed bounds the error.
 //
-// A flood of n new keys can therefore raise the bound, but it cannot replace a key that has more than n/m of the
-// refusals.
+// So a flood of n new keys can raise the bound, but not replace a key with more than n/m of the refusals.
 type sketch struct {
 	most    int
 	entries []entry // a heap, the least count first
@@ -48,8 +46,8 @@ func newSketch(most int) sketch {
 	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
 }
 
-// add counts a key. It calls the function text only while the sketch has room for another key, or when the key is seen
-// again. Other keys are unlikely to be shown. So once the sketch is full, a key that comes only once gets no text.
+// add counts a key. It calls text only while there is room, or when a key is seen again. So a key that comes once to a
+// full sketch gets no text, because it is unlikely to be shown.
 func (s *sketch) add(id identity, by under, text func() string) {
 	s.seen++
 	if i, watched := s.where[id]; watched {
@@ -75,7 +73,7 @@ func (s *sketch) add(id identity, by under, text func() string) {
 	s.down(0)
 }
 
-// floor returns how often a key that is not watched may have been counted.
+// floor returns how often an unwatched key may have been counted.
 func (s *sketch) floor() uint64 {
 	if len(s.entries) < s.most {
 		return 0
@@ -83,7 +81,7 @@ func (s *sketch) floor() uint64 {
 	return s.entries[0].count
 }
 
-// clear forgets all keys, and keeps the memory for new ones.
+// clear forgets all keys, but keeps the memory.
 func (s *sketch) clear() {
 	clear(s.entries) // frees the texts
 	s.entries = s.entries[:0]
@@ -91,8 +89,8 @@ func (s *sketch) clear() {
 	s.seen = 0
 }
 
-// The heap is implemented here because it must know the index of each key. container/heap would report an index only
-// through its interface, with a call for every step.
+// The heap must know the index of each key. container/heap would report an index only by an interface call for every
+// step.
 
 func (s *sketch) swap(i, j int) {
 	s.entries[i], s.entries[j] = s.entries[j], s.entries[i]

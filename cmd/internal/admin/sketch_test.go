@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of returns a function that makes an identity from a number.
 func of(t testing.TB) func(n int) identity {
 	l := limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))
 	return func(n int) identity { return identity{rule: "rule", key: l.KeyUint64(uint64(n))} }
@@ -49,8 +48,8 @@ func TestSketchKeepsItsBounds(t *testing.T) {
 	})
 }
 
-// TestAFloodDoesNotHideWhoIsRefusedMost: two hundred thousand keys are refused once or twice each, and one key has
-// every fiftieth refusal. That key is always first in the list, and its true count is within its bounds.
+// TestAFloodDoesNotHideWhoIsRefusedMost: a key with every fiftieth refusal stays first in a flood of keys, and its
+// bounds contain the true count.
 func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 	id, r, random := of(t), newRefusals(), rand.New(rand.NewPCG(3, 4))
 	heavy, times := id(-1), uint64(0)

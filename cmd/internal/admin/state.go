@@ -66,14 +66,13 @@ type tableView struct {
 	FileLost   bool   `json:"file_lost"`
 }
 
-// A topView lists the keys with the most refusals in the last minute.
+// A topView lists the most refused keys of the last minute.
 type topView struct {
 	Keys []topKey `json:"keys"`
 	All  uint64   `json:"all"` // refusals of all keys
 }
 
-// A topKey is a key that was refused often. The number of its refusals by all rules is at least the field Least, and at
-// most the field Most.
+// A topKey was refused between Least and Most times, by all rules together.
 type topKey struct {
 	Key   string    `json:"key,omitempty"` // the text of the key, if keys are shown in full
 	Hash  string    `json:"hash"`
@@ -82,7 +81,7 @@ type topKey struct {
 	Rules []topRule `json:"rules"` // the rules that refused it, the rule with the most refusals first
 }
 
-// A topRule is a rule that refused a key. The field Least has a lower bound on how often it refused the key.
+// A topRule refused a key at least Least times.
 type topRule struct {
 	Rule  string `json:"rule"`
 	Least uint64 `json:"least"`
@@ -172,7 +171,7 @@ func (a *Admin) top(rules []Rule) *topView {
 	return v
 }
 
-// resident returns the resident memory of the program in bytes; 0 if the system does not report it.
+// resident returns the program's resident memory in bytes; 0 if the system does not report it.
 func resident() uint64 {
 	self, err := procfs.Self()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A storeMetric is one number of a limit in a store, or of the store itself.
+// A storeMetric is one number of a limit in a store, or of the store.
 type storeMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -59,7 +59,7 @@ func unixSeconds(t time.Time) float64 {
 	return float64(t.UnixMilli()) / 1000
 }
 
-// anyStored returns the limiter of a limit in the store, or nil if there is none.
+// anyStored returns the limiter of a limit in the store, or nil.
 func anyStored(rules []Rule) *redislimit.Limiter {
 	for _, r := range rules {
 		if r.Stored != nil {
@@ -69,7 +69,7 @@ func anyStored(rules []Rule) *redislimit.Limiter {
 	return nil
 }
 
-// A leaseView is the state that this machine has of a limit in a store.
+// A leaseView is this machine's state of a limit in a store.
 type leaseView struct {
 	Keys      int    `json:"keys"`
 	Held      uint64 `json:"held"` // leased tokens that this machine has left
@@ -79,7 +79,6 @@ type leaseView struct {
 	Differs   string `json:"differs,omitempty"` // another machine's limit and settings, if they differ
 }
 
-// A storeView is the state of the store.
 type storeView struct {
 	Parts    int   `json:"parts"`
 	Lost     int   `json:"lost"`

@@ -14,14 +14,14 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// An update is a state that is sent to all watchers. It is encoded once for all of them.
+// An update is a state, encoded once for all watchers.
 type update struct {
 	seq  uint64
 	json []byte
 }
 
-// watchers has the open event streams. Each has a channel with room for one signal, which says that there is a new
-// update. A slow stream skips updates and sends the latest one next, so nothing queues up.
+// watchers has the open event streams, each with room for one signal of a new update. A slow stream skips updates, so
+// nothing queues up.
 type watchers struct {
 	mu     sync.Mutex
 	all    map[chan struct{}]struct{}
@@ -63,8 +63,8 @@ func (w *watchers) send(u *update) {
 	}
 }
 
-// serveEvents sends the history, and then the state once per second. If the stream has missed an update, serveEvents
-// sends the history again. So a page always has the complete history.
+// serveEvents sends the history, and then the state every second. If the stream has missed an update, it sends the
+// history again, so a page always has the complete history.
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	news := a.watchers.add()
 	if news == nil {
@@ -106,8 +106,7 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A stream writes server-sent events. If a reader accepts nothing for writeTimeout, the stream closes the connection,
-// no matter which timeout the server has.
+// A stream writes server-sent events. It closes the connection if a reader accepts nothing for writeTimeout.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -122,7 +121,7 @@ func (s stream) value(name string, value any) error {
 }
 
 func (s stream) event(name string, json []byte) error {
-	// Not every ResponseWriter supports deadlines. Without a deadline, the server's own timeout applies.
+	// Without support for deadlines, the server's own timeout applies.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, json); err != nil {
 		return err

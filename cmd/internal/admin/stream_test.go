@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// A reader is a client of the event stream. The server's Write blocks until the reader takes the event.
+// A reader is a client of the event stream. Write blocks until the reader takes the event.
 type reader struct {
 	header http.Header
 	events chan string
@@ -45,7 +45,7 @@ func watch(a *Admin) *reader {
 	return r
 }
 
-// next takes the next event, which must have the given name, and decodes its data.
+// next takes the next event, checks its name, and decodes its data.
 func (r *reader) next(t *testing.T, name string, data any) {
 	t.Helper()
 	text, begins := strings.CutPrefix(<-r.events, "event: "+name+"\ndata: ")
@@ -84,7 +84,7 @@ func TestEventsEachSecond(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a slow reader does not delay other readers. Later, it gets the events that it has missed.
+// TestSlowReader: a slow reader does not delay others, and later gets the history that it missed.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Rules: oneRule})
@@ -132,8 +132,7 @@ func TestAtMostSoManyWatch(t *testing.T) {
 	})
 }
 
-// TestTheHistoryOfFiveMinutes: the history has five minutes and no more. Rules may be added and removed. A rate is the
-// count divided by the time that has really passed.
+// TestTheHistoryOfFiveMinutes: the history has at most five minutes, and its rates use the time that has really passed.
 func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}
@@ -160,8 +159,7 @@ func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	assert.Zero(t, rates["b"][limits.Allowed], "a clock that was set back")
 }
 
-// TestTheHistoryOfADay: the history of an hour, and of a day, is stored in steps. The rate of each step is the mean
-// over its seconds. Nothing else is stored.
+// TestTheHistoryOfADay: the histories of an hour and of a day have only the mean rate of each step.
 func TestTheHistoryOfADay(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}

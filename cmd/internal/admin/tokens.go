@@ -1,19 +1,18 @@
 package admin
 
-// Tokens has the token counts of a rule whose cost comes from the answers.
+// Tokens has the token counts of a rule whose cost comes from answers.
 type Tokens struct {
 	Settled uint64 `json:"settled"` // so far
 	Held    int64  `json:"held"`    // tokens that are held for requests in progress
 	Unknown uint64 `json:"unknown"` // requests whose answers had no usage
-	// The cost of each request is divided by the tokens that were held for this request. Half is the median of these
-	// ratios, and Most is their 95th percentile. Both are 0 if they are unknown.
+	// Half and Most are the median and the 95th percentile of the ratio of a request's cost to its held tokens; 0 if
+	// unknown.
 	Half   float64   `json:"half"`
 	Most   float64   `json:"most"`
 	Warned [3]uint64 `json:"warned"` // requests that took a key past 50, 80 and 95 % of its limit
 	Least  *Budget   `json:"least"`  // the key with the smallest fraction left; null if none was seen recently
 }
 
-// A Budget is the state of the budget of a key.
 type Budget struct {
 	Left  uint64  `json:"left"`
 	Limit uint64  `json:"limit"`

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// inWords returns, as text for people, how long to wait. It rounds up, so a request after this time is not too early.
+// inWords returns a time to wait as text for people, rounded up so that a request after it is not too early.
 func inWords(d time.Duration) string {
 	switch {
 	case d == engine.Never:
@@ -30,7 +30,6 @@ func inWords(d time.Duration) string {
 	return two(d, 24*time.Hour, "day", time.Hour, "hour")
 }
 
-// up returns d in whole units, rounded up.
 func up(d, unit time.Duration) int64 {
 	n := int64(d / unit)
 	if d%unit > 0 {
@@ -39,7 +38,7 @@ func up(d, unit time.Duration) int64 {
 	return n
 }
 
-// two returns a duration as a text with two units, such as hours and minutes.
+// two returns a duration in two units, such as hours and minutes.
 func two(d, large time.Duration, name string, small time.Duration, smallName string) string {
 	n, per := up(d, small), int64(large/small)
 	text := fmt.Sprintf("in %d %s", n/per, english.PluralWord(int(n/per), name, ""))
