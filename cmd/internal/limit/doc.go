@@ -1,3 +1,2 @@
-// Package limit has the flags of every command that takes a limit. Package limits/spec checks which of these flags can
-// be combined.
+// Package limit has the flags of every command that takes a limit. Package limits/spec checks how they combine.
 package limit

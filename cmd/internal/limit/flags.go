@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Flags has flags of the command line. NoAlgorithm and nil pointers stand for flags that are not set.
+// Flags has flags of the command line. NoAlgorithm and nil mean that a flag is not set.
 type Flags struct {
 	Algorithm Rated       `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
 	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"The limit of each key, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: N tokens come back in each period, or a window of that length admits N requests (default: ${default})."`
@@ -42,28 +42,27 @@ func policy(l spec.Limit) (engine.Policy, error) {
 	return p, nil
 }
 
-// A Rated is the value of a flag for an algorithm that has a rate.
+// A Rated is a flag for an algorithm that has a rate.
 type Rated struct{ engine.Algorithm }
 
-// UnmarshalText parses the name of one of [spec.Algorithms]. For any other text, the error lists these names.
+// UnmarshalText parses a name of [spec.Algorithms]. The error for another text lists the names.
 func (r *Rated) UnmarshalText(text []byte) (err error) {
 	r.Algorithm, err = spec.ParseAlgorithm(string(text))
 	return err
 }
 
-// compared has the algorithms that a comparison runs.
 var compared = []engine.Algorithm{
 	engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
 }
 
-// Compared returns the names of the algorithms in a comparison, as a list in a sentence.
+// Compared returns the names of the algorithms in a comparison, as text in a sentence.
 func Compared() string {
 	names := spec.Names(compared)
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// A Comparison has the same limit with each of the compared algorithms.
+// A Comparison has the same limit with each compared algorithm.
 type Comparison struct {
 	Policies []engine.Policy
 	Limit    uint64
@@ -71,7 +70,7 @@ type Comparison struct {
 	MaxKeys  int
 }
 
-// Comparison returns the policies to compare. The windows have the given limit. The token bucket has the limit as its
+// Comparison returns the policies to compare. Windows have the given limit. The token bucket has the limit as its
 // burst, and gets that many tokens per window.
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
@@ -99,8 +98,7 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	return c, nil
 }
 
-// Limiter returns a limiter for a policy. It has room for the number of keys in the parameter room, or for fewer keys
-// if the flags say so. The caller must close it.
+// Limiter returns a limiter with room for room keys, or fewer if the flags say so. The caller must close it.
 func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error) {
 	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(room, f.MaxKeys)))...)
 	if err != nil {
@@ -109,8 +107,8 @@ func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option
 	return limiter, nil
 }
 
-// Misuse returns an error about a mistake on the command line that the parser could not find. The program then ends
-// with kong's status for mistakes.
+// Misuse returns an error about the command line that the parser could not find. The exit status is kong's for
+// mistakes.
 func Misuse(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
 
 type misuse struct{ error }

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// parse reads flags as the program does.
 func parse(t *testing.T, args string) (*Flags, error) {
 	t.Helper()
 	var command struct{ Flags }
