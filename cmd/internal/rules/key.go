@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// partKey returns the KeyFunc of one part of a rule's key. It uses the first of the sources that a request has.
+// partKey returns the KeyFunc of one part of a rule's key, which uses the first source that a request has.
 func partKey(sources rulefile.KeyPart, client httplimit.KeyFunc, m *reading.Match) (key httplimit.KeyFunc, err error) {
-	// The loop goes from the last source to the first, because each source is the fallback of the source before it.
+	// Each source is the fallback of the source before it.
 	for i := len(sources) - 1; i >= 0 && err == nil; i-- {
 		key, err = sourceKey(sources[i], client, m, key)
 	}
@@ -49,8 +49,7 @@ func sourceKey(s rulefile.Source, client httplimit.KeyFunc, m *reading.Match,
 	return nil, fmt.Errorf("a key of %s: this source does not exist", s)
 }
 
-// query returns the KeyFunc of a query parameter. If the parameter has several values in a request, all such requests
-// share one key.
+// query returns the KeyFunc of a query parameter. All requests with several values of the parameter share one key.
 func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 		switch value, ok := reading.QueryKey(r, name); {
@@ -63,7 +62,6 @@ func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 	}
 }
 
-// ClientIP returns the finder of client addresses that the file configures.
 func ClientIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	options := prefixes(f)
 	header := ""
@@ -83,7 +81,7 @@ func ClientIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(append(options, httplimit.IPHeader(header))...)
 }
 
-// trusted returns a function that reports whether a request comes from a trusted proxy.
+// trusted returns a function that reports whether a trusted proxy sent a request.
 func trusted(f *rulefile.File, client Client) (func(*http.Request) bool, error) {
 	if _, ok := client.(Told); ok || len(f.TrustedProxies) == 0 {
 		return func(*http.Request) bool { return ok }, nil
@@ -99,8 +97,8 @@ func trusted(f *rulefile.File, client Client) (func(*http.Request) bool, error) 
 	return proxies.IsProxy, nil
 }
 
-// PeerIP returns a finder that uses the address of the connection. It is for requests whose client is already known,
-// such as the requests of a log.
+// PeerIP returns a finder that uses the connection's address, for requests whose client is known, such as those of a
+// log.
 func PeerIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(prefixes(f)...)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// A lookup finds the limit of a request outside the rule: either in a table, by the request's key, or in a header.
+// A lookup finds the limit of a request outside the rule: in a table by the request's key, or in a header.
 type lookup struct {
 	of    *rulefile.Quota
 	by    httplimit.KeyFunc
@@ -28,8 +28,8 @@ type lookup struct {
 	trusts func(*http.Request) bool
 }
 
-// newLookup reads the file of the rule's quota. If the file has a mistake, the error has its line. A hash is read
-// later, by [Rule.ReadHash].
+// newLookup reads the file of the rule's quota. The error for a mistake has its line. [Rule.ReadHash] reads a hash
+// later.
 func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *lookup, err error) {
 	l = &lookup{of: r.Quota, own: r.PolicyIn(0), trusts: trusts}
 	if r.Quota.Header != "" {
@@ -52,11 +52,11 @@ func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *loo
 	return l, nil
 }
 
-// A Hash yields the fields of a hash in a store, with their values. A field may come several times.
+// A Hash yields the fields and values of a hash in a store. A field may come several times.
 type Hash func(ctx context.Context, name string, yield func(field, value string) error) error
 
 // ReadHash reads the hash of the rule's quota. Before that, no key has a limit from the hash. The result can be read
-// again to get changes. It is nil if the rule has no hash.
+// again to get changes. It is nil without a hash.
 func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	if r.Quota == nil || r.Quota.Hash == "" {
 		return nil, nil
@@ -73,12 +73,11 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	return table, nil
 }
 
-// UseHash makes the rule use a table that ReadHash has returned for another rule with the same key and quota. It must
-// not be called while requests are in progress.
+// UseHash makes the rule use the table that ReadHash returned for another rule with the same key and quota. It must not
+// be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read makes a reader for the rule's keys and plans, passes it to the function by, and returns the table that this
-// function returns.
+// read makes a reader for the rule's keys and plans, and returns the table that by reads with it.
 func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	q := l.of
 	numbers, err := q.Numbers()
@@ -104,7 +103,7 @@ func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 	return by(in)
 }
 
-// unwrapped returns an error of the system without the name of the file. It returns any other error unchanged.
+// unwrapped removes the name of the file from an error of the system.
 func unwrapped(err error) error {
 	if bad := (*fs.PathError)(nil); errors.As(err, &bad) {
 		return bad.Err
@@ -112,7 +111,7 @@ func unwrapped(err error) error {
 	return err
 }
 
-// policy returns the limit of a request. An error means that the header of the request is wrong.
+// policy returns the limit of a request. An error means that the request's header is wrong.
 func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	if l.field != nil {
 		return l.told(request)
@@ -125,7 +124,7 @@ func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	return l.other(), nil
 }
 
-// told returns the limit in the header that a trusted proxy has written.
+// told returns the limit in the header of a trusted proxy.
 func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	lines := request.Header[l.of.Header]
 	if len(lines) == 0 || !l.trusts(request) {
@@ -141,13 +140,12 @@ func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	return p, nil
 }
 
-// asItem returns a member of a list as a quotas.Item.
 func asItem(member httpsfv.Member) quotas.Item {
 	item, _ := member.(httpsfv.Item)
 	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }
 
-// other returns the limit of requests that have no limit from outside.
+// other returns the limit of requests without a limit from outside.
 func (l *lookup) other() engine.Policy {
 	if l.of.Unknown == rulefile.UnknownRefuse {
 		return engine.Blocked()
@@ -172,7 +170,7 @@ func (l *lookup) under(request *http.Request) engine.Policy {
 	return p
 }
 
-// quota returns the function that finds the limit of a request. It returns nil if the limiter itself has all limits.
+// quota returns the function that finds the limit of a request, or nil if the limiter has all limits.
 func (r *Rule) quota() func(*http.Request) (engine.Policy, error) {
 	switch {
 	case r.lookup != nil:
@@ -183,7 +181,7 @@ func (r *Rule) quota() func(*http.Request) (engine.Policy, error) {
 	return nil
 }
 
-// Quotas returns the table of limits from a file, or nil if there is none.
+// Quotas returns the table of limits from a file, or nil.
 func (r *Rule) Quotas() *quotas.Table {
 	if r.lookup == nil || r.lookup.table == nil {
 		return nil

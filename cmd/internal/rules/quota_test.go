@@ -19,8 +19,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// compileIn returns the rules of a file, or the error. The folder of the file has a plans.csv with the text in the
-// parameter plans.
+// compileIn returns the rules of a file next to a plans.csv, or the error.
 func compileIn(t *testing.T, plans, text string) ([]*Rule, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,8 +40,8 @@ func get(fields ...string) *http.Request {
 	return r
 }
 
-// TestTheLimitOfAKey: the limit of a request is the limit that its key has in the file. A file may have keys of all
-// kinds, and a rule reads the kind that it needs.
+// TestTheLimitOfAKey: a request has the limit of its key in the file. From a file with keys of all kinds, a rule reads
+// its own kind.
 func TestTheLimitOfAKey(t *testing.T) {
 	const addresses = "192.0.2.1,6/s\n2001:db8::9,7/s\n"
 	const plans = "anna,5/s\nA.Example:80,8/s\nBearer V,9/s\na b,unlimited\nemil,0\n" + addresses
@@ -63,8 +62,7 @@ func TestTheLimitOfAKey(t *testing.T) {
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "a b"), "unlimited"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "emil"), "none: every request is refused"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get(), rate(6)},
-		// An address in the file does not apply to a header with the same text, because a client could write such a
-		// header.
+		// An address in the file does not apply to an equal header, which a client could write.
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(1)},
 		{"key: header:X-Key or none, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(6)},
 		{"key: header:Authorization, quota: {file: plans.csv}", get("Authorization", "bearer  V"), rate(9)},
@@ -86,8 +84,7 @@ func TestTheLimitOfAKey(t *testing.T) {
 	}
 }
 
-// TestABadFileOfLimits: a mistake in a file of limits is an error with its line, even if the rule does not read this
-// line.
+// TestABadFileOfLimits: a mistake in a file is an error with its line, even if the rule does not read this line.
 func TestABadFileOfLimits(t *testing.T) {
 	for plans, want := range map[string]string{
 		"anna,free\n\nberta,gold\n":             `line 3: "gold": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,
@@ -118,7 +115,7 @@ func TestABadFileOfLimits(t *testing.T) {
 	assert.ErrorContains(t, err, "plans.csv: line 1: rate 10/m: all limits of a fixed-window have one period")
 }
 
-// deciding returns a function that returns how many of n equal requests the rule admits.
+// deciding returns a function that returns how many of n equal requests are admitted.
 func deciding(t *testing.T, rule *Rule) func(r *http.Request, n int) int {
 	t.Helper()
 	now := time.Unix(1e9, 0)
@@ -139,8 +136,8 @@ func deciding(t *testing.T, rule *Rule) func(r *http.Request, n int) int {
 	}
 }
 
-// TestManyTiers: a rule may have more tiers than a limiter can have. Each request is limited by its own tier. If a key
-// changes to another tier, the tokens that it has taken still count.
+// TestManyTiers: with more tiers than a limiter can have, each request has its own tier's limit. Used tokens still
+// count when a key changes its tier.
 func TestManyTiers(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
 		var text strings.Builder
@@ -171,8 +168,8 @@ func TestManyTiers(t *testing.T) {
 	}
 }
 
-// TestFilesOfWindows: for fixed windows and sliding logs, a file gives limits up to the rule's max. The period of these
-// limits is the period of the rule.
+// TestFilesOfWindows: for fixed windows and sliding logs, a file gives limits up to the rule's max, in the rule's
+// period.
 func TestFilesOfWindows(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "fixed-window, aligned: true", "sliding-window", "sliding-log"} {
 		all, err := compileIn(t, "anna,50/h\nberta,3/h\n",
@@ -189,7 +186,7 @@ func TestFilesOfWindows(t *testing.T) {
 	assert.Equal(t, 50, deciding(t, all[0])(get("X-Key", "anna"), 99))
 }
 
-// TestOnlyTheFile: if the rule itself has a rate of 0, only the keys in the file pass.
+// TestOnlyTheFile: with the rule's own rate 0, only keys in the file pass.
 func TestOnlyTheFile(t *testing.T) {
 	all, err := compileIn(t, "anna,free\n", "rules: [{name: a, rate: 0, key: header:X-Key, quota: {file: plans.csv, plans: {free: {rate: 3/h}}}}]")
 	require.NoError(t, err)
@@ -198,7 +195,6 @@ func TestOnlyTheFile(t *testing.T) {
 	assert.Equal(t, 0, admitted(get("X-Key", "berta"), 9))
 }
 
-// behind returns a request from an address, with the given lines of a header.
 func behind(addr string, lines ...string) *http.Request {
 	r := get()
 	r.RemoteAddr = addr
@@ -206,8 +202,7 @@ func behind(addr string, lines ...string) *http.Request {
 	return r
 }
 
-// TestTheLimitOfAHeader: the item with the rule's name in the header has the limit. The header counts only if a trusted
-// proxy has sent it.
+// TestTheLimitOfAHeader: the item with the rule's name has the limit. Only a trusted proxy's header counts.
 func TestTheLimitOfAHeader(t *testing.T) {
 	const proxy, client = "10.0.0.1:1", "192.0.2.1:1"
 	const own, refused = "token bucket 1/s burst 1", "none: every request is refused"
@@ -228,7 +223,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 		{", unknown: refuse", proxy, []string{`"b";q=60`}, refused, ""},
 		{", unknown: refuse", proxy, nil, refused, ""},
 		{", unknown: refuse", proxy, []string{`"a";q=60`}, "token bucket 60/s burst 60", ""},
-		// A client may write anything into the header, so it is ignored.
+		// A client's header is ignored.
 		{"", client, []string{`"a";q=60;w=60`}, own, ""},
 		{"", client, []string{`"a";q=60;w=60, "`}, own, ""},
 		{", unknown: refuse", client, []string{`"a";q=60`}, refused, ""},
@@ -260,8 +255,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 	}
 }
 
-// TestHeadersOfWindows: a window keeps the rule's period. If a header has another period, this is an error, and the
-// rule's limit counts.
+// TestHeadersOfWindows: another period than the rule's in a header is an error, and the rule's limit counts.
 func TestHeadersOfWindows(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log"} {
 		all, err := compileIn(t, "", "trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 5/h, max_keys: 100, key: header:X-Key, "+
@@ -281,7 +275,7 @@ func TestHeadersOfWindows(t *testing.T) {
 	}
 }
 
-// TestAHeaderThatNobodyTells: if a request is known completely, a header that only a proxy may set is trusted.
+// TestAHeaderThatNobodyTells: in a completely known request, a proxy's header is trusted.
 func TestAHeaderThatNobodyTells(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 1/s, quota: {header: X-RateLimit-Policy}}]"))
 	require.NoError(t, err)
@@ -292,7 +286,6 @@ func TestAHeaderThatNobodyTells(t *testing.T) {
 	assert.Equal(t, "token bucket 60/s burst 60", all[0].LimitOf(behind("192.0.2.1:1", `"a";q=60`)))
 }
 
-// hashed is a rule whose limits are in a hash.
 func hashed(t *testing.T, more string) *Rule {
 	t.Helper()
 	all, err := compileIn(t, "", "store: redis://127.0.0.1:1\nrules: [{name: a, rate: 1/s, store: false, key: header:X-Key, "+
@@ -301,8 +294,7 @@ func hashed(t *testing.T, more string) *Rule {
 	return all[0]
 }
 
-// TestTheLimitsOfAHash: keys in a hash mean the same as in a file, and the error for a key that cannot be read names
-// the key.
+// TestTheLimitsOfAHash: keys in a hash mean the same as in a file. An error names a key that cannot be read.
 func TestTheLimitsOfAHash(t *testing.T) {
 	rule := hashed(t, "")
 	assert.Equal(t, "token bucket 1/s burst 1", rule.LimitOf(get("X-Key", "anna")), "it was not read")

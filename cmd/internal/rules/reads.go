@@ -6,9 +6,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// Reads lists what a rule reads from a request. It is for requests that are not completely known, such as the requests
-// of a log. It lists only headers, cookies, query parameters and the host, because the client, the method and the path
-// are known for every request.
+// Reads lists what a rule reads from a request that is not completely known, such as a request of a log: headers,
+// cookies, query parameters and the host. The client, the method and the path are always known.
 type Reads struct {
 	Match []rulefile.Source // to decide whether the rule applies
 	Key   []rulefile.Source // to find the bucket
@@ -53,7 +52,7 @@ func named(part rulefile.KeyPart) (all []rulefile.Source) {
 	return all
 }
 
-// readsOf returns the sources that a match reads and a request may lack.
+// readsOf returns the sources of a match that a request may lack.
 func readsOf(m *reading.Match) (all []rulefile.Source) {
 	if len(m.Hosts) > 0 {
 		all = append(all, rulefile.Source{Kind: rulefile.SourceHost})

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A Rule is a rule of a file, with the compiled functions that make its key from a request.
+// A Rule is a rule of a file, with the compiled functions that make its key.
 type Rule struct {
 	*rulefile.Rule
 	parts  []httplimit.KeyFunc // parts of the key
@@ -26,18 +26,17 @@ type Rule struct {
 	lookup *lookup // for a quota; nil for none
 }
 
-// A Client finds the address of a request's client, and the key for this address. A [httplimit.ClientIP] is a Client.
+// A Client finds a request's client address and its key. [httplimit.ClientIP] is a Client.
 type Client interface {
 	Key(httplimit.Hasher, *http.Request) (engine.Key, bool)
 	Addr(*http.Request) netip.Addr
 }
 
-// Told is a Client for requests that are trusted completely, such as the requests of a log. Headers that only trusted
-// proxies may send are used for such requests.
+// Told is a Client for completely trusted requests, such as those of a log: headers of trusted proxies are used.
 type Told struct{ Client }
 
-// Compile compiles the rules of a file, in their order, and reads the files of their quotas. It returns an error if one
-// of these files is wrong. All other mistakes have been found by [rulefile.Parse].
+// Compile compiles the rules of a file, in their order, and reads the files of their quotas. Its only errors are about
+// these files, because [rulefile.Parse] has found all other mistakes.
 func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	matches := make([]*reading.Match, len(f.Rules))
 	for i := range f.Rules {
@@ -69,8 +68,8 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	return all, nil
 }
 
-// Limit returns the limit of the rule. The caller must set its Limiter or Source. If the rule has Tokens, the caller
-// must also set its Cost, because the rule does not have the body of the request. Until then, the Cost is 1.
+// Limit returns the limit of the rule. The caller must set its Limiter or Source and, if the rule has Tokens, its Cost,
+// for which the rule lacks the body. Until then, the Cost is 1.
 func (r *Rule) Limit() httplimit.Limit {
 	l := httplimit.Limit{
 		Name:   r.Name,
@@ -100,8 +99,8 @@ func (r *Rule) Limit() httplimit.Limit {
 	return l
 }
 
-// Exempt returns a function that reports whether a request is exempt from all rules of the file, for [httplimit.Skip].
-// It returns nil if there are no exemptions.
+// Exempt returns a function that reports whether a request is exempt from all rules, for [httplimit.Skip]. It returns
+// nil without exemptions.
 func Exempt(f *rulefile.File, client Client) func(*http.Request) bool {
 	if len(f.Exempt) == 0 {
 		return nil
@@ -111,8 +110,8 @@ func Exempt(f *rulefile.File, client Client) func(*http.Request) bool {
 	}
 }
 
-// KeyTexts returns the parts of a request's key, each in the form of [httplimit.KeyFunc.Text]: "ip:192.0.2.1",
-// "text:secret", "number:0". If the rule does not count the request, there are none.
+// KeyTexts returns the parts of a request's key, in the form of [httplimit.KeyFunc.Text]: "ip:192.0.2.1",
+// "text:secret", "number:0". There are none if the rule does not count the request.
 func (r *Rule) KeyTexts(request *http.Request) []string {
 	texts := make([]string, len(r.parts))
 	for i, part := range r.parts {
@@ -128,7 +127,7 @@ func (r *Rule) KeyTexts(request *http.Request) []string {
 // longestNumber is how many digits of a cost are read.
 const longestNumber = 64
 
-// cost returns a function that returns how many tokens a request takes. It returns nil if every request takes one.
+// cost returns a function that returns how many tokens a request takes, or nil if every request takes one.
 func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	switch {
 	case c.Header != "":
@@ -152,18 +151,18 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	return func(*http.Request) uint64 { return c.Default }
 }
 
-// isFor reports whether the rule counts a request. It does not count a request whose tier is unlimited.
+// isFor reports whether the rule counts a request, whose tier is then not unlimited.
 func (r *Rule) isFor(request *http.Request) bool {
 	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
 
-// Meets reports whether the rule applies to a request, even if its limit for the request is unlimited.
+// Meets reports whether the rule applies to a request, even if without a limit.
 func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
-// denied is a tier that no limiter has. Such a tier always refuses, without a record (see [engine.Key.Tier]).
+// denied is a tier that no limiter has, so it always refuses, without a record (see [engine.Key.Tier]).
 const denied = math.MaxInt
 
-// tier returns a function that finds the tier that a request has in the limiter. It returns nil if this is always 0.
+// tier returns a function that finds a request's tier in the limiter, or nil if it is always 0.
 func (r *Rule) tier() func(*http.Request) int {
 	if r.ByQuota() || r.Tiers == nil && r.Constant == rulefile.Counted {
 		return nil
@@ -177,7 +176,7 @@ func (r *Rule) tier() func(*http.Request) int {
 	}
 }
 
-// tierOf returns the tier that a request has in the rule.
+// tierOf returns a request's tier in the rule.
 func (r *Rule) tierOf(request *http.Request) int {
 	if r.Tiers == nil {
 		return 0
@@ -185,8 +184,7 @@ func (r *Rule) tierOf(request *http.Request) int {
 	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
 }
 
-// valueOf returns the value of a header as the upstream reads it. If there are several lines, it returns the first:
-// requests with different values have been refused before.
+// valueOf returns the first line of a header. Requests with several different values have been refused before.
 func valueOf(r *http.Request, name string) string {
 	return reading.FirstLine(r, name)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// compile returns the rules of a file.
 func compile(t *testing.T, text string) []*Rule {
 	t.Helper()
 	file, err := rulefile.Parse("weir.yaml", []byte(text))
@@ -26,7 +25,6 @@ func compile(t *testing.T, text string) []*Rule {
 	return all
 }
 
-// keyOf returns the key that a request is charged to.
 func keyOf(t *testing.T, l httplimit.Limit, r *http.Request) engine.Key {
 	t.Helper()
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10))
@@ -38,7 +36,7 @@ func keyOf(t *testing.T, l httplimit.Limit, r *http.Request) engine.Key {
 	return key
 }
 
-// TestTypedKeys: if an operator types a value into the form, the form finds the bucket of the requests with this value.
+// TestTypedKeys: a value typed into the form finds the bucket of the requests with this value.
 func TestTypedKeys(t *testing.T) {
 	all := compile(t, `
 client_ip: {ipv6_prefix: 56}
@@ -80,7 +78,7 @@ rules:
 	}
 }
 
-// TestKeyTexts: the texts of a key are the values from which the key is made.
+// TestKeyTexts: the texts of a key are the values from which it is made.
 func TestKeyTexts(t *testing.T) {
 	all := compile(t, `
 rules:
@@ -133,8 +131,8 @@ rules:
 	assert.Equal(t, uint64(2), all[2].Limit().Cost(r))
 }
 
-// TestTiersAndCostsAreReadAsServersDo: blanks around a value are not part of the value, although HTTP/2 keeps them. If
-// credentials select the tier, the spelling of their scheme does not matter.
+// TestTiersAndCostsAreReadAsServersDo: blanks around a value do not matter, although HTTP/2 keeps them, nor does the
+// spelling of a scheme of credentials.
 func TestTiersAndCostsAreReadAsServersDo(t *testing.T) {
 	l := compile(t, `
 rules:
@@ -156,7 +154,7 @@ rules:
 	}
 }
 
-// TestReads: every source that a request may lack is listed, in the field that says for which purpose it is read.
+// TestReads: every source that a request may lack is listed by its purpose.
 func TestReads(t *testing.T) {
 	all := compile(t, `
 rules:

@@ -11,9 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Typed returns a request whose key in the rule is the key that a person typed. The parameter texts has one text for
-// each part of the rule's key. The limit of [Rule.Limit] then finds the intended key for this request. If a part can be
-// an address or something else, a text that looks like an address counts as an address.
+// Typed returns a request whose key is the typed key, with one text for each part. [Rule.Limit] finds this key. If a
+// part can be an address or something else, a text that looks like an address is an address.
 func (r *Rule) Typed(texts []string) *http.Request {
 	request := blank()
 	for i, sources := range r.Key {
@@ -26,12 +25,11 @@ func (r *Rule) Typed(texts []string) *http.Request {
 	return request
 }
 
-// blank returns a request that does not identify a client.
 func blank() *http.Request {
 	return &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}
 }
 
-// meant returns the source of a part for which a text is meant.
+// meant returns the source that a text is meant for.
 func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	_, err := netip.ParseAddr(text)
 	if last := sources[len(sources)-1]; last.Kind == rulefile.SourceIP && err == nil {
@@ -40,7 +38,7 @@ func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	return sources[0]
 }
 
-// carries reports whether a request can have the text in the source, and really has it after write has put it there.
+// carries reports whether a request can have text in the source, and has it after write.
 func carries(r *http.Request, s rulefile.Source, text string) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:
@@ -52,7 +50,7 @@ func carries(r *http.Request, s rulefile.Source, text string) bool {
 	return true
 }
 
-// write puts the text where the source is read.
+// write puts text where the source is read.
 func write(r *http.Request, s rulefile.Source, text string) {
 	switch s.Kind {
 	case rulefile.SourceIP:
