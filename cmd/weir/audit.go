@@ -120,7 +120,6 @@ func (c *auditCommand) Run() error {
 	return nil
 }
 
-// An auditReport has the findings of an audit.
 type auditReport interface {
 	WriteText(io.Writer) error
 	WriteJSON(io.Writer) error
@@ -162,7 +161,7 @@ func (c *auditCommand) fromServer() (*audit.Report, error) {
 	return audit.Run(ctx, client, ask, target, options)
 }
 
-// target returns the server that the URL names.
+// target returns the server of the URL.
 func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
 	if t, err = audit.Resolve(ctx, c.URL, c.IRunThisOne); err != nil {
 		return t, err
@@ -172,7 +171,6 @@ func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
 	return t, err
 }
 
-// fields returns the header fields of all requests.
 func (c *auditCommand) fields() (all [][2]string, err error) {
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")
@@ -184,8 +182,8 @@ func (c *auditCommand) fields() (all [][2]string, err error) {
 	return all, nil
 }
 
-// progress returns a function that reports the progress of the audit, and a function that ends the reports. With
-// --json, the first function is nil.
+// progress returns a function that reports the progress, and a function that ends the reports. With --json, the first
+// is nil.
 func (c *auditCommand) progress() (func(string, float64), func()) {
 	if c.JSON {
 		return nil, func() {}
@@ -194,8 +192,7 @@ func (c *auditCommand) progress() (func(string, float64), func()) {
 	return bar.fraction, bar.finish
 }
 
-// somethingToLookAt is the number of findings that a maintainer would want to know about. As an error, it gives the
-// exit status 2.
+// somethingToLookAt is the number of findings for a maintainer. As an error, it gives the exit status 2.
 type somethingToLookAt int
 
 func (n somethingToLookAt) Error() string { return fmt.Sprintf("findings to look at: %d", int(n)) }

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAuditExitStatus checks the exit status of a wrong command line, of an audit that fails, and of an audit that
-// finds nothing.
+// TestAuditExitStatus checks the exit status of a wrong command line, of a failed audit, and of an audit without
+// findings.
 func TestAuditExitStatus(t *testing.T) {
 	program := build(t)
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -30,7 +30,7 @@ type tlsFlags struct {
 	CA       string `name:"ca" placeholder:"FILE" predictor:"file" help:"PEM file with the authorities that may have signed the server's certificate (default: those of the system)."`
 }
 
-// roots returns the certificate authorities. nil means the authorities of the system.
+// roots returns the certificate authorities; nil means those of the system.
 func (f tlsFlags) roots() (*x509.CertPool, error) {
 	if f.CA == "" {
 		return nil, nil
@@ -46,7 +46,6 @@ func (f tlsFlags) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// ofGateway audits a gateway of language models.
 func (c *auditCommand) ofGateway() (*budget.Report, error) {
 	f := c.Budget
 	fields, err := c.fields()

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTheBallastGivesWay: if an administrator sets GOGC or GOMEMLIMIT, there is no ballast, and the collector works as
-// the runtime documents.
+// TestTheBallastGivesWay: with GOGC or GOMEMLIMIT there is no ballast, and the collector works as documented.
 func TestTheBallastGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		gogc, limit string

@@ -8,13 +8,11 @@ import (
 	"path/filepath"
 )
 
-// benchCommand runs a separate program. That program contains the libraries with which weir is compared. They are not a
-// part of weir itself.
+// benchCommand runs a separate program with the libraries that weir is compared with. They are not a part of weir.
 type benchCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the benchmark; --help lists them."`
 }
 
-// benchProgram is the name of the separate program.
 const benchProgram = "weir-bench"
 
 // Run implements the command.
@@ -26,12 +24,11 @@ func (c *benchCommand) Run() error {
 	return become(path, c.Args)
 }
 
-// findBench returns the path of the separate program. It is in the folder of this program, or else on the PATH.
+// findBench returns the path of the separate program, in this program's folder or else on the PATH.
 func findBench() (string, error) {
 	name := benchProgram + executableSuffix
 	if self, err := os.Executable(); err == nil {
-		// If the argument of LookPath has a separator, LookPath checks only this path, and also checks that the program
-		// may be executed.
+		// With a separator in its argument, LookPath checks only this path, and that the program may be executed.
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
 			return path, nil
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script is a program that prints how it was called.
 const script = `#!/bin/sh
 echo "$0"
 for a; do echo "<$a>"; done

@@ -23,12 +23,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These tests use the program as people do: they build it, run it, and check its exit status and its output. The
-// details are tested in the packages that implement them.
+// These tests build the program, run it, and check its exit status and output. The packages test the details.
 
 const excerpt = "../internal/replay/testdata/apache_access_excerpt.log"
 
-// directory is the folder in which the program is built.
 var directory string
 
 func TestMain(m *testing.M) {
@@ -42,7 +40,6 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// builtOnce builds the program at its first call.
 var builtOnce = sync.OnceValues(func() (path string, err error) {
 	path = filepath.Join(directory, "weir")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
@@ -52,7 +49,7 @@ var builtOnce = sync.OnceValues(func() (path string, err error) {
 	return path, err
 })
 
-// build returns the path of the program, built for these tests.
+// build returns the path of the program.
 func build(t *testing.T) string {
 	t.Helper()
 	path, err := builtOnce()
@@ -68,7 +65,7 @@ type result struct {
 func run(t *testing.T, program, stdin string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	// If the program should refuse its arguments but continues to run, it must not hang the test.
+	// A program that should refuse its arguments but runs on must not hang the test.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -123,8 +120,8 @@ func TestProgramReplays(t *testing.T) {
 	})
 }
 
-// TestProgramReplaysBehindAProxy: the result says that there may be a proxy in front of the server. With a flag, the
-// client is read from a header field.
+// TestProgramReplaysBehindAProxy: the result warns of a proxy in front of the server, and a flag reads the client from
+// a header.
 func TestProgramReplaysBehindAProxy(t *testing.T) {
 	program := build(t)
 	var log strings.Builder
@@ -294,8 +291,7 @@ func TestProgramServesUntilItIsTold(t *testing.T) {
 	}
 }
 
-// serves starts the program with a limit of five requests, checks that the program refuses further requests, and ends
-// it.
+// serves starts the program with a limit of five requests, checks that it refuses further requests, and ends it.
 func serves(t *testing.T, args []string, policy string) {
 	t.Helper()
 	cmd := exec.Command(build(t), append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--max-keys", "1000"}, args...)...)

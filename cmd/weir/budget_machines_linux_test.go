@@ -24,8 +24,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// These are the numbers in the section "Several machines" of docs/budgets.md: the number of machines, the limit of
-// tokens, the number of tokens that each request holds, and so on.
+// These are the numbers in the section "Several machines" of docs/budgets.md.
 const (
 	machines  = 4
 	clients   = 64
@@ -34,23 +33,20 @@ const (
 	overdraft = 8
 )
 
-// A machineCase is an event that happens to four machines with one limit, while 64 clients request everything that they
-// can get.
+// A machineCase is an event that happens to four machines with one limit, under full load.
 type machineCase struct {
 	name  string
 	store string // what happens to the store; "" for nothing
 	kill  bool   // a machine is killed in the middle
-	// If shares is set, the store is lost. This adds two terms to the bound, according to docs/distributed.md: the
-	// shares of all nodes, which are one burst together, and the rate times the duration of the store's return.
+	// shares says that the store is lost. By docs/distributed.md, this adds to the bound the shares of all nodes, which
+	// are one burst together, and the rate times the duration of the store's return.
 	shares bool
-	// If forgets is set, the store forgets its keys. This adds two terms to the bound: a burst, and the tokens that the
-	// holds in flight at that time give back.
+	// forgets says that the store forgets its keys. This adds a burst, and the tokens that holds in flight give back.
 	forgets bool
 }
 
-// TestMachinesKeepTheBound uses a limit of 10,000 tokens per minute with four programs, a real Redis server and 64
-// clients. Whatever happens, the settled costs stay within the bound that the documents state. A request holds 200
-// tokens and costs 20 to 200. One request in ten costs up to 400, and one request in ten is given up by its client.
+// TestMachinesKeepTheBound: with four programs, a real Redis server and 64 clients, the settled costs stay within the
+// documented bound, whatever happens. Some requests cost more than their hold, and some are given up.
 func TestMachinesKeepTheBound(t *testing.T) {
 	installed(t, "redis-server")
 	for _, c := range []machineCase{
@@ -71,14 +67,14 @@ func TestMachinesKeepTheBound(t *testing.T) {
 	}
 }
 
-// The type asking is a request that has reached the model.
+// asking is a request that has reached the model.
 type asking struct {
 	begin, end time.Time
 	usage      uint64
 	outcome    string // "", "answered", "given up", "broken"
 }
 
-// machineWorld has the machines, their store, and a model that knows what each request has cost.
+// machineWorld has the machines, their store, and a model that knows the cost of each request.
 type machineWorld struct {
 	t        *testing.T
 	c        machineCase
@@ -119,7 +115,7 @@ rules: [{name: tokens, key: global, rate: %d/m, tokens: {estimate: %d}}]
 	return w
 }
 
-// runRedis starts a Redis server on a port. The port may be the port of a server that was killed.
+// runRedis starts a Redis server on a port, which a killed server may have had.
 func runRedis(t *testing.T, port string) *exec.Cmd {
 	t.Helper()
 	redis := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
@@ -134,7 +130,7 @@ func runRedis(t *testing.T, port string) *exec.Cmd {
 	return redis
 }
 
-// model answers with the usage in a field of the request. If the field has no usage, it never answers.
+// model answers with the usage in a field of the request, or never if there is none.
 func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	usage, err := strconv.ParseUint(r.Header.Get("X-Usage"), 10, 64)
 	a := &asking{begin: time.Now(), usage: usage}
@@ -155,8 +151,8 @@ func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(rw, `{"usage":{"prompt_tokens":0,"completion_tokens":%d,"total_tokens":%d}}`, usage, usage)
 }
 
-// run makes the clients send requests until they have used most of the limit. Then it causes the event of the case, and
-// continues until the clients were refused many times.
+// run makes the clients use most of the limit, causes the event of the case, and continues until the clients were
+// refused many times.
 func (w *machineWorld) run() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.begin = time.Now()
@@ -172,7 +168,6 @@ func (w *machineWorld) run() {
 	all.Wait()
 }
 
-// w.until calls its parameter again and again, until the call returns true.
 func (w *machineWorld) until(is func() bool) {
 	require.Eventually(w.t, is, 2*time.Minute, 20*time.Millisecond)
 }
@@ -183,7 +178,6 @@ func (w *machineWorld) refusals() int {
 	return w.refused
 }
 
-// happens causes the event of the case.
 func (w *machineWorld) happens() {
 	if w.c.kill {
 		assert.NoError(w.t, w.programs[machines-1].Process.Kill())
@@ -209,7 +203,6 @@ func (w *machineWorld) happens() {
 	w.wiped[1] = time.Now()
 }
 
-// client sends requests to one machine after the other until the context is done.
 func (w *machineWorld) client(ctx context.Context, number int) {
 	random := rand.New(rand.NewPCG(uint64(number), 1))
 	client := &http.Client{Transport: &http.Transport{}}
@@ -235,7 +228,7 @@ func (w *machineWorld) client(ctx context.Context, number int) {
 	}
 }
 
-// ask sends one request, and notes its outcome.
+// ask sends one request and notes its outcome.
 func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, usage string) (status int) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"messages":[]}`))
 	if !assert.NoError(w.t, err) {
@@ -263,9 +256,8 @@ func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, us
 	return status
 }
 
-// cost returns the cost with which a request was settled. This is its usage, or its hold if its client gave up before
-// the model had reported a usage. If the request broke off because its machine was killed, it is unknown whether the
-// usage or the hold was settled. In this case, cost returns the smaller of the two.
+// cost returns the cost with which a request was settled: its usage, or its hold if its client gave up first. If its
+// machine was killed, either may have been settled, and cost returns the smaller.
 func (a *asking) cost() uint64 {
 	switch a.outcome {
 	case "answered":
@@ -276,7 +268,6 @@ func (a *asking) cost() uint64 {
 	return min(a.usage, held)
 }
 
-// settled returns the sum of the costs with which all requests were settled.
 func (w *machineWorld) settled() (sum uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,8 +277,8 @@ func (w *machineWorld) settled() (sum uint64) {
 	return sum
 }
 
-// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, plus the terms that the second table of that
-// page adds for events. O and H are 0: the key is new, so no machine has tokens in hand, and nothing is in flight.
+// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, plus that page's terms for events. O and H are
+// 0: the key is new, so no machine has tokens in hand, and nothing is in flight.
 func (w *machineWorld) bound() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -94,7 +94,7 @@ func warnings(f *rulefile.File) []string {
 	return all
 }
 
-// passed returns a text about how many tests a good file has passed.
+// passed says how many tests a good file has passed.
 func passed(tests int) string {
 	switch tests {
 	case 0:
@@ -117,7 +117,7 @@ func (c *checkCommand) load() (*rulefile.File, error) {
 	return rulefile.Parse("standard input", text)
 }
 
-// compiles returns the error that a server would find when it compiles the rules of a good file.
+// compiles returns the error that a server would find when it compiles the rules.
 func compiles(f *rulefile.File) error {
 	ip, err := rules.ClientIP(f)
 	if err != nil {
@@ -127,8 +127,7 @@ func compiles(f *rulefile.File) error {
 	return err
 }
 
-// checked has the fields that --json writes. Their names and their order must not change. An empty list is [], not
-// null.
+// checked has the fields that --json writes. Their names and order must not change. An empty list is [], not null.
 type checked struct {
 	File     string          `json:"file"`
 	Good     bool            `json:"good"`
@@ -152,13 +151,11 @@ type describedRule struct {
 	Stored bool   `json:"stored"`
 	State  string `json:"state"` // file of the rule, or ""
 	Bytes  uint64 `json:"bytes"`
-	// Bound says how many tokens requests can cost at most, with one line for each term. It is [] for a rule without
-	// tokens.
+	// Bound says how many tokens requests can cost at most, one line per term. It is [] for a rule without tokens.
 	Bound []string `json:"bound"`
 }
 
-// writeJSON writes everything that is known about the file. If the file has mistakes, writeJSON writes them and also
-// returns an error.
+// writeJSON writes everything about the file. If the file has mistakes, it also returns an error.
 func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error {
 	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
 		Rules: []describedRule{}}
@@ -187,14 +184,13 @@ func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error
 	return errors.Join(json.NewEncoder(w).Encode(out), err)
 }
 
-// loadRules reads a rule file. It prints the mistakes, one per line and with nothing before them, because editors
-// expect this form.
+// loadRules reads a rule file and prints the mistakes, one per line with nothing before them, as editors expect.
 func loadRules(name string) (*rulefile.File, error) {
 	f, err := rulefile.Load(name)
 	return f, printed(name, err)
 }
 
-// printed prints the mistakes of a file, and returns an error with their number. It returns any other error unchanged.
+// printed prints the mistakes of a file, and returns an error with their number. It returns other errors unchanged.
 func printed(name string, err error) error {
 	var mistakes yamlfile.Errors
 	if !errors.As(err, &mistakes) {

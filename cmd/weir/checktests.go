@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// runTests runs the tests of a file. If results are not as expected, the error is of type [yamlfile.Errors].
+// runTests runs the tests of a file. Unexpected results are [yamlfile.Errors].
 func runTests(f *rulefile.File) error {
 	var failed yamlfile.Errors
 	for i := range f.Tests {
@@ -37,8 +37,7 @@ func runTests(f *rulefile.File) error {
 	return nil
 }
 
-// runTest returns the differences between the results and the expectations of a test. At the beginning of each test,
-// all limits are unused.
+// runTest returns the differences between results and expectations. All limits are unused at the start of each test.
 func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
@@ -54,7 +53,7 @@ func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 			differs = append(differs, fmt.Sprintf("want it counted by %s, got %s", listed(t.Rules), listed(got)))
 		}
 	}
-	// ask sends the request once more. It returns what is wrong with the answer, or "" if the answer is as expected.
+	// ask sends the request once more, and returns what is wrong with the answer, or "".
 	ask := func(want int) (string, error) {
 		r, err := t.Asked.Request()
 		if err != nil {
@@ -90,7 +89,6 @@ func names(all []*rules.Rule) []string {
 	return names
 }
 
-// listed returns a list of rules as a text.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "no rule"
@@ -98,7 +96,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// asked returns the request that the flags --explain, --client and --header describe.
+// asked returns the request of the flags --explain, --client and --header.
 func (c *checkCommand) asked() (a rulefile.Asked, err error) {
 	a = rulefile.Asked{Line: c.Explain, Client: rulefile.DefaultClient, Header: http.Header{}}
 	if c.Client != "" {
@@ -119,7 +117,7 @@ func (c *checkCommand) asked() (a rulefile.Asked, err error) {
 	return a, nil
 }
 
-// explain writes which rules count a request, and why the other rules do not.
+// explain writes which rules count a request, and why the others do not.
 func explain(w io.Writer, f *rulefile.File, asked rulefile.Asked) (err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {

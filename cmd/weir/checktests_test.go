@@ -105,8 +105,8 @@ counted by api, slots
 	}
 }
 
-// TestTheTestsOfTheDocument: the tests in the document pass, and with a smaller burst they fail, as the document says.
-// The explanation of a request is the same as in the document.
+// TestTheTestsOfTheDocument: the document's tests pass, and fail with a smaller burst, as it says. Its explanation of a
+// request is the program's.
 func TestTheTestsOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	require.NoError(t, err)

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inShell runs a script in a shell, with the program on the PATH as weir. If the shell is not installed, the test is
-// skipped.
+// inShell runs a script with the program as weir, or skips the test without the shell.
 func inShell(t *testing.T, program, shell string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(shell)
@@ -26,12 +25,11 @@ func inShell(t *testing.T, program, shell string, args ...string) string {
 	return string(out)
 }
 
-// TestCompletionInShells: after a shell has run the code that weir prints for it, the shell completes commands and
-// flags.
+// TestCompletionInShells: a shell that has run the code that weir prints completes commands and flags.
 func TestCompletionInShells(t *testing.T) {
 	program := build(t)
 	t.Run("bash", func(t *testing.T) {
-		// When Tab is pressed, bash runs the command after -C with the line so far.
+		// At Tab, bash runs the command after -C with the line so far.
 		out := inShell(t, program, "bash", "--norc", "-c", `source <(weir completion -c bash)
 			asked=$(complete -p weir) && asked=${asked##* -C } && asked=${asked% weir}
 			for line in "weir he" "weir serve --algo"; do export COMP_LINE=$line COMP_POINT=${#line}; eval "$asked"; done`)
@@ -48,7 +46,7 @@ func TestCompletionInShells(t *testing.T) {
 	})
 }
 
-// TestPackagedCompletion: with the files that packages install, each shell completes commands.
+// TestPackagedCompletion: with the files of packages, each shell completes commands.
 func TestPackagedCompletion(t *testing.T) {
 	program := build(t)
 	folder, err := filepath.Abs(inTree("packaging", "completion"))
@@ -66,7 +64,7 @@ func TestPackagedCompletion(t *testing.T) {
 	})
 }
 
-// TestCompletionKnowsEveryCommand: all commands that the help lists can be completed.
+// TestCompletionKnowsEveryCommand: every command of the help can be completed.
 func TestCompletionKnowsEveryCommand(t *testing.T) {
 	program := build(t)
 	help := run(t, program, "", "--help").stdout

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// An outage is a weir process with a state folder. Its store is lost and comes back. Two machines share a limit of 40
-// per hour, so this machine admits 20 without the store.
+// An outage is a weir process with a state folder, whose store is lost and comes back. Two machines share a limit of
+// 40, so this machine admits 20 without the store.
 type outage struct {
 	t      *testing.T
 	port   string
@@ -69,7 +69,7 @@ func (o *outage) end(by syscall.Signal) string {
 	return string(rest)
 }
 
-// ask sends n requests, and returns how many were admitted.
+// ask returns how many of n requests were admitted.
 func (o *outage) ask(n int) (admitted int) {
 	for range n {
 		answer, err := http.Get(o.url)
@@ -84,15 +84,14 @@ func (o *outage) ask(n int) (admitted int) {
 	return admitted
 }
 
-// files returns the files with debts to the store.
 func (o *outage) files() []string {
 	all, err := filepath.Glob(o.folder + "/api-*.debts")
 	require.NoError(o.t, err)
 	return all
 }
 
-// awaitCharge waits until the store has a key of the limit. No requests are sent in the meantime. So if the key
-// appears, the reason is that the store was charged.
+// awaitCharge waits until the store has a key of the limit. No requests are sent meanwhile, so only a charge makes the
+// key.
 func (o *outage) awaitCharge() {
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:" + o.port}, DisableCache: true})
 	require.NoError(o.t, err)
@@ -110,8 +109,8 @@ func (o *outage) lose() {
 	require.Equal(o.t, 20, o.ask(25), "the share of this machine")
 }
 
-// TestWhatIsOwedOutlivesTheProcess: the tokens that weir has admitted while the store was lost are charged to the
-// store, even if weir is killed or stopped before the store is back. The next weir process does not get another share.
+// TestWhatIsOwedOutlivesTheProcess: tokens admitted while the store was lost are charged, even if weir is killed or
+// stopped first. The next process gets no further share.
 func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	for name, by := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
@@ -135,8 +134,7 @@ func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestStoppingChargesTheStore: if weir is stopped while its store is lost, it waits at most shutdown_timeout for the
-// store.
+// TestStoppingChargesTheStore: a stopping weir waits for a lost store for at most shutdown_timeout.
 func TestStoppingChargesTheStore(t *testing.T) {
 	o := newOutage(t, "server: {shutdown_timeout: 50s}")
 	o.lose()
@@ -150,8 +148,8 @@ func TestStoppingChargesTheStore(t *testing.T) {
 	assert.Equal(t, 20, o.ask(25))
 }
 
-// TestFilesOfWhatIsOwed: weir makes the files for debts when it starts. The log names files that belong to no rule. A
-// missing folder is an error.
+// TestFilesOfWhatIsOwed: weir makes the files for debts at its start. The log names files of no rule. A missing folder
+// is an error.
 func TestFilesOfWhatIsOwed(t *testing.T) {
 	o := newOutage(t, "")
 	require.Len(t, o.files(), 1)

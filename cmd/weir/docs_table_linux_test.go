@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestTableOfTheDocument: two servers have the rule of docs/shared.md, and 230 clients send requests to one of them.
-// Then `weir table` must print the output in the document, except for values that change with every reading.
+// TestTableOfTheDocument: after requests of 230 clients to one of two servers, `weir table` prints the output in
+// docs/shared.md, except for varying values.
 func TestTableOfTheDocument(t *testing.T) {
 	texts, err := document.Read("../..")
 	require.NoError(t, err)
@@ -48,8 +48,7 @@ func TestTableOfTheDocument(t *testing.T) {
 	assert.Equal(t, masked(want), masked(strings.TrimRight(string(out), "\n")), "weir table prints:\n%s", out)
 }
 
-// masked returns the output of `weir table` without the values that change with every reading. These are times,
-// processes, and the numbers of keys that were added or removed.
+// masked removes the values that change with every reading: times, processes, and numbers of added or removed keys.
 func masked(text string) string {
 	for _, varies := range []struct{ pattern, mask string }{
 		{`, made .* UTC`, ""}, // not every file system has this time

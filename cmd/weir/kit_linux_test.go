@@ -21,7 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestPrometheusAlerts: each alert fires if its fault occurs, and no alert fires while there is no fault.
+// TestPrometheusAlerts: each alert fires for its fault, and none fires without a fault.
 func TestPrometheusAlerts(t *testing.T) {
 	promtool := installed(t, "promtool")
 	folder := inTree("packaging", "prometheus")
@@ -61,8 +61,7 @@ func alerts(t *testing.T) []alert {
 	return file.Groups[0].Rules
 }
 
-// boardQueries returns the queries of the Grafana board, by their panels. The variables in the queries are replaced by
-// values.
+// boardQueries returns the queries of the Grafana board by panel, with values for their variables.
 func boardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	var board struct {
@@ -82,8 +81,8 @@ func boardQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// TestBoardAndAlertsReadWhatWeirSays: promtool evaluates every query of the Grafana board with the metrics of a running
-// weir. Each query must have a result. The running weir must also have every metric that an alert names.
+// TestBoardAndAlertsReadWhatWeirSays: every query of the board has a result with the metrics of a running weir, which
+// also has every metric of the alerts.
 func TestBoardAndAlertsReadWhatWeirSays(t *testing.T) {
 	promtool := installed(t, "promtool")
 	metrics := metricsOfARunningWeir(t)
@@ -127,7 +126,7 @@ func TestBoardAndAlertsReadWhatWeirSays(t *testing.T) {
 	assert.NoError(t, err, "%s", out)
 }
 
-// TestKit: a package has a page for every command, and a license for every module that is compiled in.
+// TestKit: a package has a page for every command, and a license for every compiled module.
 func TestKit(t *testing.T) {
 	made := t.TempDir()
 	out, err := exec.Command(inTree("packaging", "kit"), "licenses", made).CombinedOutput()

@@ -13,8 +13,8 @@
 //	weir completion bash
 //	weir version
 //
-// The exit status of weir is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1
-// when the work failed.
+// The exit status is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1 when the
+// work failed.
 package main
 
 import (

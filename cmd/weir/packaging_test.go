@@ -16,7 +16,6 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// inTree returns the path of a file of the repository.
 func inTree(names ...string) string { return filepath.Join(append([]string{"..", ".."}, names...)...) }
 
 func read(t *testing.T, name string) string {
@@ -26,7 +25,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// A moduleFile has the go command's description of a go.mod or a go.work.
+// A moduleFile is the go command's description of a go.mod or a go.work.
 type moduleFile struct {
 	Go      string
 	Use     []struct{ DiskPath string }
@@ -44,9 +43,8 @@ func moduleFileOf(t *testing.T, command, name string) (file moduleFile) {
 	return file
 }
 
-// TestModulesRequireTheSame: in a workspace, a dependency is built at the highest version that any module of the
-// workspace requires. So if two modules of the workspace require the same dependency directly, both must require this
-// version.
+// TestModulesRequireTheSame: modules of the workspace require the same version of a dependency. In a workspace, the
+// highest version is built.
 func TestModulesRequireTheSame(t *testing.T) {
 	versions := map[string]string{}
 	for _, use := range moduleFileOf(t, "work", "go.work").Use {
@@ -63,8 +61,7 @@ func TestModulesRequireTheSame(t *testing.T) {
 	assert.NotEmpty(t, versions["github.com/stretchr/testify"])
 }
 
-// TestVersionsThatCannotBeReleased: if a version cannot be released, it is refused before the first step of the
-// release.
+// TestVersionsThatCannotBeReleased: a version that cannot be released is refused before the first step.
 func TestVersionsThatCannotBeReleased(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a release is made by a shell script")
@@ -79,8 +76,7 @@ func TestVersionsThatCannotBeReleased(t *testing.T) {
 	}
 }
 
-// instructions returns the instructions of a Dockerfile that begin with the given word, each as a list of words. An
-// instruction that continues over several lines counts as one instruction.
+// instructions returns the instructions of a Dockerfile that begin with word, each as a list of words.
 func instructions(dockerfile, word string) (found [][]string) {
 	for line := range strings.Lines(strings.ReplaceAll(dockerfile, "\\\n", " ")) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {
@@ -90,8 +86,8 @@ func instructions(dockerfile, word string) (found [][]string) {
 	return found
 }
 
-// TestDockerfile: the files that the Dockerfile copies exist. Every module of the workspace is copied before the
-// modules are downloaded. The image runs as a user other than root, and has a health check.
+// TestDockerfile: copied files exist, every module is copied before the download, and the image has a health check and
+// a user other than root.
 func TestDockerfile(t *testing.T) {
 	text := read(t, "Dockerfile")
 	copied := map[string]bool{}
@@ -117,7 +113,7 @@ func TestDockerfile(t *testing.T) {
 	assert.Contains(t, moduleFileOf(t, "mod", "go.mod").Go, strings.TrimSuffix(strings.TrimPrefix(goVersion, "golang:"), "-bookworm"))
 }
 
-// unit parses a systemd unit. It returns the values of each "Section.Key".
+// unit returns the values of each "Section.Key" of a systemd unit.
 func unit(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	values, section := map[string][]string{}, ""
@@ -137,7 +133,7 @@ func unit(t *testing.T, text string) map[string][]string {
 	return values
 }
 
-// TestSystemdUnit: systemd accepts the unit, and the unit has the restrictions that its comments claim.
+// TestSystemdUnit: systemd accepts the unit, which has the restrictions that its comments claim.
 func TestSystemdUnit(t *testing.T) {
 	values := unit(t, read(t, "packaging/weir.service"))
 	assert.Equal(t, []string{"/usr/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])
@@ -155,8 +151,7 @@ func TestSystemdUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no systemd-analyze on the PATH to verify the unit with")
 	}
-	// systemd-analyze checks that the programs of a unit exist. weir is not installed, so the copy names another
-	// program.
+	// systemd-analyze requires that programs exist. weir is not installed, so the copy names another program.
 	copied := filepath.Join(t.TempDir(), "weir.service")
 	text := strings.ReplaceAll(read(t, "packaging/weir.service"), "/usr/bin/weir", "/bin/true")
 	require.NoError(t, os.WriteFile(copied, []byte(text), 0o600))
@@ -167,8 +162,7 @@ func TestSystemdUnit(t *testing.T) {
 	assert.NoError(t, err, "more exposed than 2.0 of 10:\n%s", out)
 }
 
-// TestGoreleaser: the files that the configuration of goreleaser names exist. `goreleaser check` checks everything
-// else.
+// TestGoreleaser: the files in the configuration exist. `goreleaser check` checks everything else.
 func TestGoreleaser(t *testing.T) {
 	var config struct {
 		Builds   []struct{ Dir, Main, Binary string }

@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is a weir process that a test has started, or the successor that such a process has started. It ends with
-// the test.
+// A process is a weir process of a test, or its successor. It ends with the test.
 type process struct {
 	t      *testing.T
 	pid    int
 	waited bool // true after wait, when another process may get the number
 }
 
-// adoptOrphans makes the test the parent of processes that a weir process has started, when that process ends.
+// adoptOrphans makes the test the parent of processes whose parent has ended.
 func adoptOrphans(t *testing.T) {
 	t.Helper()
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
@@ -33,8 +32,7 @@ func processOf(t *testing.T, pid int) *process {
 	return p
 }
 
-// successor reads the log up to a line whose message begins with the parameter word, which is upgrade or upgraded. It
-// returns the process that the line names.
+// successor reads the log up to a line that begins with word (upgrade or upgraded), and returns its process.
 func (s *started) successor(word string) *process {
 	s.t.Helper()
 	pid, err := strconv.Atoi(s.until(`msg="` + word + `: .*" pid=(\d+)`)[0])
@@ -47,7 +45,6 @@ func (p *process) signal(s syscall.Signal) {
 	require.NoError(p.t, syscall.Kill(p.pid, s))
 }
 
-// wait waits until a child process has ended.
 func (p *process) wait() (status unix.WaitStatus) {
 	p.t.Helper()
 	_, err := unix.Wait4(p.pid, &status, 0, nil)

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// TestRecipes does what each page of docs/recipes says, in a separate folder and on other ports: it saves the files,
-// starts the servers, and runs the commands in their order. Each page must show exactly what its commands print.
+// TestRecipes follows each page of docs/recipes, in a separate folder and on other ports. Each page must show exactly
+// what its commands print.
 func TestRecipes(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/recipes/*.md")
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// A kitchen is the environment in which the test runs the steps of a recipe.
+// A kitchen is where the test runs the steps of a recipe.
 type kitchen struct {
 	t       *testing.T
 	dir     string
@@ -55,7 +55,7 @@ type kitchen struct {
 	servers map[string]*started
 }
 
-// prepare makes weir and the sample log available under the names that the pages use.
+// prepare makes weir and the sample log available under the names of the pages.
 func (k *kitchen) prepare() {
 	require.NoError(k.t, os.Symlink(build(k.t), filepath.Join(k.dir, "weir")))
 	root, err := filepath.Abs("../..")
@@ -94,21 +94,19 @@ func (k *kitchen) do(b document.Block) int {
 	return 0
 }
 
-// shell returns a command that runs code in the folder.
 func (k *kitchen) shell(code string) *exec.Cmd {
 	cmd := exec.Command("bash", "-ec", code)
 	cmd.Dir, cmd.Env = k.dir, append(os.Environ(), "PATH="+k.dir+":"+os.Getenv("PATH")+":/usr/sbin")
 	return cmd
 }
 
-// serve starts a server and waits until it listens. If the same command has started a server before, serve first ends
-// that server.
+// serve starts a server and waits until it listens. It first ends a server that the same command has started.
 func (k *kitchen) serve(command string) {
 	words := strings.Fields(command)
 	if _, err := k.shell("command -v " + words[0]).Output(); err != nil {
 		k.t.Skipf("no %s on this machine: the recipe was not run", words[0])
 	}
-	// SIGTERM makes nginx end its workers, too. If nginx were killed, its workers would stay.
+	// SIGTERM also ends nginx's workers, which would survive a kill.
 	end := func(s *started) {
 		_ = s.Process.Signal(syscall.SIGTERM)
 		_ = s.Wait()
@@ -119,7 +117,7 @@ func (k *kitchen) serve(command string) {
 	server := startCommand(k.t, k.shell("exec "+command))
 	k.t.Cleanup(func() { end(server) })
 	k.servers[command] = server
-	// If the server has no file, the port is in the command.
+	// Without a file, the port is in the command.
 	file, _ := os.ReadFile(filepath.Join(k.dir, words[len(words)-1]))
 	at := listens.FindStringSubmatch(command + "\n" + string(file))
 	require.NotNil(k.t, at, command)
@@ -132,8 +130,7 @@ func (k *kitchen) serve(command string) {
 	}, time.Minute, 20*time.Millisecond, "%s does not listen on %s", command, at[1])
 }
 
-// free returns a free port of this machine that replaces a port of the page. For the same port of the page, it always
-// returns the same free port.
+// free returns a free port for a port of the page, and always the same one.
 func (k *kitchen) free(of string) string {
 	if k.ports[of] == "" {
 		k.ports[of] = fmt.Sprint(freeport.Number(k.t))

@@ -22,7 +22,7 @@ import (
 
 // These tests use the program with real Redis clients. The test for go-redis is in examples/redisdoor.
 
-// door starts the program with a listener for Redis clients, and returns the address of the listener.
+// door starts the program with a listener for Redis clients, and returns its address.
 func door(t *testing.T) (s *started, host, port string) {
 	t.Helper()
 	s = startProgram(t, "serve", file(t, "door.yaml", "redis: {address: 127.0.0.1:0, max_keys: 200000}"))
@@ -89,7 +89,7 @@ func TestRedisBenchmark(t *testing.T) {
 
 func TestRueidis(t *testing.T) {
 	_, host, port := door(t)
-	// By default, the client asks for RESP3 and for client-side caching.
+	// By default, the client asks for RESP3 and client-side caching.
 	for name, option := range map[string]rueidis.ClientOption{"RESP3": {}, "RESP2": {AlwaysRESP2: true, DisableCache: true}} {
 		option.InitAddress = []string{net.JoinHostPort(host, port)}
 		client, err := rueidis.NewClient(option)
@@ -117,7 +117,7 @@ func TestRueidis(t *testing.T) {
 	}
 }
 
-// TestRedisPy uses the client for Python. The document shows the example of this test.
+// TestRedisPy uses the client for Python, as the document shows.
 func TestRedisPy(t *testing.T) {
 	python := installed(t, "python3")
 	if exec.Command(python, "-c", "import redis").Run() != nil {

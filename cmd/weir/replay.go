@@ -77,10 +77,9 @@ them: it is made of a request's body, which no usage log has.
     weir replay --usage --limit 100000/m --suggest usage.jsonl`
 }
 
-// defaultTop is how many refused keys are shown by default.
 const defaultTop = 10
 
-// replayed has the results about a log that are printed.
+// replayed has the printed results of a log.
 type replayed struct {
 	limit       string // the limit that was applied to the log
 	log         *replay.Log
@@ -147,7 +146,7 @@ func (c *replayCommand) Run() error {
 	return c.write(name, got, os.Stdout, os.Stderr)
 }
 
-// A work is a replay that is complete except for its log.
+// A work is a replay that lacks only its log.
 type work func(*accesslog.Log) (replayed, error)
 
 // one returns the replay with one algorithm.
@@ -188,8 +187,7 @@ func (c *replayCommand) all() (work, error) {
 	}, nil
 }
 
-// write prints the result for the log with the given name. Doubts about the figures have no place in the JSON output,
-// so they are written to the parameter notes.
+// write prints the result for a log. JSON has no place for doubts about the figures, so notes gets them.
 func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) error {
 	if !c.JSON {
 		if _, err := fmt.Fprintf(out, "%s at %s, by %s\n\n", name, r.limit, c.Key); err != nil {

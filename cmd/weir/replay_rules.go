@@ -31,10 +31,9 @@ func (f *rulesFlags) asked() bool {
 	return f.Rules != "" || f.Host != "" || f.suggests() || f.HTML != ""
 }
 
-// suggests reports whether the command suggests a limit.
 func (f *rulesFlags) suggests() bool { return f.Suggest || f.RefuseClients != nil }
 
-// goal returns which keys the suggested limit may refuse.
+// goal says which keys the suggested limit may refuse.
 func (f *rulesFlags) goal() (suggest.Goal, error) {
 	if f.RefuseClients == nil {
 		return suggest.Goal{Abusive: true}, nil
@@ -47,7 +46,7 @@ func (f *rulesFlags) goal() (suggest.Goal, error) {
 	return suggest.Goal{Percent: percent}, nil
 }
 
-// throughRules returns the replay with the rules of a file, or with the rule that the flags describe.
+// throughRules returns the replay with the rules of a file, or with the rule of the flags.
 func (c *replayCommand) throughRules() (work, error) {
 	if _, err := c.goal(); err != nil {
 		return nil, err
@@ -79,7 +78,6 @@ func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 	return loadRules(c.Rules)
 }
 
-// singleRule makes a file from the flags.
 func (c *replayCommand) singleRule() (*rulefile.File, error) {
 	if c.Compare {
 		return nil, limit.Misuse("--compare: it goes with neither --suggest nor --refuse-clients nor --html: leave one of them out")
@@ -131,7 +129,6 @@ func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, note
 	return nil
 }
 
-// limitName returns the name of the limit that was applied to the log.
 func (c *replayCommand) limitName(r *replay.RulesReport) string {
 	if c.Rules != "" {
 		return "the rules of " + c.Rules

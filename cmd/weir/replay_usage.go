@@ -25,16 +25,15 @@ type usageFlags struct {
 	Count    string   `enum:"total,input,output" default:"total" placeholder:"WHAT" help:"With --usage, which tokens count: total, input or output (default: ${default})."`
 }
 
-// counts says which tokens are counted for each word of --count.
+// counts says which tokens each word of --count counts.
 var counts = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 
-// flags returns the flags that are accepted only with --usage, and whether each was given.
+// flags returns the flags that need --usage, and whether each was given.
 func (f *usageFlags) flags() []flag {
 	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
 }
 
-// checkUsage returns an error if --usage was given together with a flag that does not fit it, or if a flag that needs
-// --usage was given without it.
+// checkUsage returns an error about a flag that does not fit --usage, or that needs it.
 func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
 		for _, f := range c.usageFlags.flags() {
@@ -56,7 +55,6 @@ func (c *replayCommand) checkUsage() error {
 	return nil
 }
 
-// replayUsage replays usage logs.
 func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	policy, err := c.Policy()
 	if err != nil {
@@ -102,9 +100,8 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	return c.writeUsage(r, found, out, notes)
 }
 
-// suggestTokens finds a limit with the algorithm of a policy. The keys of a usage log are usually teams, and there are
-// fewer teams than clients in an access log. So if there are fewer than a hundred keys per day, no key counts as
-// abusive, and the suggested limit refuses nothing.
+// suggestTokens finds a limit with the algorithm of a policy. Keys of a usage log are usually teams, so there are few.
+// With fewer than a hundred keys per day, no key counts as abusive, and the suggested limit refuses nothing.
 func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goal) (*suggest.Suggestion, error) {
 	rule := rulefile.NewRule("tokens")
 	rule.Policy = policy
@@ -117,10 +114,9 @@ func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goa
 	return found, err
 }
 
-// limitGiven reports whether the command line has a limit.
 func (c *replayCommand) limitGiven() bool { return limitFlags(&c.Flags)[0].given }
 
-// writeUsage prints the results for the requests, and writes the page.
+// writeUsage prints the results and writes the page.
 func (c *replayCommand) writeUsage(r *replay.UsageReport, found *suggest.Suggestion, out, notes io.Writer) error {
 	source := c.Files[0]
 	if n := len(c.Files); n > 1 {

@@ -13,8 +13,8 @@ import (
 // usageLog is an invented log of four teams.
 const usageLog = "../internal/usagelog/testdata/usage.jsonl"
 
-// TestProgramReplaysUsage: the program replays usage logs and writes the results as text, as JSON and as a page. The
-// program also suggests a limit. If no limit is given, it replays the log with the suggested limit.
+// TestProgramReplaysUsage: the program replays usage logs as text, JSON and a page. Without a limit, it uses the limit
+// that it suggests.
 func TestProgramReplaysUsage(t *testing.T) {
 	program := build(t)
 	got := run(t, program, "", "replay", "--usage", "--limit", "30000/m", "--estimate", "none,500", "--count", "output", usageLog)
@@ -44,8 +44,7 @@ func TestProgramReplaysUsage(t *testing.T) {
 	assert.Regexp(t, `^standard input .*\n(.*\n)*keys +1  by who.team\n`, got.stdout)
 }
 
-// TestProgramRefusesUsageFlags: flags that cannot be combined are mistakes. If nothing can be suggested for a log, this
-// is an error, too.
+// TestProgramRefusesUsageFlags: flags that cannot be combined are mistakes. A log without a suggestion is an error.
 func TestProgramRefusesUsageFlags(t *testing.T) {
 	program := build(t)
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fleet has several weir processes with one rule file. Clients send their requests to the newest process.
+// A fleet has several weir processes with one rule file. Clients use the newest process.
 type fleet struct {
 	t       *testing.T
 	path    string
@@ -29,7 +29,6 @@ type fleet struct {
 	log     *started     // the log of the newest process
 }
 
-// add starts a process, and makes it the newest process of the fleet.
 func (f *fleet) add() {
 	cmd := exec.Command(build(f.t), "serve", f.path)
 	if f.socket != nil {
@@ -42,8 +41,7 @@ func (f *fleet) add() {
 	f.url.Store(f.log.until(`msg=listening url=(\S+) for=clients`)[0])
 }
 
-// startBeside starts another process while the newest process still serves. When clients use the new process,
-// startBeside ends the older process.
+// startBeside starts another process next to the newest one, and ends the older process when clients use the new one.
 func (f *fleet) startBeside() {
 	before := f.process
 	f.add()
@@ -51,7 +49,7 @@ func (f *fleet) startBeside() {
 	assert.Zero(f.t, before.wait())
 }
 
-// upgrade makes the newest process start its successor, and waits until the newest process has ended.
+// upgrade makes the newest process start its successor, and waits until it has ended.
 func (f *fleet) upgrade() {
 	before := f.process
 	before.signal(syscall.SIGUSR2)
@@ -59,8 +57,8 @@ func (f *fleet) upgrade() {
 	assert.Zero(f.t, before.wait())
 }
 
-// restart ends the newest process with a signal, and then starts another one. Between the two, clients wait, unless the
-// socket stays open.
+// restart ends the newest process with a signal, and starts another. Meanwhile clients wait, unless the socket stays
+// open.
 func (f *fleet) restart(by syscall.Signal) {
 	if f.socket == nil {
 		f.between.Lock()
@@ -79,7 +77,6 @@ func (f *fleet) end(by syscall.Signal) {
 	}
 }
 
-// present returns the URL of the newest process.
 func (f *fleet) present() string {
 	f.between.RLock()
 	defer f.between.RUnlock()
@@ -88,8 +85,7 @@ func (f *fleet) present() string {
 
 const fleetBurst, fleetRate = 150, 10
 
-// A crowd has clients that send more requests to a fleet than the limit permits. Half of the clients keep their
-// connections open.
+// A crowd has clients that send a fleet more requests than the limit permits. Half of them keep their connections.
 type crowd struct {
 	*fleet
 	method            string
@@ -100,8 +96,7 @@ type crowd struct {
 	done              func()
 }
 
-// crowded starts a fleet and its crowd. The parameter more has the settings of the rule file in addition to the limit
-// and the state folder.
+// crowded starts a fleet and its crowd. more has further settings of the rule file.
 func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	t.Helper()
 	adoptOrphans(t)
@@ -131,7 +126,7 @@ func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	return c
 }
 
-// ask sends a request and counts the answer. It returns the status of the answer, or 0 if there is none.
+// ask sends a request, counts the answer, and returns its status; 0 for none.
 func (c *crowd) ask(client *http.Client) int {
 	r, err := http.NewRequest(c.method, c.present(), nil)
 	if err != nil {
@@ -156,15 +151,15 @@ func (c *crowd) ask(client *http.Client) int {
 	return answer.StatusCode
 }
 
-// exhaust waits until the newest process has received more requests than a new bucket has tokens. So if the process had
-// started with a new bucket, the test would notice.
+// exhaust waits until the newest process has received more requests than a new bucket has tokens. So a new bucket would
+// be noticed.
 func (c *crowd) exhaust() {
 	until := c.admitted.Load() + c.refused.Load() + fleetBurst + fleetBurst/5
 	require.Eventually(c.t, func() bool { return c.admitted.Load()+c.refused.Load() >= until }, time.Minute, time.Millisecond)
 }
 
-// check ends the crowd and the fleet. It compares the number of requests that all processes have admitted in total with
-// the limit. If every request has an answer, the processes must have admitted all tokens that were available.
+// check ends crowd and fleet, and compares all admitted requests with the limit. If every request has an answer, all
+// available tokens must have been admitted.
 func (c *crowd) check() {
 	c.exhaust()
 	c.done()
@@ -185,10 +180,9 @@ func (c *crowd) check() {
 		c.refused.Load(), c.broken.Load())
 }
 
-// TestRestartsUnderLoad: processes are restarted, started concurrently and killed while clients send more requests than
-// the limit permits. Together they must not admit more than one process would, and every answer is 200 or 429. The
-// requests are not GETs: if a process is killed between the decision and the answer, the client would send a GET again,
-// and this test would not count the token of the first attempt.
+// TestRestartsUnderLoad: restarted, concurrent and killed processes together admit no more than one process would, and
+// answer 200 or 429. A client would resend a GET of a killed process, whose first token would be missed, so these are
+// not GETs.
 func TestRestartsUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 3 {
@@ -202,8 +196,8 @@ func TestRestartsUnderLoad(t *testing.T) {
 	c.check()
 }
 
-// TestUpgradesUnderLoad: ten times, a process hands its sockets to its successor while clients send more requests than
-// the limit permits. Every request gets an answer, including requests that must not be sent twice.
+// TestUpgradesUnderLoad: processes hand their sockets to successors under load, and every request gets an answer, even
+// if it must not be sent twice.
 func TestUpgradesUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 10 {
@@ -214,9 +208,8 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	assert.Zero(t, c.broken.Load())
 }
 
-// TestRestartsWithASocketThatStays: another process keeps the socket open, as systemd does, and weir is restarted ten
-// times. No connection is refused or broken off. Connections that come in the meantime wait. If a connection that was
-// kept open is closed, its client sends a GET again.
+// TestRestartsWithASocketThatStays: while another process keeps the socket open, as systemd does, restarts refuse or
+// break no connection. Clients resend a GET if a kept connection closes.
 func TestRestartsWithASocketThatStays(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// file writes a file that the program reads.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -127,7 +126,7 @@ func TestProgramReplaysRules(t *testing.T) {
 	assert.Equal(t, uint64(500), got.Rules[1].Matched)
 }
 
-// TestProgramSuggestsForTheFlags: the flags of a limit have the same meaning with and without --suggest.
+// TestProgramSuggestsForTheFlags: the flags of a limit mean the same with and without --suggest.
 func TestProgramSuggestsForTheFlags(t *testing.T) {
 	program := build(t)
 	plain := run(t, program, "", "replay", "--limit", "10/m", "--burst", "5", "--top", "3", excerpt)

@@ -60,7 +60,7 @@ func (c *serveCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	// A write to a closed standard error must return an error, and not end the program.
+	// A write to a closed standard error must return an error, not end the program.
 	signal.Ignore(syscall.SIGPIPE)
 	log := logs.New(os.Stderr, file.Log)
 	defer log.Close()
@@ -74,8 +74,7 @@ func (c *serveCommand) Run() (err error) {
 	upgrade := make(chan os.Signal, 1)
 	notifyUpgrade(upgrade)
 	defer signal.Stop(upgrade)
-	// Signals are handled before the log says that the server listens, because a program that reads this line may send
-	// a signal.
+	// A program that reads that the server listens may send a signal, so signals are handled before.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second signal ends the program at once
@@ -107,8 +106,7 @@ func (c *serveCommand) Run() (err error) {
 	return server.Run(ctx)
 }
 
-// file returns the rule file, and a function that reads it again. Without a rule file, it returns the file that the
-// flags describe.
+// file returns the rule file, and a function that reads it again, or the file that the flags describe.
 func (c *serveCommand) file() (*rulefile.File, func() (*rulefile.File, error), error) {
 	name, err := c.name()
 	if err != nil {

@@ -17,7 +17,6 @@ type serveFlags struct {
 	limit.Flags
 }
 
-// name returns the name of the rule file, or "" if there is none.
 func (c *serveCommand) name() (string, error) {
 	if c.File != "" && c.Config != "" {
 		return "", limit.Misuse("%s and --config %s: want one rule file", c.File, c.Config)
@@ -28,7 +27,6 @@ func (c *serveCommand) name() (string, error) {
 	return c.File, nil
 }
 
-// asFile returns the file that the flags describe.
 func (f *serveFlags) asFile() (*rulefile.File, error) {
 	policy, err := f.Policy()
 	if err != nil {
@@ -69,7 +67,7 @@ func (f *serveFlags) asFile() (*rulefile.File, error) {
 	return file, nil
 }
 
-// unused returns an error if a flag is given that has no effect with a rule file.
+// unused returns an error about a flag that has no effect with a rule file.
 func (f *serveFlags) unused(name string) error {
 	return unused(name, append(limitFlags(&f.Flags), []flag{
 		{"--listen", f.Listen != ""},

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// notifyUpgrade does nothing, because this system has no signal for an upgrade.
+// notifyUpgrade does nothing: this system has no signal for an upgrade.
 func notifyUpgrade(chan<- os.Signal) {}

@@ -35,8 +35,7 @@ func startProgram(t *testing.T, args ...string) *started {
 func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	t.Helper()
 	s := &started{Cmd: cmd, t: t}
-	// The test makes the pipe itself, because a process that replaces the started process writes its log to this pipe,
-	// too.
+	// The test makes the pipe, because a successor writes its log to it, too.
 	stderr, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	s.stderr, s.Stderr = stderr, theirs
@@ -50,10 +49,9 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	return s
 }
 
-// until reads the log up to a line that matches the pattern. It returns the texts that the groups of the pattern match.
+// until reads the log up to a line that matches, and returns the texts of the pattern's groups.
 func (s *started) until(pattern string) []string {
 	s.t.Helper()
-	// If the line does not come, the test fails.
 	require.NoError(s.t, s.stderr.SetReadDeadline(time.Now().Add(time.Minute)))
 	for s.lines.Scan() {
 		if found := regexp.MustCompile(pattern).FindStringSubmatch(s.lines.Text()); found != nil {
@@ -99,8 +97,8 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramOutlivesItsLog: if standard error is closed, writing a line of the log must not end the program (SIGPIPE).
-// If standard error is not read, requests must not be delayed.
+// TestProgramOutlivesItsLog: a closed standard error does not end the program (SIGPIPE), and an unread one does not
+// delay requests.
 func TestProgramOutlivesItsLog(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlog: {access: all}\n" +
 		"rules: [{name: a, rate: 1/d, burst: 100000}]\n"
@@ -117,8 +115,8 @@ func TestProgramOutlivesItsLog(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramUnderALowLimitOfOpenFiles: with a limit of 256 open files, a few hundred connections must not prevent
-// answers to clients and to the administrator.
+// TestProgramUnderALowLimitOfOpenFiles: with 256 open files, a few hundred connections do not prevent answers to
+// clients and the administrator.
 func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nadmin: {address: \"127.0.0.1:0\"}\nrules: [{name: a, rate: 1/d, burst: 1000}]\n"
 	s := startCommand(t, exec.Command("sh", "-c", `ulimit -n 256 && exec "$0" serve "$1"`, build(t), file(t, "weir.yaml", text)))

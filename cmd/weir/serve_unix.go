@@ -8,5 +8,4 @@ import (
 	"syscall"
 )
 
-// notifyUpgrade relays the signal for an upgrade.
 func notifyUpgrade(to chan<- os.Signal) { signal.Notify(to, syscall.SIGUSR2) }

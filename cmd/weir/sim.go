@@ -103,7 +103,7 @@ func (c *simCommand) write(r *sim.Report, out io.Writer) error {
 	return r.WriteTable(out)
 }
 
-// writeSimFile writes a file. If the name is "", it writes nothing.
+// writeSimFile writes a file, or nothing if the name is "".
 func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) error {
 	if name == "" {
 		return nil
@@ -111,7 +111,6 @@ func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report)
 	return atomicfile.Write(name, func(w io.Writer) error { return write(w, r) })
 }
 
-// scenario returns the scenario that the flags describe.
 func (c *simCommand) scenario() (sim.Scenario, error) {
 	s := sim.Scenario{
 		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit, Burst: c.Burst, Load: c.Load, Time: c.Duration,

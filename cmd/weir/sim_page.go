@@ -16,7 +16,7 @@ import (
 //go:embed sim.html
 var simPageText string
 
-// simPage is a complete page. It has the same colors as the other reports.
+// simPage is a complete page, in the colors of the other reports.
 var simPage = template.Must(template.New("page").Funcs(template.FuncMap{
 	"comma":   number.Comma,
 	"percent": percent,
@@ -27,14 +27,13 @@ var simPage = template.Must(template.New("page").Funcs(template.FuncMap{
 
 func percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
 
-// simLegend describes the parts of a bar.
 var simLegend = []chart.Key{
 	{Colour: chart.Blue, Text: "within burst + rate × time"},
 	{Colour: chart.Orange, Text: "beyond"},
 }
 
-// simChart draws a bar for each strategy: how many tokens of the first key the strategy has admitted. The left part of
-// a bar is within the limit, and the rest is the excess.
+// simChart draws a bar of admitted tokens of the first key for each strategy: first the part within the limit, then the
+// excess.
 func simChart(r *sim.Report) chart.Chart {
 	var rows []chart.Row
 	var said []string
@@ -56,7 +55,6 @@ func simChart(r *sim.Report) chart.Chart {
 
 func writeSimPage(w io.Writer, r *sim.Report) error { return simPage.Execute(w, r) }
 
-// writeSimPicture writes the chart as an SVG file.
 func writeSimPicture(w io.Writer, r *sim.Report) error {
 	return chart.Picture{
 		Title:    fmt.Sprintf("%s, burst %d, on %d nodes", r.Rate, r.Burst, r.Nodes),

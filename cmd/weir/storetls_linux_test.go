@@ -26,7 +26,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// A securedStore is a redis-server that answers only clients with a certificate that an authority has signed.
+// A securedStore is a redis-server that requires clients to have a signed certificate.
 type securedStore struct {
 	t         *testing.T
 	port      string
@@ -38,7 +38,7 @@ type securedStore struct {
 
 func (s *securedStore) file(name string) string { return filepath.Join(s.folder, name) }
 
-// issue writes a certificate for 127.0.0.1 that is valid until a time, and its private key.
+// issue writes a certificate for 127.0.0.1, valid until end, and its private key.
 func (s *securedStore) issue(name string, end time.Time) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(s.t, err)
@@ -65,7 +65,7 @@ func (s *securedStore) issue(name string, end time.Time) {
 	}
 }
 
-// replace makes another authority, and writes certificates of this authority for both sides.
+// replace makes another authority, and certificates of it for both sides.
 func (s *securedStore) replace() {
 	for _, name := range []string{"authority", "server", "client"} {
 		s.issue(name, time.Now().Add(time.Hour))
@@ -91,10 +91,8 @@ func (s *securedStore) stop() {
 	_ = s.server.Wait()
 }
 
-// TestCertificatesOfAStoreAreReplaced: the store of a running weir gets a certificate of another authority, and
-// requires clients to have a certificate of that authority, too. weir uses the new files, with and without a reload. If
-// the certificate of either side has expired in the meantime, the log reports this. If weir is started with such a
-// certificate, the error reports this.
+// TestCertificatesOfAStoreAreReplaced: when store and clients must use another authority, a running weir uses the new
+// files, with and without a reload. The log or the error of the start reports an expired certificate of either side.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
 	port := strconv.Itoa(freeport.Number(t))

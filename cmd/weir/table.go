@@ -64,8 +64,7 @@ func (c *tableCommand) Run() (err error) {
 	return c.watch(ctx, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
-// carry copies, restores or converts the file, as the flags say. The parameter restore is the path of the copy from
-// which it restores the file.
+// carry copies, restores or converts the file, as the flags say. restore is the copy from which to restore.
 func (c *tableCommand) carry(restore string) error {
 	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
 	var err error
@@ -108,10 +107,10 @@ func (c *tableCommand) options() (options []engine.Option, err error) {
 	return options, nil
 }
 
-// A writing writes the data that was read from a file.
+// A writing writes the data of a file.
 type writing func(w io.Writer, seen *seenTable) error
 
-// whole returns the writing that writes everything, in the form that the flags choose.
+// whole returns the writing of everything, in the form that the flags choose.
 func (c *tableCommand) whole() writing {
 	if c.JSON {
 		return writeTableJSON
@@ -141,7 +140,6 @@ func (c *tableCommand) watch(ctx context.Context, w io.Writer, terminal bool, ti
 	}
 }
 
-// show reads the table once and writes it.
 func (c *tableCommand) show(w io.Writer, write writing) error {
 	seen, err := engine.ReadShared(c.File)
 	switch {

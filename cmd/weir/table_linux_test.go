@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateOf starts a server with a state folder, sends requests, and returns the file of its rule.
+// stateOf starts a server with a state folder, sends requests, and returns its rule's file.
 func stateOf(t *testing.T, requests int) (s *started, path string) {
 	dir := t.TempDir()
 	s = startProgram(t, "serve", file(t, "weir.yaml", fmt.Sprintf(
@@ -42,7 +42,7 @@ func stateOf(t *testing.T, requests int) (s *started, path string) {
 	return s, files[0]
 }
 
-// TestProgramShowsATable: while a server uses a table in a file, another process shows this table, as text and as JSON.
+// TestProgramShowsATable: while a server uses a table, another process shows it as text and as JSON.
 func TestProgramShowsATable(t *testing.T) {
 	server, path := stateOf(t, 5)
 	text := run(t, build(t), "", "table", path)
@@ -63,8 +63,7 @@ func TestProgramShowsATable(t *testing.T) {
 	assert.Contains(t, got.stdout, `"tiers":[]`)
 }
 
-// TestProgramWatchesATable: if the output is a pipe, there is one line per second until the program is interrupted. The
-// exit status is then 0.
+// TestProgramWatchesATable: to a pipe, there is one line per second. An interrupt ends the program with status 0.
 func TestProgramWatchesATable(t *testing.T) {
 	_, path := stateOf(t, 3)
 	for flags, form := range map[string]string{"--watch": `^\S+Z indebted=3 live=3 .* attached=1$`, "--watch --json": `^\{"file":.*"indebted":3,.*\}$`} {
@@ -82,8 +81,7 @@ func TestProgramWatchesATable(t *testing.T) {
 	}
 }
 
-// TestWatchOnATerminal: on a terminal, each reading is written over the previous one. Lines that are no longer needed
-// are erased.
+// TestWatchOnATerminal: each reading overwrites the previous one, and erases unneeded lines.
 func TestWatchOnATerminal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 5), engine.Shared(path), engine.MaxKeys(100), engine.Tiers(engine.Unlimited()))
@@ -107,8 +105,8 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 }
 
-// TestProgramRefusesTablesThatAreNone: if a file is not a table, the exit status is 1, and one line has the name of the
-// file and says what is wrong.
+// TestProgramRefusesTablesThatAreNone: for a file that is not a table, the status is 1, and one line names the file and
+// the reason.
 func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 	foreign := file(t, "foreign", strings.Repeat("x", 1<<14))
 	require.NoError(t, os.Chmod(foreign, 0o600))
@@ -130,8 +128,8 @@ func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 	assert.Equal(t, 80, run(t, build(t), "", "table").status)
 }
 
-// TestProgramCarriesATable: the program copies, converts and restores a file while a server uses the file. The output
-// says how many keys owe something.
+// TestProgramCarriesATable: the program copies, converts and restores a file that a server uses, and reports how many
+// keys owe something.
 func TestProgramCarriesATable(t *testing.T) {
 	_, path := stateOf(t, 5)
 	folder := t.TempDir()
@@ -164,9 +162,8 @@ func TestProgramCarriesATable(t *testing.T) {
 	}
 }
 
-// TestRootCarriesATableOfAnother: if root copies, converts or restores the table of another user, the program does this
-// with the rights of that user. So the user's programs can open the new files, and links in the user's folder cannot
-// lead to other places.
+// TestRootCarriesATableOfAnother: root copies, converts or restores a user's table with that user's rights. So the
+// user's programs can open the new files, and the user's links cannot lead elsewhere.
 func TestRootCarriesATableOfAnother(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may act for others")

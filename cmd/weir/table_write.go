@@ -14,13 +14,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A seenTable has the result of one reading of a shared table.
 type seenTable struct {
 	file string
 	engine.SharedTable
 }
 
-// writeTableText writes everything for people.
 func writeTableText(w io.Writer, s *seenTable) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %v\n", s.file, s.Policies[0])
@@ -78,7 +76,6 @@ func writeTableText(w io.Writer, s *seenTable) error {
 	return err
 }
 
-// givenOptions returns the options that differ from the defaults.
 func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	for _, o := range options {
 		if o.Value != "0" {
@@ -88,7 +85,7 @@ func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	return texts
 }
 
-// ago returns, as text, how long ago something was. It is exact to the second, or more exact if the time is short.
+// ago returns how long ago something was, to the second or, for a short time, more exactly.
 func ago(d time.Duration) string {
 	d = max(d, 0)
 	if d < 10*time.Second {
@@ -97,7 +94,7 @@ func ago(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// redrawTable writes everything for people over the previous contents of the terminal.
+// redrawTable writes everything for people over the terminal's previous contents.
 func redrawTable(w io.Writer, s *seenTable) error {
 	const top, restOfLine, rest = "\x1b[H", "\x1b[K", "\x1b[J"
 	var out bytes.Buffer
@@ -116,8 +113,7 @@ func writeTableLine(w io.Writer, s *seenTable) error {
 	return err
 }
 
-// tableJSON has the fields that --json writes. Their names and their order must not change. An empty list is [], not
-// null.
+// tableJSON has the fields that --json writes. Their names and order must not change. An empty list is [], not null.
 type tableJSON struct {
 	File       string            `json:"file"`
 	Version    int               `json:"layout_version"`
@@ -154,7 +150,6 @@ type attachedJSON struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// writeTableJSON writes everything as one line of JSON.
 func writeTableJSON(w io.Writer, s *seenTable) error {
 	out := tableJSON{
 		File: s.file, Version: s.Version, Bytes: s.Bytes, Policy: s.Policies[0].String(),

@@ -5,13 +5,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A flag is a flag of the command line. The field given says whether the command line has the flag.
+// A flag is a flag of the command line, and whether it was given.
 type flag struct {
 	name  string
 	given bool
 }
 
-// limitFlags returns the flags of a limit.
 func limitFlags(f *limit.Flags) []flag {
 	const defaultLimit = "1/s"
 	return []flag{
@@ -23,7 +22,7 @@ func limitFlags(f *limit.Flags) []flag {
 	}
 }
 
-// unused returns an error if a flag is given that has no effect with a rule file.
+// unused returns an error about a flag that has no effect with a rule file.
 func unused(file string, flags []flag) error {
 	for _, f := range flags {
 		if f.given {
