@@ -8,12 +8,12 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// debtOfBuckets bounds the debt of a key if the limit is a bucket: a key may owe this many times the limit. For other
-// algorithms, a key may owe at most as many tokens as the limit ([engine.MaxDebt]).
+// With a bucket, a key may owe debtOfBuckets times the limit. With another algorithm, it may owe at most the limit
+// ([engine.MaxDebt]).
 const debtOfBuckets = 10
 
-// Bound returns how many tokens the requests of a key can cost at most, as the sum that docs/budgets.md describes, with
-// one line for each term. It is nil for a rule without tokens.
+// Bound returns how many tokens the requests of a key can cost at most, as the sum of docs/budgets.md, one line per
+// term. It is nil for a rule without tokens.
 func (r *Rule) Bound() []string {
 	t := r.Tokens
 	if t == nil || r.Constant != Counted {
@@ -40,7 +40,7 @@ func (r *Rule) Bound() []string {
 	return lines
 }
 
-// ofHolds returns, as text, the largest number of tokens that are held in a time T.
+// ofHolds returns, as text, the most tokens that are held in a time T.
 func (r *Rule) ofHolds() string {
 	limit, rate := r.Policy.Limit(), r.Policy.Rate()
 	per, zone, calendar := r.Policy.Calendar()
@@ -55,7 +55,7 @@ func (r *Rule) ofHolds() string {
 	return fmt.Sprintf("%d for each %v that T touches", limit, r.Policy.Window())
 }
 
-// overdraft returns, as text, how much one request may cost beyond what is held for it.
+// overdraft returns, as text, how much a request may cost beyond its hold.
 func (t *Tokens) overdraft() string {
 	most := fmt.Sprintf("at most %d each", t.scaledMost())
 	switch {

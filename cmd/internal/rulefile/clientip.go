@@ -43,8 +43,8 @@ func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, what string) {
 	}
 }
 
-// check sets the default source of addresses, which depends on whether the file trusts a proxy. It also refuses
-// settings that do not fit the source.
+// check sets the default source of addresses, which depends on whether the file trusts a proxy, and refuses settings
+// that do not fit the source.
 func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
 	switch {
 	case c.From == "" && trusted:
@@ -72,7 +72,7 @@ func (c *ClientIP) describe(proxies int) string {
 	return from + fmt.Sprintf("; IPv6 by /%d", c.IPv6Prefix)
 }
 
-// header returns the name of the header from which the client's address is read.
+// header returns the header with the client's address.
 func (c *ClientIP) header() string {
 	switch c.From {
 	case FromForwarded:

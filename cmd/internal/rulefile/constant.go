@@ -6,10 +6,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Constant is a rate at which every request has the same decision, so requests need not be counted.
+// A Constant is a rate at which all requests have the same decision, so they need not be counted.
 type Constant uint8
 
-// These are the values of Constant.
 const (
 	Counted   Constant = iota // not a constant; requests are counted by a policy
 	Denied                    // rate: 0
@@ -18,10 +17,9 @@ const (
 
 var constants = [...]string{"", "0", "unlimited"}
 
-// String returns the rate as it is written in a file.
+// String returns the rate as in a file.
 func (c Constant) String() string { return constants[c] }
 
-// describe returns the constant as text for people.
 func (c Constant) describe() string {
 	if c == Denied {
 		return "none: every request is refused"
@@ -29,7 +27,7 @@ func (c Constant) describe() string {
 	return c.String()
 }
 
-// constantOf returns the Constant of a policy. For a policy that counts requests, it returns Counted.
+// constantOf returns the Constant of a policy, or Counted.
 func constantOf(p engine.Policy) Constant {
 	switch p {
 	case engine.Blocked():
@@ -40,8 +38,7 @@ func constantOf(p engine.Policy) Constant {
 	return Counted
 }
 
-// ConstantOf returns the Constant of a tier. The parameter tier is the number of the tier from [Tiers.Of]. If requests
-// of the tier are counted, ConstantOf returns Counted.
+// ConstantOf returns the Constant of a tier, or Counted. tier is a number from [Tiers.Of].
 func (r *Rule) ConstantOf(tier int) Constant {
 	if tier == 0 {
 		return r.Constant
@@ -65,7 +62,7 @@ func (r *Rule) PolicyIn(tier int) engine.Policy {
 	return r.Tiers.Policies[tier-1]
 }
 
-// OwnLimit returns, as text, the limit of requests without a tier.
+// OwnLimit returns the limit of requests without a tier as text.
 func (r *Rule) OwnLimit() string {
 	if r.Constant != Counted {
 		return r.Constant.describe()
@@ -73,7 +70,7 @@ func (r *Rule) OwnLimit() string {
 	return describePolicy(r.Policy)
 }
 
-// tierLimit returns, as text, the limit of the i-th value of the tiers.
+// tierLimit returns the limit of the i-th value of the tiers as text.
 func (r *Rule) tierLimit(i int) string {
 	if c := r.ConstantOf(i + 1); c != Counted {
 		return c.describe()
@@ -81,7 +78,6 @@ func (r *Rule) tierLimit(i int) string {
 	return describePolicy(r.Tiers.Policies[i])
 }
 
-// tierLines returns the limits of the tiers, one per line.
 func (r *Rule) tierLines() (lines []string) {
 	if r.Tiers == nil {
 		return nil
@@ -92,7 +88,7 @@ func (r *Rule) tierLines() (lines []string) {
 	return lines
 }
 
-// LimitIn returns, as text, the limit of a tier, with the header value that selects the tier.
+// LimitIn returns the limit of a tier as text, with the header value that selects the tier.
 func (r *Rule) LimitIn(tier int) string {
 	if tier == 0 {
 		return r.OwnLimit()
@@ -105,9 +101,9 @@ func (r *Rule) Counts() bool {
 	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
 }
 
-// fillConstant sets a policy for the limiter if the rule's own rate is a constant. No request is counted by this
-// policy, but a limiter needs a policy. fillConstant uses the policy of a tier or plan that counts requests, so that
-// this policy fits the other tiers and plans. If no tier or plan counts requests, it uses the smallest policy.
+// fillConstant sets a policy if the rule's own rate is a constant, because a limiter needs one. The policy must fit the
+// tiers and plans, so it is that of a tier or plan that counts requests, or else the smallest policy. It counts no
+// request.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

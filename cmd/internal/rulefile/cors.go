@@ -14,8 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// CORS (Cross-Origin Resource Sharing) says which pages of other origins may read answers. The Fetch standard defines
-// it.
+// CORS (Cross-Origin Resource Sharing, in the Fetch standard) says which pages of other origins may read answers.
 type CORS struct {
 	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
 	Methods     []string // methods of requests that need a preflight
@@ -76,7 +75,7 @@ func (c *CORS) describe() string {
 	return strings.Join(c.Origins, ", ")
 }
 
-// origin is the kind of an origin, in the form that browsers use.
+// origin is the kind of an origin, as browsers write it.
 var origin = one(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "*" {
 		return s

@@ -8,12 +8,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// maxNodes bounds the number of values that are read. If aliases refer to a value, the value counts once for each
-// alias. So a short file cannot expand without bound.
+// maxNodes bounds the number of values that are read. A value counts once for each alias, so a short file cannot expand
+// without bound.
 const maxNodes = 200_000
 
-// A decoder reads the nodes of a file and collects the mistakes. docs/decisions/0018-a-decoder-of-our-own.md says why
-// no library is used.
+// A decoder reads the nodes of a file and collects mistakes. docs/decisions/0018-a-decoder-of-our-own.md says why no
+// library is used.
 type decoder struct {
 	yamlfile.Walker
 
@@ -30,8 +30,7 @@ type certificate struct {
 	files *TLS
 }
 
-// enter counts a node and returns it. For an alias, it returns the node that the alias names. It returns nil if there
-// is nothing to read.
+// enter counts a node and returns it, or the node that an alias names. It returns nil if there is nothing to read.
 func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 	t := d.Visit(n, maxNodes, "the file has more than %d values, each counted as often as an alias names it: use "+
 		"fewer aliases")
@@ -45,7 +44,6 @@ func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 	return t
 }
 
-// knownTags has the tags of YAML's values.
 var knownTags = []string{
 	"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!binary", "!!merge",
 }

@@ -1,6 +1,6 @@
 package rulefile
 
-// Single returns a file that has only one rule. Each address is a client, and the built-in echo answers requests.
+// Single returns a file with one rule. Each address is a client, and the built-in echo answers.
 func Single(r Rule) *File {
 	f := defaults()
 	f.Name = r.Name
@@ -10,8 +10,8 @@ func Single(r Rule) *File {
 	return f
 }
 
-// NewRule returns a rule for all requests, with the address as the key. The rule has the given name, and defaults for
-// everything else except the policy. The caller must set the policy.
+// NewRule returns a rule for all requests with the address as the key, and defaults for everything except the policy,
+// which the caller must set.
 func NewRule(name string) Rule {
 	t := &ruleText{}
 	s := t.section()

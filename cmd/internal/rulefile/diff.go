@@ -10,15 +10,14 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Changes says what a reload must do with limiters and listeners. All other settings, such as matches, costs, timeouts
-// and header styles, are simply read from the new file. A change of these settings loses no counts.
+// Changes says what a reload must do with limiters and listeners. All other settings, such as matches, costs and
+// timeouts, are read from the new file, and their changes lose no counts.
 type Changes struct {
 	Rules   []RuleChange // in the order of the new file
 	Removed []string     // names of removed rules, whose limiters must be closed
 
-	// Opened are listeners that are only in the new file, and Closed are listeners that are only in the old file.
-	// [Listener.Equal] decides whether two listeners are the same. A listener that is in both files stays open, and its
-	// certificate is read again.
+	// Opened are the listeners only in the new file, and Closed those only in the old file, by [Listener.Equal]. A
+	// listener in both files stays open, and its certificate is read again.
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener has changed
 	Decide         bool // the listener for decisions has changed
@@ -28,8 +27,8 @@ type Changes struct {
 	RedisTable  Continuity
 	RedisReason string
 
-	// Other has the names of the file's keys that have changed, except keys for which Changes has another field.
-	// RuleChange.Other has the changed keys of a rule.
+	// Other has the changed keys of the file for which Changes has no other field. RuleChange.Other has those of a
+	// rule.
 	Other []string
 }
 
@@ -46,7 +45,6 @@ type RuleChange struct {
 // Continuity says how a limiter continues.
 type Continuity int
 
-// These are the values of Continuity.
 const (
 	Keep    Continuity = iota // the limiter stays as it is
 	Adjust                    // SetPolicy changes the limiter; what each key has used still counts
@@ -55,11 +53,11 @@ const (
 	Add                       // there was no limiter
 )
 
-// Diff compares two files. Rules with the same name count as the same rule.
+// Diff compares two files. Rules are identified by name.
 //
 // [engine.CheckChange] decides whether a limiter accepts the new numbers. Diff assumes that the limiter was made with
-// the old numbers. A limiter that was adjusted to them may accept fewer numbers: for example, a sliding log keeps the
-// room that it had at first. So if SetPolicy returns an error, the caller must replace the limiter.
+// the old numbers. An adjusted limiter may accept fewer: for example, a sliding log keeps the room that it had at
+// first. So if SetPolicy returns an error, the caller must replace the limiter.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
@@ -112,9 +110,8 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter. The parameter has contains the policies that the limiter really
-// has. If the limiter is in a state folder, another process may have set them, so they can differ from the policies of
-// the previous file.
+// Correct corrects a change that keeps the limiter, whose policies really are has. They can differ from the previous
+// file if another process has set them in a state folder.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return
@@ -130,7 +127,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// r.another(before) returns why the counts of the previous rule cannot be used, or "" if they can.
+// another returns why the counts of before cannot be used, or "".
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -148,7 +145,7 @@ func (r *Rule) another(before *Rule) string {
 	return ""
 }
 
-// incompatible returns why the limiter of the previous rule cannot be used, or "" if it can.
+// incompatible returns why the limiter of before cannot be used, or "".
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():
@@ -189,7 +186,7 @@ func (r *Rule) incompatible(before *Rule) string {
 	return ""
 }
 
-// named returns the path of a file as it appears in a text, or "none" if there is no file.
+// named returns a path for a text, or "none".
 func named(path string) string {
 	if path == "" {
 		return "none"
@@ -197,7 +194,7 @@ func named(path string) string {
 	return path
 }
 
-// missing(a, b) returns the listeners that are in the list a but not in the list b.
+// missing returns the listeners of a that are not in b.
 func missing(a, b []Listener) (all []Listener) {
 	for _, l := range a {
 		if !slices.ContainsFunc(b, l.Equal) {
@@ -207,7 +204,7 @@ func missing(a, b []Listener) (all []Listener) {
 	return all
 }
 
-// Equal reports whether the other listener is the same in all its settings.
+// Equal reports whether all settings of the listeners are equal.
 func (l Listener) Equal(other Listener) bool {
 	return l.Address == other.Address && l.Mode == other.Mode && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
 		l.ReusePort == other.ReusePort && equal(l.TLS, other.TLS)
@@ -215,19 +212,19 @@ func (l Listener) Equal(other Listener) bool {
 
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// others returns the names of the file's keys that have changed.
+// others returns the changed keys of the file.
 func (f *File) others(before *File) []string {
 	s := f.section()
 	return s.differing(before.section())
 }
 
-// others returns the names of the rule's keys that have changed, except keys whose change needs another limiter.
+// others returns the changed keys of the rule, except keys whose change needs another limiter.
 func (r *Rule) others(before *Rule) []string {
 	s := (&ruleText{Rule: *r}).section()
 	return s.differing((&ruleText{Rule: *before}).section())
 }
 
-// tierNames returns, as text, the parts of the tiers that do not belong to the limits.
+// tierNames returns the parts of the tiers that do not belong to limits, as text.
 func (r *Rule) tierNames() []string {
 	if r.Tiers == nil {
 		return nil

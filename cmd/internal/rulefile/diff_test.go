@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ruleOf returns a file with one rule a that has the given settings.
 func ruleOf(t *testing.T, settings string) *File {
 	t.Helper()
 	f, err := Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))
@@ -84,8 +83,8 @@ rules: [{name: a, rate: 1/s, match: {path: /b}, shadow: true, refund_status: 2xx
 	assert.Empty(t, Diff(after, after).Lines())
 }
 
-// TestAnAdjustedLimiterKeepsItsBuckets: if Diff reports that a limiter is adjusted, the limiter accepts the change, and
-// no key gets a full bucket through the change.
+// TestAnAdjustedLimiterKeepsItsBuckets: a limiter accepts every change that Diff calls an adjustment, and no key gets a
+// full bucket by it.
 func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	before, after := ruleOf(t, "rate: 1/h, burst: 10"), ruleOf(t, "rate: 2/h, burst: 20")
 	limiter, err := before.Rules[0].NewLimiter()
@@ -96,7 +95,7 @@ func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	require.NoError(t, limiter.SetPolicy(after.Rules[0].Policy))
 	assert.EqualValues(t, 10, limiter.Peek(limiter.Key("k"), 1).Remaining, "ten are taken")
 
-	// If the rule's own burst changes, the tiers do not change.
+	// The tiers stay when the rule's own burst changes.
 	tiered := func(burst int) *File {
 		return ruleOf(t, fmt.Sprintf("rate: 1/h, burst: %d, tiers: {header: X-Plan, values: {paid: {rate: 100/h, burst: 100}}}", burst))
 	}

@@ -17,7 +17,7 @@ func document(t *testing.T) string {
 	return string(text)
 }
 
-// TestTheExamplesOfTheDocument: the examples of docs/configuration.md can be loaded, and mean what the text says.
+// TestTheExamplesOfTheDocument: the examples of docs/configuration.md load, and mean what the text says.
 func TestTheExamplesOfTheDocument(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```yaml[^\n]*\n(.*?)```").FindAllStringSubmatch(document(t), -1)
 	require.Len(t, examples, 6)
@@ -72,8 +72,7 @@ rule search (shadow: counts, never refuses)
 `, out.String())
 }
 
-// TestTheExamplesOfOperations: the rule files in docs/operations.md can be loaded. The test leaves out files with
-// http:, because they belong to other programs.
+// TestTheExamplesOfOperations: the rule files in docs/operations.md load. Files with http: belong to other programs.
 func TestTheExamplesOfOperations(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
 	require.NoError(t, err)
@@ -104,8 +103,7 @@ var unknownKeys = []string{
 	"store: {zzzzzz: 1}", "log: {zzzzzz: 1}", "decide: {zzzzzz: 1}", "redis: {zzzzzz: 1}", "upstream: {health: {zzzzzz: 1}}",
 }
 
-// TestEveryKeyIsDescribed: the document describes every key that is read. The test takes the lists of keys from the
-// messages about unknown keys.
+// TestEveryKeyIsDescribed: the document describes every key that the messages about unknown keys list.
 func TestEveryKeyIsDescribed(t *testing.T) {
 	text := document(t)
 	for _, file := range unknownKeys {
@@ -118,7 +116,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// tables matches the tables of the document that the program writes. The name of the section is before each table.
+// tables matches the document's tables that the program writes, after the names of their sections.
 var tables = regexp.MustCompile(`(?m)^<!-- keys of (\w+) -->\n\n((?:\|.*\n)*)`)
 
 // TestTheReferenceIsTheProgramS: the document has, unchanged, all tables that the program makes from its entries.

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// doubts returns warnings about rules, exceptions and routes of a valid file that do less than they seem to do. The
-// warnings say what to write instead.
+// doubts returns warnings about rules, exceptions and routes of a valid file that do less than they seem to do, with
+// what to write instead.
 func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	for i := range f.Exempt {
 		all = append(all, exceptionDoubts("exempt", &f.Exempt[i])...)
@@ -48,7 +48,7 @@ func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	return append(all, f.inventedKeys(upstreams)...)
 }
 
-// exceptionDoubts returns warnings about an exception, either from one rule or from all rules.
+// exceptionDoubts returns warnings about an exception from one rule or from all rules.
 func exceptionDoubts(where string, m *reading.Match) []string {
 	all := literalDoubts(where, m)
 	onlyPaths := len(m.Hosts)+len(m.Methods)+len(m.Headers)+len(m.Query)+len(m.Clients) == 0
@@ -71,7 +71,7 @@ func exceptionDoubts(where string, m *reading.Match) []string {
 
 func isEveryPath(p reading.Path) bool { return p.String() == "/" || p.String() == "prefix /" }
 
-// literalDoubts returns warnings about texts that are patterns in other programs, but are compared literally here.
+// literalDoubts returns warnings about texts that are patterns in other programs, but are literal here.
 func literalDoubts(where string, m *reading.Match) (all []string) {
 	for _, p := range m.Paths {
 		if p.IsText() {
@@ -102,8 +102,8 @@ func valueDoubts(where string, fields []reading.Field) (all []string) {
 	return all
 }
 
-// slashDoubts returns warnings about paths of a rule that match only one page, if other parts of the file have paths
-// below this page.
+// slashDoubts returns warnings about paths of a rule that match one page, if other parts of the file have paths below
+// it.
 func (f *File) slashDoubts(r *Rule) (all []string) {
 	for _, p := range r.Match.Paths {
 		page := p.String()
@@ -124,7 +124,7 @@ func (f *File) slashDoubts(r *Rule) (all []string) {
 	return all
 }
 
-// liftsNothing returns a warning for each other rule that still limits the requests of an unlimited rule.
+// liftsNothing returns a warning for each other rule that still limits an unlimited rule's requests.
 func (f *File) liftsNothing(unlimited *Rule) []string {
 	var others []string
 	for i := range f.Rules {
@@ -142,7 +142,7 @@ func (f *File) liftsNothing(unlimited *Rule) []string {
 		"same requests: write what it matches under exempt, or under not of the other rule", unlimited.Name, strings.Join(others, ", "))}
 }
 
-// mayOverlap reports whether a request could meet both matches. It returns false only if this is obviously impossible.
+// mayOverlap reports whether a request could meet both matches. It is false only if this is obviously impossible.
 func mayOverlap(a, b *reading.Match) bool {
 	apart := func(a, b []string) bool {
 		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
@@ -163,8 +163,7 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins(p, q) reports whether the path p may begin with the path q. It compares the two paths only up to the first
-// part that matches anything.
+// begins reports whether p may begin with q, compared up to the first part that matches anything.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
@@ -176,8 +175,7 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether the first match obviously covers the second match: every request that meets the second match
-// also meets the first match.
+// covers reports whether every request that meets of obviously meets m.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })
@@ -206,7 +204,6 @@ func covers(m, of *reading.Match) bool {
 	})
 }
 
-// returnsAll reports whether the statuses include all statuses from 200 to 599.
 func returnsAll(s Statuses) bool {
 	for status := http.StatusOK; status < 600; status++ {
 		if !s.Contains(status) {
@@ -250,11 +247,11 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		"checked", strings.Join(keys, " and "), strings.Join(keys, " and "))}
 }
 
-// muchMemory is more memory than the limits need on most machines.
+// muchMemory is more memory than limits need on most machines.
 const muchMemory = 32 << 30
 
-// MemoryWarning returns a warning if the limits may need much memory, and otherwise "". On a machine with less memory
-// than the limits need, the server refuses the file.
+// MemoryWarning returns a warning if the limits may need much memory, or "". A server refuses the file on a machine
+// with less memory than the limits need.
 func (f *File) MemoryWarning() string {
 	total, most := uint64(0), uint64(0)
 	var largest *Rule

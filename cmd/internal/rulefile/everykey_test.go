@@ -14,13 +14,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// keyWalk finds which keys of the schema the files use. A key is identified by its place in the schema.
+// keyWalk finds which keys of the schema files use. A key is its place in the schema.
 type keyWalk struct {
 	root map[string]any
 	used map[string]bool
 }
 
-// newKeyWalk returns a keyWalk for the program's schema, and the places of all its keys.
+// newKeyWalk returns a keyWalk for the program's schema, and the places of all keys.
 func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
 	t.Helper()
 	out, err := Schema()
@@ -31,15 +31,15 @@ func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
 	return w, all
 }
 
-// keyPlace returns a place without the words that belong to the schema itself. So a key has the same place in a list of
-// several items and in a single item, and also in a mapping and in its short form.
+// keyPlace returns a place without the schema's own words. So a key has one place in a list, in a single item, in a
+// mapping and in its short form.
 func keyPlace(place string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(schemaWords.ReplaceAllString(place, ""), "#/"), "/", ".")
 }
 
 var schemaWords = regexp.MustCompile(`/(properties|items|additionalProperties|definitions|(allOf|anyOf|oneOf)/\d+)\b`)
 
-// list adds the places of all keys below a node of the schema.
+// list adds the places of all keys below a node.
 func (w *keyWalk) list(node any, place string, all map[string]bool) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -58,7 +58,7 @@ func (w *keyWalk) list(node any, place string, all map[string]bool) {
 	}
 }
 
-// file marks the keys that a file uses. If the file is not YAML, it uses none.
+// file marks the keys that a file uses; none if it is not YAML.
 func (w *keyWalk) file(text string) {
 	var value any
 	if yaml.Unmarshal([]byte(text), &value) == nil {
@@ -66,7 +66,7 @@ func (w *keyWalk) file(text string) {
 	}
 }
 
-// visit marks the keys that a value uses. It tries every alternative of a node of the schema.
+// visit marks the keys that a value uses. It tries every alternative of a node.
 func (w *keyWalk) visit(node any, place string, value any) {
 	of, ok := node.(map[string]any)
 	if !ok {
@@ -100,14 +100,12 @@ func (w *keyWalk) visit(node any, place string, value any) {
 	}
 }
 
-// unused returns the keys that no file has used, sorted.
 func (w *keyWalk) unused(all map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(place string) bool { return w.used[place] })
 }
 
-// TestEveryKeyIsTried: every key of the schema is used by a good file. Without such a file, no test would show that the
-// decoder and the schema accept the same values of the key. This test is a step of "A new key of the rule file" in
-// CONTRIBUTING.
+// TestEveryKeyIsTried: a good file uses every key of the schema. Otherwise no test would show that the decoder and the
+// schema accept the same values. It is a step of "A new key of the rule file" in CONTRIBUTING.
 func TestEveryKeyIsTried(t *testing.T) {
 	w, all := newKeyWalk(t)
 	for _, text := range goodFiles(t) {

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A File is a rule file, converted and checked, with the defaults filled in. It must not be changed after Parse has
-// returned it.
+// A File is a rule file, converted and checked, with the defaults. It must not change after Parse has returned it.
 type File struct {
 	Name           string // as it was given to Load or Parse
 	Listen         []Listener
@@ -36,20 +35,20 @@ type File struct {
 	Tests          []Test          // expected answers, for weir check
 }
 
-// Echo reports whether the built-in echo answers requests. It does if the file has no upstream and no routes. If it has
-// routes but no upstream, a request that matches no route is answered 404.
+// Echo reports whether the built-in echo answers requests, because the file has no upstream and no routes. With only
+// routes, a request that matches none is answered 404.
 func (f *File) Echo() bool { return f.Upstream == nil && len(f.Routes) == 0 }
 
-// A Listener is an address on which weir serves HTTP/1.1, and also HTTP/2 if it has H2C or TLS.
+// A Listener is an address on which weir serves HTTP/1.1, and also HTTP/2 with H2C or TLS.
 type Listener struct {
-	// Address is host:port, or unix:/path. No host means all addresses of the machine. Port 0 means any free port.
+	// Address is host:port, or unix:/path. No host means all addresses of the machine, and port 0 any free port.
 	Address string
 	Mode    fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
 	H2C     bool        // HTTP/2 without TLS, in addition to HTTP/1.1
 	TLS     *TLS        // nil for none
-	// ProxyProtocol says that the connections of trusted proxies begin with a header of the PROXY protocol.
+	// With ProxyProtocol, connections of trusted proxies begin with a PROXY protocol header.
 	ProxyProtocol bool
-	// With ReusePort, other processes of the same user may also listen on the port (SO_REUSEPORT).
+	// With ReusePort, other processes of the same user may listen on the port, too (SO_REUSEPORT).
 	ReusePort bool
 }
 
@@ -65,15 +64,13 @@ func (l Listener) String() string {
 	return fmt.Sprintf("%s (%s)%s", l.Address, spoken, when(l.ReusePort, reusable))
 }
 
-// reusable is what Describe adds to an address with ReusePort.
 const reusable = ", beside other processes"
 
-// TLS has the names of the files of a certificate. A relative name in the rule file is relative to the directory of the
-// rule file. In CertFile and KeyFile, such a name begins with this directory. Load has read the files once, to check
-// them.
+// TLS has the names of a certificate's files. Relative names in the rule file are relative to its directory, with which
+// CertFile and KeyFile begin. Load has read the files to check them.
 type TLS struct{ CertFile, KeyFile string }
 
-// Admin has the settings of the administrator's endpoint, for example for metrics.
+// Admin has the settings of the administrator's endpoint.
 type Admin struct {
 	Address     string // a loopback address, unless AllowRemote is set
 	Mode        fs.FileMode
@@ -81,20 +78,19 @@ type Admin struct {
 	Pprof       bool
 	Keys        admin.Keys
 	Hosts       []string // names for the page, in lower case, in addition to localhost and addresses
-	// TokenFile has the tokens that may do everything. ReadTokenFile has the tokens that may only read. "" means no
-	// file.
+	// TokenFile has tokens that may do everything, and ReadTokenFile tokens that may only read. "" means no file.
 	TokenFile, ReadTokenFile string
 }
 
-// Decide has the settings of the listener on which other proxies ask whether a request may pass. weir trusts what a
-// caller reports about a request on this listener.
+// Decide has the settings of the listener on which other proxies ask whether a request may pass. weir trusts what its
+// callers report about requests.
 type Decide struct {
 	Address   string
 	Mode      fs.FileMode
 	ReusePort bool
 }
 
-// Listener returns the address as a Listener, which serves HTTP/1.1.
+// Listener returns the address as a Listener for HTTP/1.1.
 func (d *Decide) Listener() Listener {
 	return Listener{Address: d.Address, Mode: d.Mode, ReusePort: d.ReusePort}
 }
@@ -105,7 +101,7 @@ type Upstream struct {
 	PassHeaders []string // canonical names of fields that are passed on although they can mislead servers
 }
 
-// String returns the targets of an upstream.
+// String returns the targets.
 func (u *Upstream) String() string {
 	names := make([]string, len(u.Targets))
 	for i, t := range u.Targets {
@@ -114,13 +110,13 @@ func (u *Upstream) String() string {
 	return oneOf(names)
 }
 
-// A Route passes the requests that match it to another upstream.
+// A Route passes matching requests to another upstream.
 type Route struct {
 	Match    reading.Match
 	Upstream Upstream
 }
 
-// ClientIP says where the address of a client is found, and how many of its bits count.
+// ClientIP says where a client's address is found, and how many of its bits count.
 type ClientIP struct {
 	From       From
 	Header     string // with FromHeader
@@ -128,11 +124,9 @@ type ClientIP struct {
 	IPv6Prefix int
 }
 
-// From says where the address of a client is found. All values except FromSocket apply only to requests that come from
-// a trusted proxy.
+// From says where a client's address is found. All values except FromSocket need a trusted proxy.
 type From string
 
-// These are the values of From.
 const (
 	FromSocket        From = "socket"
 	FromXForwardedFor From = "x-forwarded-for" // the default if there are trusted proxies
@@ -143,7 +137,6 @@ const (
 // Headers says which header fields report limits to a client.
 type Headers string
 
-// These are the values of Headers.
 const (
 	HeadersIETF    Headers = "ietf" // the default
 	HeadersLegacy  Headers = "legacy"
@@ -159,21 +152,18 @@ type Response struct {
 	Refusal     Refusal       // for rules without a Refusal
 }
 
-// Body is the form of the body of a refusal.
+// Body is the form of a refusal's body.
 type Body string
 
-// These are the values of Body.
 const (
 	BodyProblem Body = "problem" // application/problem+json, RFC 9457; the default
 	BodyJSON    Body = "json"    // {"error": ..., "retryAfter": N}
 )
 
-// ByShare is the value of MaxConnectionsPerClient if the file does not set it. It means an eighth of MaxConnections,
-// but at least 16.
+// ByShare is the default of MaxConnectionsPerClient: an eighth of MaxConnections, but at least 16.
 const ByShare = -1
 
-// ByOpenFiles is the value of MaxConnections if the file does not set it. It means as many connections as the limit of
-// open files permits.
+// ByOpenFiles is the default of MaxConnections: as many as the limit of open files permits.
 const ByOpenFiles = -1
 
 // Server bounds what clients may use. 0 means no bound.
@@ -186,8 +176,8 @@ type Server struct {
 	ShutdownDelay     time.Duration // time before ShutdownTimeout, in which the server is not ready but still serves
 	MaxHeaderBytes    int
 	MaxConnections    int // of all listeners together; may be ByOpenFiles
-	// MaxConnectionsPerClient is how many of these connections one client may have; it may be ByShare. An IPv6 /64 is
-	// one client.
+	// MaxConnectionsPerClient is how many of these connections one client may have, or ByShare. An IPv6 /64 is one
+	// client.
 	MaxConnectionsPerClient int
 	SendTimeout             time.Duration // how long a client may accept no byte of an answer
 	MaxWaiting              int           // how many requests of all rules together may wait for tokens at a time

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// The functions here parse single values for flags. They accept the same values as a file, and return the same errors,
-// but without a line and column.
+// These functions parse values of flags. They accept the same values as a file, and return the same errors without a
+// line and column.
 
 // ParseKey parses a key.
 func ParseKey(text string) (Key, error) { return value(text, "key", list(keyPart, notTwice)) }
@@ -46,7 +46,7 @@ func value[V any](text, what string, k kind[V]) (v V, err error) {
 	return none, errors.New(strings.Join(lines, "; "))
 }
 
-// scalar returns the node of a value as it is written in a file, or the node of a list of values in brackets.
+// scalar returns the node of a value, or of a list of values in brackets.
 func scalar(text string) *yaml.Node {
 	if items, isList := strings.CutPrefix(text, "["); isList && strings.HasSuffix(items, "]") {
 		list := &yaml.Node{Kind: yaml.SequenceNode}

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// hostWarnings returns warnings about rules and exceptions for a host, if the upstream does not get the Host header.
-// Such an upstream answers in the same way for any host, so a client can choose by the Host header whether the rule or
-// exception applies.
+// hostWarnings returns warnings about rules and exceptions for a host whose upstream does not get the Host header. Such
+// an upstream answers any host in the same way, so a client can choose whether the rule or exception applies.
 func (f *File) hostWarnings() (all []string) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -41,8 +40,7 @@ func (f *File) blindException(where string, hosts []string) []string {
 		"not get the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
 }
 
-// blindTo returns an upstream that gets requests for these hosts and for other hosts, but does not get the Host header.
-// It returns nil if there is no such upstream.
+// blindTo returns an upstream for these hosts and for others that does not get the Host header, or nil.
 func (f *File) blindTo(hosts []string) *Upstream {
 	if len(hosts) == 0 {
 		return nil

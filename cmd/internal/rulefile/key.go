@@ -10,24 +10,22 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Key identifies a bucket by the values of all its parts. It has at least one part.
+// A Key identifies a bucket by the values of all its parts, at least one.
 type Key []KeyPart
 
-// A KeyPart is a list of sources. For a request, the first source in the list that the request has is used. The last
-// source is SourceNone, or a source that every request has.
+// A KeyPart is a list of sources, of which the first that a request has is used. The last is SourceNone, or a source
+// that every request has.
 type KeyPart []Source
 
-// A Source is a property of a request that is part of a key.
+// A Source is a property of a request in a key.
 type Source struct {
 	Kind SourceKind
 	Name string // canonical name of a header, or name of a cookie or a query parameter
 }
 
-// SourceKind is the kind of a Source.
 type SourceKind string
 
-// These are the values of SourceKind. A request may not have the header, cookie or query parameter of a Source. For
-// each of the other kinds, every request has a value.
+// A request may lack the header, cookie or query parameter of a Source. It always has a value for every other kind.
 const (
 	SourceIP     SourceKind = "ip" // the client's address, as ClientIP finds it
 	SourceHeader SourceKind = "header"
@@ -42,7 +40,7 @@ const (
 
 var sourceWords = []string{"ip", "header:NAME", "cookie:NAME", "query:NAME", "path", "method", "host", "global"}
 
-// String returns the source as it is written in a file.
+// String returns the source as in a file.
 func (s Source) String() string {
 	if s.Name == "" {
 		return string(s.Kind)
@@ -50,7 +48,7 @@ func (s Source) String() string {
 	return string(s.Kind) + ":" + s.Name
 }
 
-// String returns the part as it is written in a file, including sources that are implied.
+// String returns the part as in a file, including implied sources.
 func (p KeyPart) String() string {
 	words := make([]string, len(p))
 	for i, s := range p {
@@ -59,7 +57,7 @@ func (p KeyPart) String() string {
 	return strings.Join(words, " or ")
 }
 
-// String returns the key as it is written in a file.
+// String returns the key as in a file.
 func (k Key) String() string {
 	words := make([]string, len(k))
 	for i, p := range k {
@@ -68,7 +66,7 @@ func (k Key) String() string {
 	return strings.Join(words, ", ")
 }
 
-// Uses reports whether the key has a source of the given kind.
+// Uses reports whether the key has a source of a kind.
 func (k Key) Uses(kind SourceKind) bool {
 	return slices.ContainsFunc(k, func(p KeyPart) bool {
 		return slices.ContainsFunc(p, func(s Source) bool { return s.Kind == kind })
@@ -82,8 +80,8 @@ func (k Key) Equal(other Key) bool {
 
 var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
-// keyPart parses "A or B or C". If a header or cookie has no alternative, the address is its alternative. Otherwise a
-// client could avoid the limit by leaving out the header or cookie.
+// keyPart parses "A or B or C". A header or cookie without an alternative gets the address. Otherwise a client could
+// avoid the limit by leaving it out.
 func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
 		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))

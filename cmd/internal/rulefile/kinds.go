@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A kind describes the values that an entry can have: how to read a value, its schema, and its text in the reference.
+// A kind describes the values of an entry: how to read them, their schema, and their text in the reference.
 type kind[V any] struct {
 	read   func(d *decoder, n *yaml.Node, what string, into *V)
 	fill   func(into *V) // sets the value if the file has none; nil means the zero value
@@ -27,8 +27,7 @@ func (k kind[V]) within(span string) kind[V] {
 	return k
 }
 
-// one(s, parse) returns the kind of a value that the function parse makes from a single text. This function may refuse
-// the text.
+// one returns the kind of a value that parse makes from a single text. parse may refuse the text.
 func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string) V) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -40,7 +39,7 @@ func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string
 	}
 }
 
-// text returns the text of any single value, as it is written in the file.
+// text returns any single value as it is written in the file.
 func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	s := d.enter(n)
 	if s == nil {
@@ -53,7 +52,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	return s.Value, true
 }
 
-// text is the kind of any single value. It is read as it is written.
+// text is the kind of any single value, as it is written.
 var text = one(textSchema, func(_ *decoder, _ *yaml.Node, _, text string) string { return text })
 
 // yes is the kind of true and false.
@@ -72,7 +71,7 @@ var yes = kind[bool]{
 	schema: func() schema { return schema{"type": "boolean"} },
 }
 
-// whole returns the kind of a whole number within a range.
+// whole returns the kind of a whole number from low to high.
 func whole[V int | uint64](low, high uint64) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -99,7 +98,7 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 	}
 }
 
-// bare does what the function KindOf does, but returns numbers as they are written.
+// bare describes a node like KindOf, but returns numbers as they are written.
 func bare(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && len(n.Value) < 40 {
 		return n.Value
@@ -131,7 +130,7 @@ func duration(low, high time.Duration) kind[time.Duration] {
 	}
 }
 
-// short returns a duration without the units that are zero.
+// short returns a duration without units that are zero.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
@@ -142,8 +141,7 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// seconds returns the kind of a time of whole seconds, up to high. The parameter because is the part of an error that
-// says why only whole seconds are valid.
+// seconds returns the kind of a time of whole seconds up to high. because is the part of an error that says why.
 func seconds(high time.Duration, because string) kind[time.Duration] {
 	k := duration(0, high)
 	read := k.read
@@ -183,7 +181,7 @@ func size(low, high uint64) kind[int] {
 	}
 }
 
-// shortSize returns a size in the notation of rule files.
+// shortSize returns a size as in a rule file.
 func shortSize(bytes uint64) string {
 	if bytes == 0 {
 		return "0"
@@ -191,7 +189,7 @@ func shortSize(bytes uint64) string {
 	return strings.NewReplacer(".0 ", "", " ", "").Replace(humanize.IBytes(bytes))
 }
 
-// choice returns the kind of a value that is one of a few. Each is written as its String.
+// choice returns the kind of one of a few values, written as their String.
 func choice[V fmt.Stringer](all ...V) kind[V] {
 	words := make([]string, len(all))
 	for i, v := range all {
@@ -200,7 +198,7 @@ func choice[V fmt.Stringer](all ...V) kind[V] {
 	return chosen(words, all)
 }
 
-// words returns the kind of a value that is one of a few words.
+// words returns the kind of one of a few words.
 func words[V ~string](all ...V) kind[V] {
 	texts := make([]string, len(all))
 	for i, word := range all {
@@ -223,9 +221,8 @@ func chosen[V any](words []string, values []V) kind[V] {
 	})
 }
 
-// list returns the kind of a list that is not empty. A single value counts as a list with one item. The parameter each
-// is a function that is called for each item, with the previous items and the new item. This function may refuse the
-// new item. The parameter each may be nil.
+// list returns the kind of a list that is not empty. A single value is a list with one item. each, if not nil, gets the
+// previous items and each new item, and may refuse the new one.
 func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {
@@ -248,7 +245,7 @@ func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, bef
 	}
 }
 
-// mapped returns the kind of a mapping with at least one key. Any keys are permitted. The values are of kind k.
+// mapped returns the kind of a mapping of any keys, at least one, to values of kind k.
 func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string, into *V)) kind[V] {
 	return kind[V]{read: read, schema: func() schema {
 		return schema{"type": "object", "additionalProperties": k.schema(), "minProperties": 1}
@@ -269,7 +266,7 @@ func optional[V any](k kind[V]) kind[*V] {
 	}
 }
 
-// mapping returns the kind of a section. Its parameter of is a function that returns the section for a struct.
+// mapping returns the kind of a section. of returns the section for a struct.
 func mapping[T any](of func(*T) section) kind[T] {
 	return kind[T]{
 		read: func(d *decoder, n *yaml.Node, _ string, into *T) {

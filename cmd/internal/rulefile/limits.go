@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// tierTexts has the tiers of a rule as they are written.
+// tierTexts has the tiers of a rule as written.
 type tierTexts struct {
 	Header string
 	all    []*tierText
 }
 
-// A tierText has the numbers that are written for one value of the header.
+// A tierText has the numbers for one value of the header.
 type tierText struct {
 	spec.Tier
 	at   *yaml.Node
@@ -79,8 +79,7 @@ func (t *tierText) isBroken() bool {
 		t.seen["concurrency"] != nil && t.Concurrency == 0
 }
 
-// tiersOf returns the tiers for a limit. If the limit is on requests in flight, tiers without a concurrency are left
-// out.
+// tiersOf returns the tiers for a limit. A limit on requests in flight has only the tiers with a concurrency.
 func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	if t.tiers == nil {
 		return nil
@@ -104,8 +103,8 @@ func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	return tiers
 }
 
-// resolve sets the policies of a rule from its limit, and notes mistakes. If one of the numbers was refused before,
-// resolve does nothing.
+// resolve sets the policies of a rule from its limit, and notes mistakes. It does nothing if a number was refused
+// before.
 func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
 		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {
@@ -143,7 +142,7 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 }
 
-// tiersOf returns the tiers with their policies. The tiers with a constant rate come last.
+// tiersOf returns the tiers with their policies. Tiers with a constant rate come last.
 func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 	t := &Tiers{Header: header}
 	var constants []string
@@ -190,7 +189,7 @@ func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	return cmp.Or(t.seen[e.Key], t.at)
 }
 
-// tiersAndPlans returns the parts of a rule that have their own numbers: its tiers and plans.
+// tiersAndPlans returns the parts of a rule with their own numbers: its tiers and plans.
 func (t *ruleText) tiersAndPlans() (all []*tierText) {
 	if t.tiers != nil {
 		all = append(all, t.tiers.all...)
@@ -201,7 +200,7 @@ func (t *ruleText) tiersAndPlans() (all []*tierText) {
 	return all
 }
 
-// explain returns, as text, what is wrong with a number, and what to write instead.
+// explain says what is wrong with a number, and what to write instead.
 func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 	switch {
 	case e.Tier != "" && t.quota != nil:

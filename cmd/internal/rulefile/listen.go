@@ -93,7 +93,7 @@ var tokenFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 // IsRemote reports whether other machines can reach the listener.
 func (a *Admin) IsRemote() bool { return isRemote(a.Address) }
 
-// Access reads the token files. It returns nil if the file names none.
+// Access reads the token files. It returns nil if there are none.
 func (a *Admin) Access() (*admin.Access, error) {
 	if a.TokenFile == "" {
 		return nil, nil
@@ -101,7 +101,7 @@ func (a *Admin) Access() (*admin.Access, error) {
 	return admin.NewAccess(a.TokenFile, a.ReadTokenFile)
 }
 
-// tryTokens reads the token files that the file names, to check them.
+// tryTokens reads the token files to check them.
 func (d *decoder) tryTokens(f *File) {
 	if d.tokens == nil || f.Admin == nil {
 		return
@@ -119,8 +119,8 @@ func (a *Admin) describe() string {
 		when(a.TokenFile != "", ", with tokens")
 }
 
-// adminHost is the kind of a name that is permitted in the Host header of a request to the page. A name such as
-// *.example.com is refused, because some names that it matches could belong to someone else.
+// adminHost is the kind of a name in the Host header of requests to the page. A name such as *.example.com is refused,
+// because some of its names could belong to someone else.
 var adminHost = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name := d.host(n, "host", s)
 	if strings.HasPrefix(name, "*.") {
@@ -173,7 +173,7 @@ func reusePortEntry(into *bool) entry {
 			"cannot change it while the port is open").within("Linux; a port that is not 0")
 }
 
-// checkAddress refuses keys that do not fit the kind of address that a listener has.
+// checkAddress refuses keys that do not fit the kind of a listener's address.
 func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	if l.Address == "" {
 		return
@@ -191,8 +191,7 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	}
 }
 
-// checkPlaces checks the listeners that are not for clients. It refuses a listener whose address is also the address of
-// a listener for clients, or of a listener for another purpose.
+// checkPlaces refuses a listener for another purpose than clients if its address is also that of another listener.
 func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	type place struct{ whose, address string }
 	var taken []place
@@ -237,8 +236,8 @@ var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what,
 	return s
 }))
 
-// overlap reports whether weir cannot listen on both of two valid addresses. This is so if they have the same port and,
-// in addition, the same host or a host that means all hosts.
+// overlap reports whether weir cannot listen on both valid addresses: they have the same port and, in addition, the
+// same host or a host that means all hosts.
 func overlap(a, b string) bool {
 	if isSocket(a) {
 		return a == b

@@ -23,8 +23,7 @@ import (
 // MaxBytes is the size of the largest file that is read.
 const MaxBytes = 1 << 20
 
-// Load reads a rule file and the certificates that it names. The error is of type [yamlfile.Errors], unless the file
-// itself cannot be read.
+// Load reads a rule file and its certificates. The error is [yamlfile.Errors], unless the file itself cannot be read.
 func Load(path string) (*File, error) {
 	text, err := read(path)
 	if err != nil {
@@ -37,8 +36,8 @@ func Load(path string) (*File, error) {
 	return f.unless(d)
 }
 
-// Parse parses the text of a rule file. The parameter name is the name of the file in messages. File names in the text
-// are relative to the directory of this file, but Parse reads no files. The error is of type [yamlfile.Errors].
+// Parse parses the text of a rule file. name is the file in messages, and relative file names are relative to its
+// directory. Parse reads no files. The error is [yamlfile.Errors].
 func Parse(name string, text []byte) (*File, error) {
 	f, d := parse(name, text)
 	return f.unless(d)
@@ -51,7 +50,7 @@ func (f *File) unless(d *decoder) (*File, error) {
 	return f, nil
 }
 
-// read returns the text of the file, but at most one byte more than is permitted.
+// read returns the text of the file, but at most one byte more than permitted.
 func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	switch {
@@ -91,8 +90,7 @@ func parse(name string, text []byte) (*File, *decoder) {
 	return f, d
 }
 
-// printable refuses text with characters that are not printable, and notes the place of such a character. The library
-// would refuse the text, too, but without a place.
+// printable refuses text with characters that are not printable. The library would refuse it without a place.
 func (d *decoder) printable(text []byte) bool {
 	line, column := 1, 0
 	for i := 0; i < len(text); {
@@ -140,7 +138,7 @@ func (d *decoder) document(text []byte) *yaml.Node {
 	return first.Content[0]
 }
 
-// syntax notes the error of the library about text that is not YAML.
+// syntax notes the library's error about text that is not YAML.
 func (d *decoder) syntax(err error, text []byte) {
 	at, message := &yaml.Node{}, err.Error()
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
@@ -158,10 +156,10 @@ func (d *decoder) syntax(err error, text []byte) {
 	d.Fail(at, "not YAML: %s", message)
 }
 
-// wild matches a path with braces that is not in quotes. YAML would treat these braces as a mapping.
+// wild matches a path with braces outside of quotes, which YAML would treat as a mapping.
 var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
 
-// lineOf returns a line of a text, or "" if there is no such line. The first line is 1.
+// lineOf returns a line of a text, counted from 1; "" if there is none.
 func lineOf(text []byte, line int) string {
 	lines := strings.SplitN(string(text), "\n", line+1)
 	if line < 1 || line > len(lines) {
@@ -170,8 +168,7 @@ func lineOf(text []byte, line int) string {
 	return lines[line-1]
 }
 
-// tabBefore returns the column of a tab at the beginning of a line, even if spaces come before the tab. It returns 0 if
-// there is none.
+// tabBefore returns the column of a tab in the indentation of a line; 0 if there is none.
 func tabBefore(text []byte, line int) int {
 	indented := lineOf(text, line)
 	rest := strings.TrimLeft(indented, " ")
@@ -181,7 +178,7 @@ func tabBefore(text []byte, line int) int {
 	return 0
 }
 
-// tryCertificates reads the certificates that the file names, to check them.
+// tryCertificates reads the certificates to check them.
 func (d *decoder) tryCertificates() {
 	for _, c := range d.certificates {
 		if _, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile); err != nil {
@@ -190,8 +187,7 @@ func (d *decoder) tryCertificates() {
 	}
 }
 
-// beside returns the path of a file that the rule file names. A relative name is relative to the directory of the rule
-// file.
+// beside returns the path of a file that the rule file names, relative to the rule file's directory.
 func (d *decoder) beside(name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -11,7 +11,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// Log says what is logged, and in which form.
 type Log struct {
 	Format   LogFormat
 	Level    slog.Level
@@ -19,23 +18,19 @@ type Log struct {
 	Refusals Sample // for requests that a rule refuses, or would refuse without shadow mode
 }
 
-// LogFormat is the form of the lines of the log.
 type LogFormat string
 
-// These are the values of LogFormat.
 const (
 	LogText LogFormat = "text" // key=value; the default
 	LogJSON LogFormat = "json" // one object per line
 )
 
-// A Sample says which requests have a line in the log: one of Sample requests, chosen at random. 0 means none, and 1
-// means all.
+// A Sample is how many requests have one line in the log, chosen at random: 1 means all, and 0 none.
 type Sample uint32
 
-// maxSample is the largest Sample of a file.
 const maxSample = 1_000_000
 
-// String returns the sample as it is written in a file.
+// String returns the sample as in a file.
 func (s Sample) String() string {
 	switch s {
 	case 0:

@@ -11,8 +11,7 @@ import (
 // mergeKey is YAML's key that merges other mappings: <<: *anchor.
 const mergeKey = "<<"
 
-// pairs calls its parameter each once for every key of a mapping. Merged keys come last. A merged key is skipped if the
-// mapping itself has a key with the same name.
+// pairs calls each once for every key of a mapping. Merged keys come last, except those that the mapping itself has.
 func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.Node)) bool {
 	m := d.enter(n)
 	if m == nil {
@@ -30,7 +29,7 @@ func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.No
 	return true
 }
 
-// filled does what pairs does, but refuses an empty mapping.
+// filled is like pairs, but refuses an empty mapping.
 func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.Node)) {
 	empty := true
 	if d.pairs(n, what, func(key, value *yaml.Node) {
@@ -41,7 +40,7 @@ func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.N
 	}
 }
 
-// own calls its parameter each for the keys that m itself has, except the keys that were seen before.
+// own calls each for the own keys of m that were not seen before.
 func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
 	here := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -66,8 +65,7 @@ func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, v
 	}
 }
 
-// merges returns the mappings that the mapping m merges, including the mappings that are merged into these mappings.
-// Earlier mappings take precedence.
+// merges returns the mappings that m merges, also indirectly. Earlier mappings take precedence.
 func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	if slices.Contains(inside, m) {
 		return nil // m merges itself, which adds nothing
@@ -97,7 +95,7 @@ func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	return all
 }
 
-// list calls its parameter each for the items of a list. A single value counts as a list with one item.
+// list calls each for the items of a list. A single value is a list with one item.
 func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	l := d.enter(n)
 	if l == nil {
@@ -119,7 +117,7 @@ func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	}
 }
 
-// valueOf returns the value that a mapping has for a key, or n itself if the mapping has no such key.
+// valueOf returns the value of a mapping's key, or n itself without such a key.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(m.Content); i += 2 {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// routeMatch returns the section of a route's match. The matches of rules and exceptions have more keys.
+// routeMatch returns the section of a route's match. Rules and exceptions have more keys.
 func routeMatch(m *reading.Match) section {
 	host := one(textSchema, (*decoder).host)
 	return section{
@@ -34,7 +34,7 @@ func routeMatch(m *reading.Match) section {
 	}
 }
 
-// exception returns the section of a match for exceptions from a rule, or from every rule.
+// exception returns the section of an exception from a rule, or from every rule.
 func exception(m *reading.Match) section {
 	s := routeMatch(m)
 	s.entries = append(s.entries,
@@ -43,7 +43,6 @@ func exception(m *reading.Match) section {
 	return s
 }
 
-// ruleMatch returns the section of a rule's match.
 func ruleMatch(m *reading.Match) section {
 	s := exception(m)
 	s.entries = append(s.entries,
@@ -55,7 +54,6 @@ func ruleMatch(m *reading.Match) section {
 	return s
 }
 
-// host parses the name of a host.
 func (d *decoder) host(n *yaml.Node, what, s string) string {
 	name := strings.ToLower(strings.TrimPrefix(s, "*."))
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
@@ -74,7 +72,7 @@ func (d *decoder) host(n *yaml.Node, what, s string) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-// path is the kind of a path: either a pattern, or a mapping with a prefix or a regular expression.
+// path is the kind of a path: a pattern, or a mapping with a prefix or a regular expression.
 var path = kind[reading.Path]{
 	read: func(d *decoder, n *yaml.Node, what string, into *reading.Path) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -110,7 +108,7 @@ func pathText(into *reading.Path) section {
 	}
 }
 
-// byText returns the kind of a value that parse parses from a text.
+// byText returns the kind of a value that parse makes from a text.
 func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	return one(s, func(d *decoder, n *yaml.Node, what, text string) V {
 		v, err := parse(text)
@@ -121,13 +119,13 @@ func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	})
 }
 
-// methods has the methods for which misspellings are detected. Any other method is accepted.
+// methods has the methods whose misspellings are detected. Any other method is accepted.
 var methods = []string{
 	"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "QUERY",
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
 }
 
-// method is the kind of the method of a request.
+// method is the kind of a request's method.
 var method = one(schema{"type": []string{"string", "number"}, "pattern": "^[^a-z]+$", "description": "In capitals"}, func(d *decoder, n *yaml.Node, _, s string) string {
 	switch {
 	case slices.Contains(methods, s):
@@ -139,7 +137,7 @@ var method = one(schema{"type": []string{"string", "number"}, "pattern": "^[^a-z
 	return s
 })
 
-// These are the kinds of the fields of a match: mappings of names to the values that are wanted.
+// These fields of a match map names to the wanted values.
 var (
 	headerFields = mapped(list(text, nil), func(d *decoder, n *yaml.Node, what string, into *[]reading.Field) {
 		*into = d.fields(n, what, func(key *yaml.Node) (string, bool) {
@@ -157,14 +155,14 @@ var (
 	})
 )
 
-// header is the kind of the name of a header field. It is converted to its canonical form.
+// header is the kind of a header field's name, made canonical.
 var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string {
 	name, _ := d.headerName(n, s)
 	return name
 })
 
-// fields reads a mapping of names to the values that a request must have. The function nameOf checks and converts a
-// name. The function form converts a value to the form in which values are compared.
+// fields reads a mapping of names to wanted values. nameOf checks and converts a name, and form converts a value for
+// comparison.
 func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),
 	form func(name, value string) string) (all []reading.Field) {
 	d.filled(n, what, func(key, value *yaml.Node) {
@@ -192,7 +190,7 @@ func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) 
 	return all
 }
 
-// notHeaders has fields that net/http removes from the header. A rule would therefore find them in no request.
+// notHeaders has fields that net/http removes from the header, so a rule would find them in no request.
 var notHeaders = []string{"Host", "Trailer", "Transfer-Encoding"}
 
 // headerName checks the name of a header field and returns its canonical form.
@@ -211,14 +209,13 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	return "", false
 }
 
-// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). If a rule used them as keys,
-// a client could choose its bucket.
+// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). With a key from them, a
+// client could choose its bucket.
 var perHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
 }
 
-// headerReference parses header:NAME. If s is something else, it returns an empty name. If NAME is not valid,
-// headerReference notes this and returns the name unchanged.
+// headerReference parses header:NAME. For another text, name is "". An invalid NAME is noted and returned unchanged.
 func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool) {
 	bad, isHeader := strings.CutPrefix(s, "header:")
 	if !isHeader {

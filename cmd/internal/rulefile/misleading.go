@@ -8,19 +8,19 @@ import (
 	"github.com/weir-go/weir/cmd/internal/fieldname"
 )
 
-// isDropped reports whether a field with this canonical name is not passed on if a client sends it.
+// isDropped reports whether a client's field with this canonical name is not passed on.
 func isDropped(name string) bool {
 	return !fieldname.IsPlain(name) || fieldname.Misleads(name) || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
 }
 
-// isDropped reports whether the source is a header that is not passed on to any upstream.
+// isDropped reports whether the source is a header that no upstream gets.
 func (s Source) isDropped(upstreams []*Upstream) bool {
 	return s.Kind == SourceHeader && isDropped(s.Name) &&
 		!slices.ContainsFunc(upstreams, func(u *Upstream) bool { return slices.Contains(u.PassHeaders, s.Name) })
 }
 
 // droppedKeys returns warnings about rules whose key is a header that is not passed on. A client can write any value
-// into such a header, because no upstream reads it.
+// into it, because no upstream reads it.
 func (f *File) droppedKeys(upstreams []*Upstream) (all []string) {
 	for i := range f.Rules {
 		for _, part := range f.Rules[i].Key {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// mistakes returns the texts of files, and the errors that each must give. In testdata/mistakes.txt, a line of =
-// characters separates two files, and a line of - characters separates a file from its errors.
+// mistakes returns files, and the errors that each must give. In testdata/mistakes.txt, a line of = separates two
+// files, and a line of - separates a file from its errors.
 func mistakes(t testing.TB) (files, errors []string) {
 	text, err := os.ReadFile("testdata/mistakes.txt")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestEveryKindOfMistake(t *testing.T) {
 	}
 }
 
-// TestThePlaceIsThatOfTheWord: the line and the column of an error are the position of the text that the error quotes.
+// TestThePlaceIsThatOfTheWord: an error's line and column are the place of the text that it quotes.
 func TestThePlaceIsThatOfTheWord(t *testing.T) {
 	quoted := regexp.MustCompile(`^(?:unknown \w+|trusted_proxies:|path:|host:|name:|key) "([^"\\]+)"`)
 	checked := 0
@@ -74,8 +74,7 @@ func TestTooManyRules(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestAliasesThatMultiply: a short file whose aliases expand to a billion values is refused quickly, because each value
-// that is read counts.
+// TestAliasesThatMultiply: a short file whose aliases expand to a billion values is refused quickly.
 func TestAliasesThatMultiply(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("x-p: &p [" + strings.Repeat("/a,", 20_000) + "/a]\nrules:\n")
@@ -147,8 +146,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestNoPasswordInTheMistakeOfAURL: an error about a URL does not contain its password, whatever is wrong with the
-// scheme of the URL.
+// TestNoPasswordInTheMistakeOfAURL: an error about a URL has no password, whatever is wrong with the scheme.
 func TestNoPasswordInTheMistakeOfAURL(t *testing.T) {
 	for _, u := range []string{"redis//user:hunter2@h", "redis:/user:hunter2@h", "redis:user:hunter2@h", "user:hunter2@h",
 		"//user:hunter2@h", "http//user:hunter2@h"} {

@@ -8,8 +8,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// didYouMean returns `: did you mean "rate"?` if one of the known words is similar to the given word. Otherwise it
-// returns a list of the known words.
+// didYouMean returns `: did you mean "rate"?` for a similar known word, and otherwise a list of the known words.
 func didYouMean(word string, known []string) string {
 	if near := nearest(word, known); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
@@ -17,15 +16,14 @@ func didYouMean(word string, known []string) string {
 	return ": want " + oneOf(known)
 }
 
-// others has words that people write by mistake, and for each of them the word that they probably mean.
+// others maps words that people write by mistake to the words that they probably mean.
 var others = map[string]string{
 	"limit": "rate", "requests": "rate", "capacity": "burst", "dry_run": "shadow", "by": "key",
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",
 }
 
-// nearest returns the known word that differs from the given word in the fewest letters. It returns "" if more than a
-// third of the letters differ, because the given word is then not a typo. Letters in another order count as a
-// difference of one letter.
+// nearest returns the known word with the fewest different letters; a swap counts as one. It returns "" if more than a
+// third differ, because the word is then not a typo.
 func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""
@@ -58,7 +56,7 @@ func letters(word string) []byte {
 	return all
 }
 
-// oneOf returns the words of a choice in the form "a, b or c".
+// oneOf returns the words in the form "a, b or c".
 func oneOf(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -36,7 +36,7 @@ func TestMatch(t *testing.T) {
 	assert.Equal(t, []string{"header", "all"}, names(r))
 }
 
-// TestPathsOfText checks prefixes and expressions, in rules, routes and exceptions, alone and in a list with patterns.
+// TestPathsOfText checks prefixes and expressions in rules, routes and exceptions, alone and in a list with patterns.
 func TestPathsOfText(t *testing.T) {
 	const file = `routes: [{match: {path: {prefix: /st}}, upstream: "http://a"}]
 upstream: http://b

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Quota says where the limit of a request comes from, if it is not in the rule: from a file, a hash or a header.
+// A Quota says from where the limit of a request comes if not from the rule: a file, a hash or a header.
 type Quota struct {
 	File    string        // file with the limits of many keys
 	Hash    string        // hash in the file's store, with the limits of many keys
@@ -38,10 +38,9 @@ type Plan struct {
 	Policy engine.Policy
 }
 
-// UnknownKey says what happens to a request that has no limit from outside.
+// UnknownKey says what happens to a request without a limit from outside.
 type UnknownKey string
 
-// These are the values of UnknownKey.
 const (
 	UnknownDefault UnknownKey = "default" // the rule's own limit applies
 	UnknownRefuse  UnknownKey = "refuse"  // the request is refused, as with a rate of 0
@@ -50,8 +49,7 @@ const (
 // Numbers returns a checker for the numbers in the file or the hash. The caller must close it.
 func (q *Quota) Numbers() (*spec.Quotas, error) { return q.limit.Quotas() }
 
-// Field returns the reader of the rule's header. The parameter unit is the unit of the tokens in the header; "" means
-// requests.
+// Field returns the reader of the rule's header. unit is the unit of its tokens; "" means requests.
 func (q *Quota) Field(unit string) *quotas.Field {
 	return &quotas.Field{Limit: q.limit, Name: q.Item, Unit: unit}
 }
@@ -67,7 +65,7 @@ func (q *Quota) From() string {
 	return q.File
 }
 
-// A quotaText is a quota as it is written.
+// A quotaText is a quota as written.
 type quotaText struct {
 	Quota
 	plans []*tierText
@@ -107,7 +105,7 @@ func (t *quotaText) section() section {
 	}
 }
 
-// quotaFile is the kind of the name of a file of limits. The name is relative to the rule file.
+// quotaFile is the kind of a file of limits, relative to the rule file.
 var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" {
 		d.Fail(n, "%s: want the name of a file, such as plans.csv", what)
@@ -116,7 +114,7 @@ var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
-// lookedUp is the kind of a part of a key that can be looked up in a file of limits.
+// lookedUp is the kind of a key part that can be looked up in a file of limits.
 var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // hashName is the kind of the name of a hash in a store.
@@ -127,7 +125,7 @@ var hashName = one(schema{"type": "string", "minLength": 1, "maxLength": 512}, f
 	return s
 })
 
-// itemName is the kind of the value of an item in a header.
+// itemName is the kind of an item's value in a header.
 var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 1024}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" || len(s) > 1024 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		d.Fail(n, "%s: %s: want 1 to 1024 printable ASCII characters", what, yamlfile.Quote(s))
@@ -135,7 +133,7 @@ var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 
 	return s
 })
 
-// checkSource refuses keys that do not belong to the source of the quota, and sources that are not possible.
+// checkSource refuses keys that do not belong to the quota's source, and impossible sources.
 func (t *ruleText) checkSource(d *decoder, f *File) {
 	q := t.quota
 	var sources []string
@@ -181,7 +179,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 	}
 }
 
-// checkHeader refuses names of fields in which no proxy can send limits.
+// checkHeader refuses fields in which no proxy can send limits.
 func (t *quotaText) checkHeader(d *decoder, f *File) {
 	err := quotas.CheckName(t.Header)
 	switch {
@@ -246,7 +244,7 @@ func (t *ruleText) quotaOf(l *spec.Limit) {
 	}
 }
 
-// resolved returns the quota of a rule. The parameter plans has the policies of the quota's plans.
+// resolved returns the quota of a rule. plans has the policies of its plans.
 func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	q := t.Quota
 	q.Max, q.limit = l.Quota, *l
@@ -256,8 +254,7 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	return &q
 }
 
-// Same reports whether both quotas would read the same limits from outside, assuming that the store is the same. The
-// time between two readings may differ.
+// Same reports whether both quotas would read the same limits from the same store. Every may differ.
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
 	a.Every, b.Every = 0, 0
@@ -265,7 +262,7 @@ func (q *Quota) Same(other *Quota) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// say returns the quota as text. A reload compares these texts.
+// say returns the quota as text, which a reload compares.
 func (q *Quota) say() string {
 	if q == nil {
 		return ""
@@ -278,7 +275,7 @@ func (q *Quota) say() string {
 	return fmt.Sprintf("limits by %s of %s%s, at most %d tokens; other keys: %s", q.By, q.From(), every, q.Max, others)
 }
 
-// refusesOthers reports whether a rule with this key refuses all keys that are not in the file.
+// refusesOthers reports whether a rule with this key refuses all keys outside of the file.
 func (q *Quota) refusesOthers(key Key) bool {
 	return q != nil && q.Unknown == UnknownRefuse && key.Equal(Key{q.By})
 }
@@ -306,13 +303,13 @@ func limitText(p engine.Policy) string {
 // LimitText returns the limit of a request as text.
 func LimitText(p engine.Policy) string { return limitText(p) }
 
-// ByQuota reports whether each request passes its own limit to the rule's limiter, as a quota. This is so if the rule
-// has a [Quota], or more tiers than a limiter can have.
+// ByQuota reports whether each request passes its own limit to the limiter as a quota. It does if the rule has a
+// [Quota], or more tiers than a limiter can have.
 func (r *Rule) ByQuota() bool {
 	return r.Quota != nil || r.Store == nil && r.Tiers != nil && len(r.Tiers.Policies) > spec.MaxTiers
 }
 
-// room returns the argument of [engine.MaxQuota] for the limiter, or 0 if the limiter does not need this option.
+// room returns the argument of [engine.MaxQuota]; 0 if the limiter does not need this option.
 func (r *Rule) room() uint64 {
 	switch {
 	case !r.ByQuota() || !r.Counts():
@@ -323,7 +320,7 @@ func (r *Rule) room() uint64 {
 	return spec.Room(r.Policy, spec.Highest(r.Tiers.Policies...))
 }
 
-// tierLimits returns the limits of the tiers as text. It returns "" if the limiter itself has the tiers.
+// tierLimits returns the limits of the tiers as text; "" if the limiter has the tiers.
 func (r *Rule) tierLimits() string {
 	if r.Quota == nil && r.ByQuota() {
 		return strings.Join(r.tierLines(), "; ")
@@ -331,8 +328,8 @@ func (r *Rule) tierLimits() string {
 	return ""
 }
 
-// HeadersOfProxies yields the canonical names of the fields in which trusted proxies report something about a client.
-// client_ip and the quotas of rules name these fields.
+// HeadersOfProxies yields the canonical names of the fields, in client_ip and in quotas, by which trusted proxies
+// report something about a client.
 func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	if f.ClientIP.Header != "" && !yield(f.ClientIP.Header) {
 		return
@@ -344,7 +341,7 @@ func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	}
 }
 
-// IsOfProxies reports whether HeadersOfProxies yields the canonical name of a header field.
+// IsOfProxies reports whether HeadersOfProxies yields the canonical name.
 func (f *File) IsOfProxies(name string) bool {
 	for header := range f.HeadersOfProxies {
 		if header == name {

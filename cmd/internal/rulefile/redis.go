@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Redis has the settings of the listener for Redis clients. The commands of the clients have the numbers of a limit, or
-// the name of a limit in the field Limits.
+// Redis has the settings of the listener for Redis clients. Their commands have the numbers of a limit, or a name in
+// Limits.
 type Redis struct {
 	Address      string
 	Mode         fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
@@ -36,20 +36,19 @@ type Redis struct {
 	State        string // file that keeps the keys when the process ends; "" for none
 }
 
-// RedisAlone reports whether the server serves only Redis clients. It then needs no rules.
+// RedisAlone reports whether the server serves only Redis clients, and so needs no rules.
 func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && len(f.Listen) == 0 }
 
 // Policy returns the policy of the table.
 func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
 
-// NewLimiter returns the limiter. The caller must close the limiter. NewLimiter returns an error only if the machine
-// does not have enough memory.
+// NewLimiter returns the limiter, which the caller must close. Its only error is too little memory.
 func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
 	return engine.New(r.Policy(), append(own, options...)...)
 }
 
-// Memory returns how many bytes the table takes. If r is nil, it returns 0.
+// Memory returns how many bytes the table takes; 0 if r is nil.
 func (r *Redis) Memory() (uint64, error) {
 	if r == nil {
 		return 0, nil
@@ -57,7 +56,7 @@ func (r *Redis) Memory() (uint64, error) {
 	return engine.Bytes(r.Policy(), engine.MaxKeys(r.MaxKeys))
 }
 
-// Passwords reads the valid passwords. There are none if the file names neither a file nor a variable.
+// Passwords reads the valid passwords. There are none without a password file or variable.
 func (r *Redis) Passwords() (resp.Passwords, error) {
 	switch {
 	case r.PasswordFile != "":
@@ -72,7 +71,7 @@ func (r *Redis) Passwords() (resp.Passwords, error) {
 	return nil, nil
 }
 
-// Listener returns the address as a Listener, with TLS if it is configured.
+// Listener returns the address as a Listener, with TLS if configured.
 func (r *Redis) Listener() Listener {
 	return Listener{Address: r.Address, Mode: r.Mode, TLS: r.TLS, ReusePort: r.ReusePort}
 }
@@ -114,7 +113,7 @@ func (r *Redis) section() section {
 			}
 			d.checkAddress(seen, r.Listener())
 			d.checkRedisLimits(r, seen)
-			// Otherwise any client could fill the table, and reset keys.
+			// Otherwise any client could fill the table and reset keys.
 			if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
 				d.Fail(seen["address"], "redis: %s can be reached from other machines: write password_file, use "+
 					"127.0.0.1, or write allow_remote: true",
@@ -143,7 +142,7 @@ var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func
 	return s
 })
 
-// tryPasswords reads the passwords that the file names, to check them.
+// tryPasswords reads the passwords to check them.
 func (d *decoder) tryPasswords(f *File) {
 	if d.passwords == nil || f.Redis == nil {
 		return

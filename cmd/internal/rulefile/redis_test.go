@@ -17,8 +17,8 @@ func parsed(t *testing.T, text string) *File {
 	return f
 }
 
-// TestRedisAloneNeedsNoRules: if a file has only a listener for Redis clients, it needs no rules, and there is no
-// listener for HTTP. If it also has rules, there is a listener for HTTP.
+// TestRedisAloneNeedsNoRules: a file with only a listener for Redis clients needs no rules and no HTTP listener. With
+// rules, it has an HTTP listener.
 func TestRedisAloneNeedsNoRules(t *testing.T) {
 	alone := parsed(t, "redis: 127.0.0.1:6380")
 	assert.True(t, alone.RedisAlone())
@@ -33,7 +33,7 @@ func TestRedisAloneNeedsNoRules(t *testing.T) {
 	assert.Equal(t, []Listener{{Address: "127.0.0.1:8080"}}, both.Listen)
 }
 
-// TestWhatBecomesOfTheKeysOfRedis: the lines about a reload say what happens to the keys of "redis".
+// TestWhatBecomesOfTheKeysOfRedis: a reload reports what happens to the keys of "redis".
 func TestWhatBecomesOfTheKeysOfRedis(t *testing.T) {
 	before := "redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 1h}"
 	for _, c := range []struct {
@@ -62,8 +62,8 @@ func TestWhatBecomesOfTheKeysOfRedis(t *testing.T) {
 	assert.Equal(t, Add, Diff(parsed(t, "rules: [{name: a, rate: 1/s}]"), parsed(t, before)).RedisTable)
 }
 
-// TestPasswordsAreTriedWithTheFile: if a password file has no password, this is a mistake in the rule file, with a line
-// and a column. No message repeats a password.
+// TestPasswordsAreTriedWithTheFile: a password file without a password is a mistake with line and column. No message
+// repeats a password.
 func TestPasswordsAreTriedWithTheFile(t *testing.T) {
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "weir.yaml")

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A RedisLimit is a limit that the commands of Redis clients can name.
+// A RedisLimit is a limit that commands of Redis clients can name.
 type RedisLimit struct {
 	Name   string
 	Policy engine.Policy
@@ -23,8 +23,8 @@ type RedisLimit struct {
 	at   *yaml.Node // nil if the limit is made for the comparison of a reload
 }
 
-// redisLimitName matches valid names. In a command, such a name cannot be confused with a number, and no key of another
-// limit can begin with it.
+// redisLimitName matches valid names. Such a name cannot be confused with a number, and no key of another limit can
+// begin with it.
 var redisLimitName = regexp.MustCompile("^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
 
 func (l *RedisLimit) section() section {
@@ -71,19 +71,17 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 	})
 }
 
-// HasTable reports whether the limit has a separate table. The common table of Redis clients has only token buckets.
+// HasTable reports whether the limit has a separate table. The common table has only token buckets.
 func (l *RedisLimit) HasTable() bool { return l.Policy.Algorithm() != engine.AlgorithmTokenBucket }
 
-// Rule returns a rule with the numbers of the limit. It is for limits that have a separate table. No rule of a file can
-// have the name of the returned rule.
+// Rule returns a rule with the numbers of a limit with a separate table. No rule of a file can have its name.
 func (l *RedisLimit) Rule(r *Redis) *Rule {
 	rule := NewRule("redis:" + l.Name)
 	rule.Policy, rule.MaxKeys, rule.Overflow = l.Policy, r.MaxKeys, r.Overflow
 	return &rule
 }
 
-// checkRedisLimits refuses limits that the table of Redis clients cannot count. If the key longest is not set, it sets
-// Longest to the value that the limits need.
+// checkRedisLimits refuses limits that the table cannot count. If longest is not set, it becomes what the limits need.
 func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	if seen["longest"] == nil {
 		for _, l := range r.Limits {
@@ -112,7 +110,7 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	}
 }
 
-// Limit returns the limit with the given name. It returns false if there is no such limit, or if r is nil.
+// Limit returns the limit with a name; false if there is none, or if r is nil.
 func (r *Redis) Limit(name string) (*RedisLimit, bool) {
 	if r == nil {
 		return nil, false
@@ -124,7 +122,6 @@ func (r *Redis) Limit(name string) (*RedisLimit, bool) {
 	return &r.Limits[i], true
 }
 
-// Policies returns the limits by name.
 func (r *Redis) Policies() map[string]engine.Policy {
 	all := map[string]engine.Policy{}
 	for _, l := range r.Limits {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// Reference returns the tables of docs/configuration.md, by the names of their sections.
+// Reference returns the tables of docs/configuration.md by section.
 func Reference() map[string]string {
 	return map[string]string{
 		"file": table(new(File).section()), "listen": table(new(Listener).section()), "admin": table(new(Admin).section()),
@@ -37,7 +37,7 @@ func table(s section) string {
 	return b.String()
 }
 
-// defaultText returns the text of the reference about a file that does not have the key.
+// defaultText returns the reference's text about a file without the key.
 func (e *entry) defaultText() string {
 	switch standard := e.standardText(); {
 	case e.instead != "":
@@ -50,7 +50,7 @@ func (e *entry) defaultText() string {
 	return "none"
 }
 
-// standardText returns the standard value as it is written in a file.
+// standardText returns the standard value as in a file.
 func (e *entry) standardText() string {
 	if e.standard == "" && e.schema()["type"] == "boolean" && e.instead == "" {
 		return "false"

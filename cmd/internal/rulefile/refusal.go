@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Refusal describes the answer to a refused request. The zero Refusal leaves the usual answer unchanged.
+// A Refusal describes the answer to a refused request. The zero Refusal is the usual answer.
 type Refusal struct {
 	Status      int         // 0 means 429
 	Header      http.Header // in addition to the fields about limits
@@ -24,7 +24,7 @@ type Refusal struct {
 	Template    string      // template of the body; "" means the form of Body
 }
 
-// RefusalValues are the values that a template can use.
+// RefusalValues are the values for a template.
 type RefusalValues struct {
 	Rule       string // the rule that refuses; if several do, the one with the longest wait
 	Status     int
@@ -37,8 +37,7 @@ type RefusalValues struct {
 // A Template writes the body of a refusal.
 type Template interface{ Execute(io.Writer, any) error }
 
-// Compile returns the template of the body. It returns nil if the refusal has no template. If the body is HTML, each
-// value is escaped as its place in the HTML requires.
+// Compile returns the template of the body; nil without a template. In HTML, each value is escaped for its place.
 func (r *Refusal) Compile() (t Template, err error) {
 	if r.Template == "" {
 		return nil, nil
@@ -59,8 +58,7 @@ func (r *Refusal) Compile() (t Template, err error) {
 	return t, nil
 }
 
-// templateName matches the beginning of a template's error. After this beginning, the error has a line, and sometimes a
-// column.
+// templateName matches the beginning of a template's error, before the line and sometimes the column.
 var templateName = regexp.MustCompile(`^(html/)?template: ?template:? ?`)
 
 const plainText = "text/plain; charset=utf-8"
@@ -89,7 +87,6 @@ var mediaType = one(schema{"type": "string"}, func(d *decoder, n *yaml.Node, wha
 	return s
 })
 
-// refusalHeader reads the names of fields and their values.
 func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	h := http.Header{}
 	*into = h
@@ -120,7 +117,7 @@ func isOwnHeader(name string) bool {
 	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// check refuses keys of the refusal that do not fit together.
+// check refuses keys that do not fit together.
 func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
 		d.Fail(seen["content_type"], "content_type needs a template: write template, too")
@@ -135,7 +132,7 @@ func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	}
 }
 
-// RefusalOf returns the Refusal for a rule: the rule's own, or else the file's.
+// RefusalOf returns the rule's own Refusal, or else the file's.
 func (f *File) RefusalOf(rule *Rule) Refusal {
 	all := f.Response.Refusal
 	own := rule.Refusal

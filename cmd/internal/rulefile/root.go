@@ -7,11 +7,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxRules is the largest number of rules in a file. A request may match all rules, and no more than 64 limits can be
-// checked together.
+// MaxRules is the largest number of rules. A request may match all of them, and at most 64 limits can be checked
+// together.
 const MaxRules = 64
 
-// longest is the longest permitted timeout. A longer timeout probably has a wrong unit.
+// longest is the longest timeout. A longer one probably has a wrong unit.
 const longest = 24 * time.Hour
 
 const defaultAddress = "127.0.0.1:8080"
@@ -139,7 +139,7 @@ func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	d.checkState(f, seen["state"])
 }
 
-// describeUpstream returns, as text, where requests that match no route are passed.
+// describeUpstream says where requests that match no route are passed.
 func (f *File) describeUpstream() string {
 	switch {
 	case f.RedisAlone():
@@ -200,8 +200,7 @@ func (s *Server) section() section {
 	}}
 }
 
-// connections returns the kind of a number of connections. The parameter standard is the standard value of this number,
-// such as ByOpenFiles.
+// connections returns the kind of a number of connections, with a standard value such as ByOpenFiles.
 func connections(standard int) kind[int] {
 	k := whole[int](0, 1<<30)
 	k.fill = func(into *int) { *into = standard }

@@ -34,7 +34,7 @@ type Rule struct {
 	Line     int    // line in the file
 }
 
-// Tiers has policies for some requests of a rule. The value of a header selects the policy of a request.
+// Tiers has policies for some requests of a rule, selected by a header.
 type Tiers struct {
 	Header    string          // canonical name
 	Values    []string        // in order: the values with a policy, and then the values with a constant
@@ -42,15 +42,14 @@ type Tiers struct {
 	Constants []Constant      // constants of the other values
 }
 
-// Of returns the tier for a value of the header. The value is in the form of [spelling.Line]. If the value has no tier,
-// Of returns 0, for the rule's own limit. The numbers of tiers that are counted come first, as in the limiter.
+// Of returns the tier for a header value in the form of [spelling.Line]; 0, the rule's own limit, if it has none.
+// Counted tiers come first, as in the limiter.
 func (t *Tiers) Of(value string) int {
 	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
 }
 
-// Cost says how many tokens a request takes. If Header is set, the request takes the number in this header. If the
-// request does not have the header, or its value is not a whole number above 0, the request takes Default. No request
-// takes more than Max.
+// Cost says how many tokens a request takes: the number in Header, but at most Max. Without the header, or with a value
+// that is not a whole number above 0, it is Default.
 type Cost struct {
 	Header       string // canonical name; "" if every request takes Default
 	Default, Max uint64
@@ -69,8 +68,8 @@ func (s Statuses) Contains(status int) bool {
 	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
 }
 
-// NewLimiter returns the limiter of the rule. The caller must close the limiter. NewLimiter returns an error only if
-// the machine does not have enough memory. With [Rule.StateOptions], it also returns the errors of [engine.Shared].
+// NewLimiter returns the rule's limiter, which the caller must close. It returns an error only if memory is missing or,
+// with [Rule.StateOptions], from [engine.Shared].
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
 	return engine.New(r.Policy, append(own, options...)...)
@@ -84,7 +83,7 @@ func (r *Rule) limitOptions() []engine.Option {
 	return []engine.Option{engine.Tiers(r.TierPolicies()...)}
 }
 
-// TierPolicies returns the policies of the tiers that the limiter has, in their order.
+// TierPolicies returns the policies of the limiter's tiers, in order.
 func (r *Rule) TierPolicies() []engine.Policy {
 	if r.Tiers == nil || r.ByQuota() {
 		return nil
@@ -97,7 +96,7 @@ func (r *Rule) Policies() []engine.Policy {
 	return append([]engine.Policy{r.Policy}, r.TierPolicies()...)
 }
 
-// limits returns, as text, the policy and the policies of the tiers.
+// limits returns the policy and the policies of the tiers as text.
 func (r *Rule) limits() string {
 	s := r.OwnLimit()
 	if r.Tiers != nil {
@@ -108,7 +107,7 @@ func (r *Rule) limits() string {
 	return s
 }
 
-// Memory returns how many bytes the rule's limiter takes. It returns 0 if the limiter has no table.
+// Memory returns how many bytes the rule's limiter takes; 0 if it has no table.
 func (r *Rule) Memory() (uint64, error) {
 	if r.Spread {
 		return 0, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A ruleText is a rule as it is written. It may give two rules: see [ruleText.rules].
+// A ruleText is a rule as written. It may give two rules: see [ruleText.rules].
 type ruleText struct {
 	Rule
 	limit spec.Limit // its numbers, without the numbers of tiers
@@ -35,7 +35,7 @@ func (t *ruleText) section() section {
 	}
 }
 
-// numbers returns the entries about the requests that the rule limits, and about the numbers of the limit.
+// numbers returns the entries about which requests the rule limits, and its numbers.
 func (t *ruleText) numbers() []entry {
 	r := &t.Rule
 	return []entry{
@@ -77,8 +77,8 @@ func (t *ruleText) numbers() []entry {
 	}
 }
 
-// deeds returns the entries about everything else that the rule does, and about the place where it counts: this
-// machine, a store or a file.
+// deeds returns the entries about everything else that the rule does, and where it counts: here, in a store or in a
+// file.
 func (t *ruleText) deeds() []entry {
 	r := &t.Rule
 	return []entry{
@@ -167,7 +167,7 @@ var (
 		})
 )
 
-// zone is the kind of the name of a time zone.
+// zone is the kind of a time zone's name.
 var zone = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if _, err := spec.ParseZone(s); err != nil || s == "" {
 		d.Fail(n, "%s: %s: want a name of the tz database, such as UTC or Europe/Berlin", what, yamlfile.Quote(s))
@@ -176,15 +176,14 @@ var zone = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string
 	return s
 })
 
-// plain returns the text of an error of the engine, without the name of the package and the names of options.
+// plain returns an error of the engine without the names of its package and options.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
 
-// maxName is the length of the longest name.
 const maxName = 64
 
-// ruleName is the kind of the name of a rule. The name appears in header fields and metrics.
+// ruleName is the kind of a rule's name, which appears in header fields and metrics.
 var ruleName = one(schema{"type": []string{"string", "number", "boolean"}, "pattern": "^[-A-Za-z0-9_.]{1,64}$"},
 	func(d *decoder, n *yaml.Node, what, s string) string {
 		if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool {
@@ -242,7 +241,7 @@ func (c *Cost) describe() string {
 	return ""
 }
 
-// status is the kind of a status such as 404, or of a class of statuses such as 2xx.
+// status is the kind of a status such as 404, or of a class such as 2xx.
 var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}, pattern("", "^([1-5]xx|[1-5][0-9][0-9])$")),
 	func(d *decoder, n *yaml.Node, what, s string) StatusRange {
 		if digit, ok := strings.CutSuffix(s, "xx"); ok && len(digit) == 1 && digit >= "1" && digit <= "5" {
@@ -256,8 +255,7 @@ var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}
 		return StatusRange{status, status}
 	})
 
-// rulesKind returns the kind of the list of rules. It depends on the file's store, so the store must have been read
-// before.
+// rulesKind returns the kind of the list of rules. The file's store must have been read before.
 func (f *File) rulesKind() kind[[]Rule] {
 	return kind[[]Rule]{
 		read:   f.readRules,

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A schema is a JSON Schema. Its version is draft 07, which editors support.
+// A schema is a JSON Schema of draft 07, which editors support.
 type schema map[string]any
 
-// Schema returns the JSON Schema of rule files, for editors. It has all keys, choices and ranges. Only [Parse] finds
+// Schema returns the JSON Schema of rule files, for editors, with all keys, choices and ranges. Only [Parse] finds
 // mistakes that involve several keys, such as a burst for a window.
 func Schema() ([]byte, error) {
 	file := new(File).section()
@@ -25,8 +25,7 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// schema returns the schema of a section. It accepts a mapping with the keys of the section and no others, or a value
-// of the brief entry.
+// schema returns the schema of a section: a mapping with only its keys, or a value of the brief entry.
 func (s *section) schema() schema {
 	properties, needed := map[string]schema{}, []string{}
 	for _, e := range s.entries {
@@ -64,7 +63,7 @@ func (s *section) schema() schema {
 	return all
 }
 
-// described returns the schema of the entry's values, with the help and the default of the entry.
+// described returns the schema of the entry's values, with its help and default.
 func (e *entry) described() schema {
 	s := e.schema()
 	if s["$ref"] != nil {
@@ -92,10 +91,9 @@ func (e *entry) described() schema {
 	return s
 }
 
-// link matches a link in Markdown.
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// plainHelp returns a text of the reference without its links.
+// plainHelp returns a text of the reference without links.
 func plainHelp(text string) string { return link.ReplaceAllString(text, "$1") }
 
 // many returns the schema of one value, or of a list of values that is not empty.
@@ -113,10 +111,9 @@ func pattern(description, p string) schema {
 	return s
 }
 
-// ref returns a schema that refers to a definition.
 func ref(name string) schema { return schema{"$ref": "#/definitions/" + name} }
 
-// textSchema is the schema of any single value. Such a value is read as text, as it is written.
+// textSchema is the schema of any single value, which is read as it is written.
 var textSchema = schema{"type": []string{"string", "number", "boolean"}}
 
 // durationSchema is the definition of durations. Only 0 needs no unit.
@@ -136,7 +133,6 @@ func referring[V any](name string, k kind[V]) kind[V] {
 	return k
 }
 
-// These are the kinds of matches: of a route, of an exemption, and of a rule.
 var (
 	routeMatches = referring("match", mapping(routeMatch))
 	exceptions   = referring("exception", mapping(exception))

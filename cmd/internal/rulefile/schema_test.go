@@ -87,8 +87,7 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 	assert.Greater(t, len(good), 10)
 }
 
-// allKeys has good files with the keys and values that the other good files do not have. TestEveryKeyIsTried fails if
-// no good file has a key.
+// allKeys has the keys and values that no other good file has. TestEveryKeyIsTried fails if a key is missing.
 var allKeys = []string{
 	"x-own: {a: 1}\nrules: {name: a, rate: 0}",
 	"rules: [{name: a, rate: unlimited}, {name: 1, rate: 10/1500ms, burst: 3, max_wait: 1m, overflow: admit}]",
@@ -142,8 +141,7 @@ var allKeys = []string{
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
 
-// beyondSchema matches errors that a schema cannot find: mistakes that involve several keys, in numbers within texts,
-// and in names.
+// beyondSchema matches errors that a schema cannot find: about several keys, numbers within texts, and names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "parts of a microsecond", "public listener's", "admin listener's", "for decisions, ", "no rules", "occurs twice",
 	"can be reached from other machines", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits after the prefix",
@@ -159,8 +157,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"a file cannot have limits by", "want one of them", "keeps its rate", "leaves nothing to count", "the key has .* parts", "the name is a rate", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either from the request or", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
 }, "|"))
 
-// TestFilesWithMistakesDoNotFitTheSchema: a file with a mistake does not fit the schema, unless beyondSchema matches
-// the error.
+// TestFilesWithMistakesDoNotFitTheSchema: only files whose errors beyondSchema matches fit the schema.
 func TestFilesWithMistakesDoNotFitTheSchema(t *testing.T) {
 	validate := compiledSchema(t)
 	files, errors := mistakes(t)
@@ -178,8 +175,7 @@ func TestFilesWithMistakesDoNotFitTheSchema(t *testing.T) {
 	t.Logf("%d of %d files with mistakes do not fit", refused, len(files))
 }
 
-// TestTheSchemaHasEveryKey: for each mapping, the schema has the keys that the decoder accepts. The test takes these
-// keys from the messages about unknown keys.
+// TestTheSchemaHasEveryKey: each mapping of the schema has the keys that the decoder's messages list.
 func TestTheSchemaHasEveryKey(t *testing.T) {
 	out, err := Schema()
 	require.NoError(t, err)

@@ -17,10 +17,9 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// stateSuffix is the end of the names of files in the state folder.
 const stateSuffix = ".weir"
 
-// parseState reads the name of the state folder. This folder has the files of limits that outlive the process.
+// parseState reads the name of the state folder, which has the files of limits that outlive the process.
 func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	if !filepath.IsAbs(s) {
 		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
@@ -28,11 +27,11 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	return s
 }
 
-// debtSuffix is the end of the names of files with the tokens that are owed to a store ([redislimit.DebtFiles]).
+// debtSuffix is the end of the names of files with tokens owed to a store ([redislimit.DebtFiles]).
 const debtSuffix = ".debts"
 
-// checkState gives a file in the state folder to each rule that counts on this machine, and another file to the Redis
-// clients. A rule that is in a store gets files in the state folder for the tokens that the rule owes to the store.
+// checkState gives a file in the state folder to each rule that counts on this machine, and to the Redis clients. A
+// rule in a store gets files for the tokens that it owes to the store.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
@@ -67,26 +66,24 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	}
 }
 
-// stateName returns the name of the rule's file. The name depends on what is counted and how, but not on the numbers of
-// the limits, because these can change within the file. The name also depends on the layout that this program reads. So
-// if a rule changes in another way, or if the layout changes, the program starts a new file. A process with the old
-// rule or layout keeps the old file.
+// stateName returns the name of the rule's file. The name depends on what is counted and how, and on the file's layout,
+// but not on the numbers of limits, which can change within the file. A rule that changes otherwise starts a new file,
+// and a process with the old rule or layout keeps the old file.
 func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
 
-// layoutName returns the name of the file in the layout of this program.
+// layoutName returns the name of the file in this program's layout.
 func layoutName(stem string) string {
 	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
 }
 
-// stateStem returns the beginning of the file's name. It is the same for all layouts, and no file of a rule can have
-// such a name.
+// stateStem returns the beginning of the file's name for all layouts. No rule's file can have such a name.
 func (r *Redis) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
 	return fmt.Sprintf("redis~%016x", said.Sum64())
 }
 
-// stateStem returns the beginning of the name of the rule's file. It is the same for all layouts.
+// stateStem returns the beginning of the file's name for all layouts.
 func (r *Rule) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
@@ -100,9 +97,8 @@ func (r *Rule) stateStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// debtStem returns the beginning of the names of the files with the tokens that the rule owes to the store. It contains
-// only some of the properties that must be the same before a file can be used. The files themselves store the other
-// properties.
+// debtStem returns the beginning of the names of the rule's debt files. It has only some of the properties that a
+// usable file must share. The files store the others.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
@@ -113,8 +109,8 @@ func (r *Rule) debtStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// limitedTiers returns the values of the tiers whose limits are in the rule's file, in the order of these limits. The
-// order is part of the file's name, because a file that is used with two orders would mix up the tiers.
+// limitedTiers returns the values of the tiers in the rule's file, in order. The order is part of the file's name,
+// because another order would mix up the tiers.
 func (r *Rule) limitedTiers() []string {
 	if r.Tiers == nil || r.ByQuota() {
 		return nil
@@ -122,11 +118,10 @@ func (r *Rule) limitedTiers() []string {
 	return r.Tiers.Values[:len(r.Tiers.Policies)]
 }
 
-// OtherLayouts returns the paths of the rule's files with another layout. Other versions of the program have left these
-// files or still use them.
+// OtherLayouts returns the rule's files in other layouts, which other versions of the program have left or still use.
 func (r *Rule) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
-// OtherLayouts is like [Rule.OtherLayouts], but for the files of Redis clients.
+// OtherLayouts is [Rule.OtherLayouts] for the files of Redis clients.
 func (r *Redis) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
 func otherLayouts(state, stem string) []string {
@@ -135,8 +130,7 @@ func otherLayouts(state, stem string) []string {
 	})
 }
 
-// FormerStates returns the paths of files for Redis clients that were made with another value of longest, max_keys or
-// overflow.
+// FormerStates returns files for Redis clients with another longest, max_keys or overflow.
 func (r *Redis) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		name := filepath.Base(path)
@@ -144,11 +138,11 @@ func (r *Redis) FormerStates() []string {
 	})
 }
 
-// afterName matches what follows the rule's name in the names of its files, for all versions of weir.
+// afterName matches what follows the rule's name in its files, for all versions of weir.
 var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
-// FormerStates returns the paths of files of other versions of this rule. Such a version has the same name, but differs
-// in something else on which the file's name depends ([Rule.stateName]).
+// FormerStates returns the files of earlier rules with this name, which differ in something else that is part of the
+// file's name ([Rule.stateName]).
 func (r *Rule) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)
@@ -156,7 +150,7 @@ func (r *Rule) FormerStates() []string {
 	})
 }
 
-// UnusedStates returns the paths of the files in the state folder that belong neither to a rule nor to Redis clients.
+// UnusedStates returns the files in the state folder that belong neither to a rule nor to Redis clients.
 func (f *File) UnusedStates() []string {
 	return slices.DeleteFunc(append(stateFiles(f.State), filesWith(debtSuffix, f.State)...), func(path string) bool {
 		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool {
@@ -165,8 +159,7 @@ func (f *File) UnusedStates() []string {
 	})
 }
 
-// stateFiles returns the paths of the tables in a folder, sorted by name. It returns none if the folder is "" or cannot
-// be read.
+// stateFiles returns the tables in a folder, sorted by name; none if the folder is "" or cannot be read.
 func stateFiles(folder string) []string { return filesWith(stateSuffix, folder) }
 
 func filesWith(suffix, folder string) (paths []string) {
@@ -179,10 +172,10 @@ func filesWith(suffix, folder string) (paths []string) {
 	return paths
 }
 
-// StateOptions returns the options that a server needs in addition to the options of [Rule.NewLimiter].
+// StateOptions returns the options that a server adds to those of [Rule.NewLimiter].
 func (r *Rule) StateOptions() []engine.Option { return stateOptions(r.State) }
 
-// StateOptions returns the options that a server needs in addition to the options of [Redis.NewLimiter].
+// StateOptions returns the options that a server adds to those of [Redis.NewLimiter].
 func (r *Redis) StateOptions() []engine.Option { return stateOptions(r.State) }
 
 func stateOptions(path string) []engine.Option {

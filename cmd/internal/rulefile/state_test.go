@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestStatesAreShown: if a rule has a file, the summary has the name of this file.
+// TestStatesAreShown: the summary names the file of a rule.
 func TestStatesAreShown(t *testing.T) {
 	f := parsed(t, "state: "+filepath.ToSlash(t.TempDir())+"\nrules: [{name: api, rate: 1/s}, {name: flights, concurrency: 5}]")
 	require.NotEmpty(t, f.Rules[0].State)
@@ -24,8 +24,8 @@ func TestStatesAreShown(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(out.String(), "\n  state "))
 }
 
-// TestStateNames: the name of a file contains its layout. If two names differ only in the layout, the files have the
-// same table in two layouts. Files that belong to no rule are found, no matter which process made them.
+// TestStateNames: names that differ only in the layout mean the same table. Files of no rule are found, whoever made
+// them.
 func TestStateNames(t *testing.T) {
 	dir := t.TempDir()
 	f := parsed(t, "state: "+filepath.ToSlash(dir)+"\nrules: [{name: api, rate: 1/s}, {name: other, rate: 1/s}]")
@@ -48,8 +48,7 @@ func TestStateNames(t *testing.T) {
 	assert.Empty(t, parsed(t, "rules: [{name: api, rate: 1/s}]").UnusedStates(), "without a state")
 }
 
-// TestStatesOfCalendars: if the period or the zone of a calendar limit changes, the limit has another file. If only the
-// number changes, it keeps its file.
+// TestStatesOfCalendars: another period or zone of a calendar limit means another file, but another number does not.
 func TestStatesOfCalendars(t *testing.T) {
 	dir := filepath.ToSlash(t.TempDir())
 	rule := func(rate string) string {
@@ -65,8 +64,7 @@ func TestStatesOfCalendars(t *testing.T) {
 	assert.True(t, seen[rule("rate: 70/day")])
 }
 
-// TestDebtNames: a rule in a store has files in the state folder for the tokens that it owes to the store. Rules with
-// other keys, tiers or stores have other files. No name contains a password.
+// TestDebtNames: a rule in a store has debt files, which differ by key, tiers and store. No name contains a password.
 func TestDebtNames(t *testing.T) {
 	dir := t.TempDir()
 	rule := func(store, more string) *Rule {
@@ -97,8 +95,7 @@ func TestDebtNames(t *testing.T) {
 	assert.Equal(t, []string{one.Debts + "0.A.debts", filepath.Join(dir, "x.debts")}, f.UnusedStates())
 }
 
-// TestFormerStates: the list has the files of an earlier rule with the same name, in the layouts of all versions, and
-// no other files.
+// TestFormerStates: the list has exactly the files of earlier rules with the same name, in all layouts.
 func TestFormerStates(t *testing.T) {
 	dir := t.TempDir()
 	rule := func(more string) *Rule {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Store is a Redis or Valkey server that keeps limits, so that several machines share them.
+// A Store is a Redis or Valkey server that keeps limits, which several machines share.
 type Store struct {
 	URL     string        // in the form for redislimit.Open; it may contain a password
 	Prefix  string        // beginning of the keys' names
@@ -44,8 +44,8 @@ func (s *Store) Redacted() string {
 	return u.Redacted()
 }
 
-// redacted returns a URL without its password. It also removes a password that url.Parse does not recognize because the
-// scheme has a mistake, as in "redis//user:secret@host".
+// redacted returns a URL without its password. It also removes a password that url.Parse misses because of a wrong
+// scheme, as in "redis//user:secret@host".
 func redacted(u *url.URL) string {
 	text := u.Redacted()
 	at := strings.LastIndexByte(text, '@')
@@ -55,8 +55,7 @@ func redacted(u *url.URL) string {
 	return text[:strings.LastIndexByte(text[:at], '/')+1] + "xxxxx" + text[at:]
 }
 
-// Same reports whether both stores have the same keys. If they do, a change from one store to the other loses no
-// counts.
+// Same reports whether both stores have the same keys, so that a change of the store loses no counts.
 func (s *Store) Same(other *Store) bool {
 	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
 		s.Partitions == other.Partitions && s.FullKeys == other.FullKeys && s.Secret == other.Secret
@@ -97,7 +96,7 @@ func (r *Rule) SameInStore(other *Rule) bool {
 		r.room() == other.room() && r.MaxKeys == other.MaxKeys && r.Debts == other.Debts && r.Key.Equal(other.Key)
 }
 
-// quotasInStore returns the function for InStore of a [spec.Limit].
+// quotasInStore returns the InStore function of a [spec.Limit].
 func quotasInStore(r Rule, s *Store) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
 	return func(base engine.Policy, room uint64) (func(engine.Policy) error, func(), error) {
 		r := r
@@ -106,7 +105,7 @@ func quotasInStore(r Rule, s *Store) func(engine.Policy, uint64) (func(engine.Po
 	}
 }
 
-// StoreOptions returns the options of redislimit.New for a rule that is kept in a store.
+// StoreOptions returns the options of redislimit.New for a rule in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
 	options := []redislimit.Option{
 		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
@@ -188,7 +187,7 @@ func (s *Store) describe() string {
 	return fmt.Sprintf("%s, %d %s; if it is lost: %v", s.Redacted(), s.Nodes, english.PluralWord(s.Nodes, "node", ""), s.OnLoss)
 }
 
-// storeURL is the kind of the address of a store. Errors do not repeat a password in the URL.
+// storeURL is the kind of a store's URL. Errors do not repeat a password.
 var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
 	u, err := url.Parse(s)
 	switch {
@@ -233,7 +232,7 @@ var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *deco
 	return percent
 }).within("1% to 100%")
 
-// secret is the kind of the secret for hashing keys. Errors do not repeat the secret.
+// secret is the kind of the secret for hashing keys. Errors do not repeat it.
 var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if len(s) < 16 {
 		d.Fail(n, "%s: %d characters: want at least 16", what, len(s))

@@ -9,8 +9,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Describe writes what the file means: the addresses on which the server listens, where it passes requests, and every
-// rule in words, with the memory that the rule takes.
+// Describe writes what the file means: where the server listens, where it passes requests, and every rule in words with
+// its memory.
 func (f *File) Describe(w io.Writer) error {
 	var b strings.Builder
 	all := f.section()
@@ -50,7 +50,7 @@ func (r *Rule) describe(b *strings.Builder) {
 	}
 }
 
-// String returns the statuses as they are written in a file.
+// String returns the statuses as in a file.
 func (s Statuses) String() string {
 	words := make([]string, len(s))
 	for i, r := range s {

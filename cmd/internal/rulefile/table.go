@@ -9,12 +9,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// An entry describes a key that a mapping of a rule file may have. It has everything that weir knows about the key.
-// Five things are made from the entries: the decoder, the JSON Schema, the reference in docs/configuration.md, the diff
-// of a reload, and the summary of weir check. So a new key needs only one entry, and the code that uses its field.
+// An entry describes a key of a mapping in a rule file. The decoder, the JSON Schema, the reference in
+// docs/configuration.md, the diff of a reload, and the summary of weir check are made from the entries. So a new key
+// needs only one entry, and the code that uses its field.
 //
-// An entry has a pointer to its field. For each mapping, a struct has the fields, and a method of this struct makes the
-// entries.
+// An entry has a pointer to its field. Each mapping has a struct with the fields, and a method that makes the entries.
 type entry struct {
 	name     string
 	standard string // value if a file does not have the key, as a file would write it; "" for the zero value
@@ -53,7 +52,7 @@ func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 	}
 }
 
-// needed makes the entry mandatory. The parameter hint says what to write.
+// needed makes the entry mandatory. hint says what to write.
 func (e entry) needed(hint string) entry {
 	e.missing = hint
 	return e
@@ -65,25 +64,25 @@ func (e entry) unless(text string) entry {
 	return e
 }
 
-// within sets the reference's text about the range of values.
+// within sets the reference's text about the range.
 func (e entry) within(span string) entry {
 	e.span = span
 	return e
 }
 
-// apart marks an entry whose changes are reported by a reload in another way.
+// apart marks an entry whose changes a reload reports in another way.
 func (e entry) apart() entry {
 	e.value = nil
 	return e
 }
 
-// comparing sets the value that a reload compares. Without it, a reload compares the field.
+// comparing sets the value that a reload compares instead of the field.
 func (e entry) comparing(value func() any) entry {
 	e.value = value
 	return e
 }
 
-// saying adds a line with a label to the summary. If the function says returns "", there is no line.
+// saying adds a line with a label to the summary, unless says returns "".
 func (e entry) saying(label string, says func() string) entry {
 	return e.listing(label, func() []string {
 		if line := says(); line != "" {
@@ -93,7 +92,7 @@ func (e entry) saying(label string, says func() string) entry {
 	})
 }
 
-// e.listing does what the method saying does, but for several lines.
+// listing is saying for several lines.
 func (e entry) listing(label string, says func() []string) entry {
 	e.label, e.says = label, says
 	return e
@@ -106,8 +105,7 @@ type section struct {
 	entries []entry
 	brief   string // if the value is not a mapping, this entry gets it; "" for none
 	open    bool   // keys that begin with x- are ignored
-	// check finds mistakes that involve several entries. The argument seen has the values that are present, by their
-	// keys.
+	// check finds mistakes that involve several entries. seen has the given values by their keys.
 	check func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node)
 
 	anyOf [][]string // for the schema: lists of keys of which one list must be present
@@ -115,18 +113,18 @@ type section struct {
 	most  int        // for the schema: how many keys there may be; 0 for all
 }
 
-// ownKeys stands for all keys of an open section that begin with x-. Users can put anchors into such keys.
+// ownKeys stands for keys of an open section that begin with x-, where users can put anchors.
 const ownKeys = "x-..."
 
-// fill sets every field to the value that it has if the file does not have its key.
+// fill sets every field to its value for a file without its key.
 func (s *section) fill() {
 	for _, e := range s.entries {
 		e.fill()
 	}
 }
 
-// read sets the fields from a mapping, or from a value of the brief entry. It reads the entries in the order of the
-// section, not in the order of the file. So an entry may use what an entry before it has read.
+// read sets the fields from a mapping, or from a value of the brief entry. It reads in the order of the section, not of
+// the file, so an entry may use what an earlier entry has read.
 func (s *section) read(d *decoder, n *yaml.Node) {
 	s.fill()
 	var seen map[string]*yaml.Node
@@ -150,8 +148,8 @@ func (s *section) entry(name string) *entry {
 	return nil
 }
 
-// keys reads a mapping. It returns the values by key, or nil if n is not a mapping. If a key is misspelled, it returns
-// the value under the key that was probably meant.
+// keys returns the values of a mapping by key; nil if n is not a mapping. The value of a misspelled key is under the
+// key that was probably meant.
 func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	names := make([]string, 0, len(s.entries)+1)
 	for _, e := range s.entries {
@@ -193,7 +191,7 @@ func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	return seen
 }
 
-// lacks returns the name of a section, for a message about a key that is missing in it.
+// lacks returns the name of a section for a message about a missing key.
 func lacks(name string) string {
 	if strings.HasPrefix(name, "a ") {
 		return " without "
@@ -201,8 +199,7 @@ func lacks(name string) string {
 	return ": no "
 }
 
-// differing returns the names of the entries whose values differ from the values in the same section of the previous
-// file. It compares only entries whose changes a reload reports.
+// differing returns the entries that differ from the previous file, if a reload reports their changes.
 func (s *section) differing(before section) (names []string) {
 	for i, e := range s.entries {
 		if e.value != nil && !reflect.DeepEqual(e.value(), before.entries[i].value()) {
@@ -212,7 +209,7 @@ func (s *section) differing(before section) (names []string) {
 	return names
 }
 
-// summary writes the lines that the entries have in the summary.
+// summary writes the lines of the entries in the summary.
 func (s *section) summary(line func(label, text string)) {
 	for _, e := range s.entries {
 		if e.says == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Test is a request that is sent several times in a row, with the answers that are expected under this rule file.
+// A Test is a request that is sent several times in a row, with the expected answers.
 type Test struct {
 	Line, Column int // place in the file
 	Asked        Asked
@@ -26,14 +26,14 @@ type Test struct {
 	Then         int      // expected status of the answer to the next request; 0 for none
 }
 
-// Asked is a request in the form in which people write it.
+// Asked is a request as people write it.
 type Asked struct {
 	Line   string // method and target: "GET /login"
 	Client netip.Addr
 	Header http.Header // with Host
 }
 
-// DefaultClient is the client of a test request that does not name one. No real client has this address (RFC 5737).
+// DefaultClient is the client of a test request that names none. No real client has this address (RFC 5737).
 var DefaultClient = netip.MustParseAddr("192.0.2.1")
 
 // Request returns the request as a server would receive it.
@@ -60,13 +60,13 @@ func (a *Asked) Request() (*http.Request, error) {
 	return r, nil
 }
 
-// These are the bounds of a test. With them, a check takes about a second at most.
+// With these bounds of a test, a check takes about a second at most.
 const (
 	maxTests = 1000
 	maxTimes = 100_000
 )
 
-// testsKind returns the kind of the list of tests. The tests name rules of the file.
+// testsKind returns the kind of the list of tests, which name rules of the file.
 func (f *File) testsKind() kind[[]Test] {
 	return list(mapping(func(t *Test) section { return t.section(f) }), func(d *decoder, n *yaml.Node, what string, before []Test, _ Test) {
 		if len(before) == maxTests {
@@ -152,7 +152,7 @@ func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	})
 }
 
-// readRules reads names of rules. The rules must have been read before.
+// readRules reads names of rules, which must have been read before.
 func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
 	t.Rules = []string{}
 	if l := yamlfile.Target(n); l.Kind == yaml.SequenceNode && len(l.Content) == 0 {

@@ -34,10 +34,9 @@ type Tokens struct {
 	From          CostPlace // place of the cost, for an API other than a model's; zero for none
 }
 
-// API is the form of requests and refusals. Usages in answers are read in any form, whichever API is set.
+// API is the form of requests and refusals. Usages in answers are read in any form.
 type API string
 
-// These are the values of API.
 const (
 	APIAuto      API = "auto" // determined by the path of the request
 	APIOpenAI    API = "openai"
@@ -61,7 +60,7 @@ type ModelWeights struct {
 	Weights usage.Weights
 }
 
-// Of returns the weights of a model. For a model that is not listed, it returns the rule's own weights.
+// Of returns the weights of a model, or the rule's own weights for a model that is not listed.
 func (c *Count) Of(model string) usage.Weights {
 	for _, m := range c.Models {
 		if model == m.Name || m.Prefix && strings.HasPrefix(model, m.Name) {
@@ -80,7 +79,6 @@ type Estimate struct {
 // EstimateKind says how the estimate is made.
 type EstimateKind string
 
-// These are the values of EstimateKind.
 const (
 	EstimateWorst   EstimateKind = "worst"
 	EstimateLearned EstimateKind = "learned"
@@ -97,27 +95,24 @@ type Abort struct {
 // AbortKind says what a request costs if its answer breaks off.
 type AbortKind string
 
-// These are the values of AbortKind.
 const (
 	AbortKeep      AbortKind = "keep"
 	AbortDelivered AbortKind = "delivered"
 	AbortDrain     AbortKind = "drain"
 )
 
-// Unknown says what a request costs if its answer is complete and has no usage.
+// Unknown says what a request costs if its complete answer has no usage.
 type Unknown string
 
-// These are the values of Unknown.
 const (
 	UnknownKeep      Unknown = "keep"
 	UnknownDelivered Unknown = "delivered"
 	UnknownFree      Unknown = "free"
 )
 
-// TokenFields says which header fields tell clients how many tokens are left. Each API has its own fields.
+// TokenFields says which header fields report the tokens left. Each API has its own fields.
 type TokenFields string
 
-// These are the values of TokenFields.
 const (
 	TokenFieldsNone      TokenFields = "none"
 	TokenFieldsOpenAI    TokenFields = "openai"
@@ -132,7 +127,7 @@ const (
 	maxScale      = 1_000_000
 )
 
-// Unit returns the unit of the rule's limit, for answers; "" if a token of the limit is not a token of a model.
+// Unit returns the unit of the limit for answers; "" if a token of the limit is not a token of a model.
 func (t *Tokens) Unit() string {
 	if t.From == (CostPlace{}) && t.Count.Word != "" && t.Scale <= 1 {
 		return "tokens"
@@ -176,7 +171,7 @@ func (t *Tokens) section() section {
 	}
 }
 
-// count is the kind of the value that says which tokens are counted, and with which weights.
+// count is the kind of which tokens are counted, and with which weights.
 var count = kind[Count]{
 	read: func(d *decoder, n *yaml.Node, what string, into *Count) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -201,7 +196,6 @@ var count = kind[Count]{
 	},
 }
 
-// section returns the section of a mapping of weights.
 func (c *Count) section() section {
 	return section{name: "count", least: 1, entries: append(weightEntries(&c.Weights),
 		at("models", mapped(mapping((*ModelWeights).section), readModels), &c.Models, "",
@@ -219,7 +213,7 @@ func weightEntries(w *usage.Weights) []entry {
 	}
 }
 
-// readModels reads the weights of models, by the names of the models.
+// readModels reads the weights of models by name.
 func readModels(d *decoder, n *yaml.Node, what string, into *[]ModelWeights) {
 	d.filled(n, what, func(key, value *yaml.Node) {
 		name, prefix := strings.CutSuffix(yamlfile.Target(key).Value, "*")
@@ -243,7 +237,7 @@ func (m *ModelWeights) section() section {
 	return section{name: fmt.Sprintf("model %q", m.Name), least: 1, entries: weightEntries(&m.Weights)}
 }
 
-// weight is the kind of a number with at most three decimals. It is stored in thousandths.
+// weight is the kind of a number with at most three decimals, stored in thousandths.
 var weight = func() kind[uint64] {
 	k := one(schema{"type": "number", "minimum": 0, "maximum": maxWeight}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
 		f, err := strconv.ParseFloat(s, 64)
@@ -289,7 +283,7 @@ var abort = one(anyOf(schema{"enum": []string{"keep", "delivered"}}, pattern("dr
 		return Abort{}
 	})
 
-// CostPlace says where in an answer the cost of its request is.
+// CostPlace says where in an answer the cost is.
 type CostPlace struct {
 	Kind PlaceKind
 	Name string // name of the header, or path in the body
@@ -298,7 +292,6 @@ type CostPlace struct {
 // PlaceKind is a part of an answer.
 type PlaceKind string
 
-// These are the values of PlaceKind.
 const (
 	InJSON    PlaceKind = "json"
 	InHeader  PlaceKind = "header"
@@ -325,7 +318,7 @@ var costFrom = one(pattern("json:usage.total, header:X-Cost or trailer:X-Cost", 
 		return f
 	})
 
-// String returns the place as it is written in a file.
+// String returns the place as in a file.
 func (f CostPlace) String() string { return string(f.Kind) + ":" + f.Name }
 
 // describe returns a line for the summary.
@@ -358,7 +351,7 @@ func (t *Tokens) describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// checkTokens refuses keys of a rule that do not fit a cost that is known only after the request.
+// checkTokens refuses keys that do not fit a cost that is known only after the request.
 func (t *ruleText) checkTokens(d *decoder) {
 	key := "tokens"
 	switch {
@@ -380,7 +373,7 @@ func (t *ruleText) checkTokens(d *decoder) {
 	t.checkClamp(d)
 }
 
-// checkClamp refuses a clamp that would have no effect.
+// checkClamp refuses a clamp without an effect.
 func (t *ruleText) checkClamp(d *decoder) {
 	switch {
 	case !t.Tokens.Clamp:
@@ -391,7 +384,7 @@ func (t *ruleText) checkClamp(d *decoder) {
 	}
 }
 
-// checkSettled refuses costs that are reported in answers, if weir does not see the answers.
+// checkSettled refuses costs from answers that weir does not see.
 func (d *decoder) checkSettled(f *File) {
 	if d.settled != nil && f.Decide != nil {
 		d.Fail(d.settled, "the cost comes from the answer, but a proxy that asks at decide does not pass answers "+

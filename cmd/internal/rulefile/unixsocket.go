@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// DefaultMode is the mode of the file of a Unix socket, if the rule file does not set a mode. It permits access by the
-// user and the group of weir.
+// DefaultMode is the mode of a Unix socket's file if the rule file sets none: access for the user and the group of
+// weir.
 const DefaultMode fs.FileMode = 0o660
 
 // maxSocketPath is the length of the longest path of a Unix socket. Systems have room for 104 or 108 bytes.

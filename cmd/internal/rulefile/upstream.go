@@ -88,15 +88,14 @@ func healthSection(h *proxy.Health) section {
 	}}
 }
 
-// ownHeaders has the fields that weir writes itself, and the fields that apply only to one connection (RFC 9110,
-// section 7.6.1).
+// ownHeaders has the fields that weir writes itself, or that apply to one connection (RFC 9110, section 7.6.1).
 var ownHeaders = []string{
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded",
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade",
 	"Http2-Settings",
 }
 
-// passedHeader is the kind of the name of a field that is passed on to the upstream.
+// passedHeader is the kind of a field that is passed on to the upstream.
 var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name, ok := d.headerName(n, s)
 	if ok && slices.Contains(ownHeaders, name) {
@@ -105,14 +104,13 @@ var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string
 	return name
 })
 
-// isPort reports whether the port of a URL is valid, or missing.
+// isPort reports whether the port of a URL is valid or missing.
 func isPort(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// url parses the base URL of a server. It returns nil if the text is not such a URL. The error does not repeat a
-// password.
+// url parses the base URL of a server; nil if the text is not one. The error does not repeat a password.
 func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 	const example = "write for example http://127.0.0.1:3000"
 	u, err := url.Parse(s)

@@ -47,8 +47,8 @@ func TestSeveralServers(t *testing.T) {
 	}
 }
 
-// TestARequestThatNobodyWaitsForEnds: ignore_client_abort needs a response_timeout, because otherwise nothing would end
-// a request whose client has gone.
+// TestARequestThatNobodyWaitsForEnds: ignore_client_abort needs a response_timeout. Otherwise nothing would end a
+// request whose client has gone.
 func TestARequestThatNobodyWaitsForEnds(t *testing.T) {
 	const rule = ", ignore_client_abort: true}\nrules: [{name: a, rate: 1/s}]"
 	f, err := Parse("weir.yaml", []byte("upstream: {url: \"http://a\""+rule))

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// Warnings returns warnings about parts of a valid file that are probably not intended. Each is one sentence.
+// Warnings returns warnings about parts of a valid file that are probably not intended, one sentence each.
 func (f *File) Warnings() (all []string) {
 	for _, p := range f.TrustedProxies {
 		if p.Bits() == 0 {
@@ -39,8 +39,8 @@ func (f *File) Warnings() (all []string) {
 	return append(all, f.doubts(upstreams)...)
 }
 
-// priceWarnings returns a warning for each listed model that costs more than a model that is not listed. The client
-// writes the name of the model, so it could get the lower price by writing a name that is not listed.
+// priceWarnings returns a warning for each listed model that costs more than a model that is not listed. A client,
+// which writes the name, could get the lower price by another name.
 func (r *Rule) priceWarnings() (all []string) {
 	if r.Tokens == nil {
 		return nil
@@ -71,14 +71,14 @@ func (u *Upstream) warnings(f *File) (all []string) {
 	return all
 }
 
-// sameServer reports whether a URL leads to the given address, on which weir listens on this machine.
+// sameServer reports whether a URL leads to an address on which weir listens on this machine.
 func sameServer(u *url.URL, listened string) bool {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	return overlap(net.JoinHostPort(loopback(u.Hostname()), cmp.Or(u.Port(), port)), loopbackOf(listened)) &&
 		(isLoopback(u.Hostname()) || !isEvery(hostOf(listened)))
 }
 
-// loopbackOf returns the address, with 127.0.0.1 if its host is localhost.
+// loopbackOf returns the address, with 127.0.0.1 for localhost.
 func loopbackOf(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

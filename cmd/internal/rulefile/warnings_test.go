@@ -30,8 +30,7 @@ func TestWarnings(t *testing.T) {
 			"where weir " +
 			"itself listens, at 192.0.2.1:8080: requests would go round until they time out",
 		"listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8081": "",
-		// The client's Host selects what the server behind weir answers. If the server does not get the Host, a client
-		// can use it only to avoid the limit.
+		// A Host that the server does not get only helps a client to avoid the limit.
 		"upstream: http://127.0.0.1:1\nexempt: {host: b.example}": "exempt: host: any client can send b.example, and " +
 			"http://127.0.0.1:1 answers it like any other because it does not get the host: set keep_host, or a route for the host",
 		"upstream: {url: http://127.0.0.1:1, keep_host: true}\nexempt: {host: b.example}": "",
@@ -54,8 +53,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsOfLimitsThatAnybodySays: there is a warning if every peer counts as a trusted proxy, because every client
-// can then write the header with the limits.
+// TestWarningsOfLimitsThatAnybodySays: if every peer is a trusted proxy, every client can write the header with the
+// limits.
 func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("trusted_proxies: [10.0.0.0/8, \"::/0\"]\nrules: [{name: a, rate: 1/s, quota: {header: X-Limit}}, {name: b, rate: 1/s}]"))
 	require.NoError(t, err)
@@ -65,8 +64,8 @@ func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	}, f.Warnings())
 }
 
-// TestWarningsOfPrices: the client writes the name of the model, so a model that is not listed must not be cheaper than
-// a listed one.
+// TestWarningsOfPrices: the client writes the name of the model, so an unlisted model must not be cheaper than a listed
+// one.
 func TestWarningsOfPrices(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, "+
 		"tokens: {count: {input: 3, output: 15, models: {\"big*\": {output: 16}, small: {input: 1}, even: {input: 3, output: 15}}}}}]"))
@@ -75,8 +74,7 @@ func TestWarningsOfPrices(t *testing.T) {
 		"give the rule's own weights the highest numbers"}, f.Warnings())
 }
 
-// TestWarningsOfRulesByHost: there is a warning if a rule depends on a part of the request that the server does not
-// get, because a client can avoid such a rule.
+// TestWarningsOfRulesByHost: a client can avoid a rule by a part of the request that the server does not get.
 func TestWarningsOfRulesByHost(t *testing.T) {
 	const upstream = "upstream: http://127.0.0.1:1\n"
 	for rule, want := range map[string]string{
@@ -96,8 +94,7 @@ func TestWarningsOfRulesByHost(t *testing.T) {
 	}
 }
 
-// TestWarningsOfKeysThatAreNotPassedOn: there is a warning if a key is a header that no server gets, because the client
-// can write any value.
+// TestWarningsOfKeysThatAreNotPassedOn: a client can write any value into a header that no server gets.
 func TestWarningsOfKeysThatAreNotPassedOn(t *testing.T) {
 	warnings := func(text string) []string {
 		f, err := Parse("weir.yaml", []byte(text))
@@ -114,7 +111,7 @@ func TestWarningsOfKeysThatAreNotPassedOn(t *testing.T) {
 		"rules: [{name: a, rate: 1/s, key: header:X_Token}"+other))
 }
 
-// TestAdminAsAnAddress: an admin listener can be written as just an address, in the same way as a listener for clients.
+// TestAdminAsAnAddress: an admin listener can be just an address, as a listener for clients can.
 func TestAdminAsAnAddress(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("admin: 127.0.0.1:9090\nrules: [{name: a, rate: 1/s}]"))
 	require.NoError(t, err)
