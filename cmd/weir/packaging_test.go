@@ -43,8 +43,8 @@ func moduleFileOf(t *testing.T, command, name string) (file moduleFile) {
 	return file
 }
 
-// TestModulesRequireTheSame: modules of the workspace require the same version of a dependency. In a workspace, the
-// highest version is built.
+// TestModulesRequireTheSame: if two modules of the workspace require a dependency directly, both require the same
+// version. In a workspace, the highest version is built.
 func TestModulesRequireTheSame(t *testing.T) {
 	versions := map[string]string{}
 	for _, use := range moduleFileOf(t, "work", "go.work").Use {
@@ -76,7 +76,7 @@ func TestVersionsThatCannotBeReleased(t *testing.T) {
 	}
 }
 
-// instructions returns the instructions of a Dockerfile that begin with word, each as a list of words.
+// instructions returns the instructions of a Dockerfile that begin with the given word, each as a list of words.
 func instructions(dockerfile, word string) (found [][]string) {
 	for line := range strings.Lines(strings.ReplaceAll(dockerfile, "\\\n", " ")) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {

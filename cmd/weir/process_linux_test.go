@@ -32,7 +32,8 @@ func processOf(t *testing.T, pid int) *process {
 	return p
 }
 
-// successor reads the log up to a line that begins with word (upgrade or upgraded), and returns its process.
+// successor reads the log up to a line whose message begins with the given word, which is upgrade or upgraded. It
+// returns the process that the line names.
 func (s *started) successor(word string) *process {
 	s.t.Helper()
 	pid, err := strconv.Atoi(s.until(`msg="` + word + `: .*" pid=(\d+)`)[0])

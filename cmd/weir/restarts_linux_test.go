@@ -41,7 +41,7 @@ func (f *fleet) add() {
 	f.url.Store(f.log.until(`msg=listening url=(\S+) for=clients`)[0])
 }
 
-// startBeside starts another process next to the newest one, and ends the older process when clients use the new one.
+// startBeside starts another process next to the newest process. When clients use the new process, the older one ends.
 func (f *fleet) startBeside() {
 	before := f.process
 	f.add()
@@ -181,8 +181,8 @@ func (c *crowd) check() {
 }
 
 // TestRestartsUnderLoad: restarted, concurrent and killed processes together admit no more than one process would, and
-// answer 200 or 429. A client would resend a GET of a killed process, whose first token would be missed, so these are
-// not GETs.
+// answer 200 or 429. The requests are not GETs: after a kill, a client would send a GET again, and the test would miss
+// the token of the first attempt.
 func TestRestartsUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 3 {
@@ -208,8 +208,8 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	assert.Zero(t, c.broken.Load())
 }
 
-// TestRestartsWithASocketThatStays: while another process keeps the socket open, as systemd does, restarts refuse or
-// break no connection. Clients resend a GET if a kept connection closes.
+// TestRestartsWithASocketThatStays: another process keeps the socket open, as systemd does, and weir is restarted. No
+// connection is refused or broken off. If a kept connection closes, its client sends a GET again.
 func TestRestartsWithASocketThatStays(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -110,7 +110,7 @@ func (c *tableCommand) options() (options []engine.Option, err error) {
 // A writing writes the data of a file.
 type writing func(w io.Writer, seen *seenTable) error
 
-// whole returns the writing of everything, in the form that the flags choose.
+// whole returns a writing that writes everything, in the form that the flags choose.
 func (c *tableCommand) whole() writing {
 	if c.JSON {
 		return writeTableJSON

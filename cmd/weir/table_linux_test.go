@@ -162,8 +162,8 @@ func TestProgramCarriesATable(t *testing.T) {
 	}
 }
 
-// TestRootCarriesATableOfAnother: root copies, converts or restores a user's table with that user's rights. So the
-// user's programs can open the new files, and the user's links cannot lead elsewhere.
+// TestRootCarriesATableOfAnother: root copies, converts or restores a user's table with the rights of that user. So the
+// user's programs can open the new files, and links of the user cannot lead root elsewhere.
 func TestRootCarriesATableOfAnother(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may act for others")

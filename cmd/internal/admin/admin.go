@@ -182,8 +182,8 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
 }
 
-// Refused notes the key of a bucket that has refused a request. text returns the key for people. It is rarely called,
-// and never for a bucket in a store, whose name is the key.
+// Refused notes the key of a bucket that has refused a request. The function text returns the key as text for people.
+// It is called rarely, and never for a bucket in a store, because the bucket's name is the key.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	by := under{b.Key, b.Limit}
 	switch {
@@ -211,7 +211,7 @@ func (a *Admin) Close() error {
 	return nil
 }
 
-// run calls tick for each value of clock, once per second, until Close.
+// run calls tick for each value of the channel clock, which sends one per second, until Close.
 func (a *Admin) run(clock <-chan time.Time) {
 	defer close(a.stopped)
 	for {

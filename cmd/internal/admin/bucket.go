@@ -25,7 +25,7 @@ type Buckets interface {
 	Reset(ctx context.Context, b Bucket) error
 }
 
-// Local returns the buckets of a limiter. key returns the key for the typed texts.
+// Local returns the buckets of a limiter. The function key makes a key from the texts that the operator typed.
 func Local(l *engine.Limiter, key func(parts []string) engine.Key) Buckets { return inMemory{l, key} }
 
 type inMemory struct {
@@ -44,8 +44,8 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// OneBucket returns the Buckets of a Spread, which has one bucket. Of calls carry, which charges the bucket with the
-// tokens that keys owe to previous limiters.
+// OneBucket returns the Buckets of a Spread, which has one bucket. The method Of calls the function carry, which
+// charges the bucket with the tokens that keys owe to previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
 
 type oneBucket struct {
@@ -67,8 +67,9 @@ func (b oneBucket) Reset(context.Context, Bucket) error {
 	return nil
 }
 
-// Stored returns the buckets of a limiter in a store. For the typed texts, text returns the key, and limit its limit.
-// For nil, limit returns the limit of an unknown key. limit is nil if all keys have the limiter's limit.
+// Stored returns the buckets of a limiter in a store. For the texts that the operator typed, the function text returns
+// the key, and the function limit returns the limit of the key. For nil parts, limit returns the limit of an unknown
+// key. The function limit is nil if all keys have the limiter's own limit.
 func Stored(l *redislimit.Limiter, text func(parts []string) string, limit func(parts []string) engine.Policy) Buckets {
 	return inStore{l, text, limit}
 }

@@ -30,7 +30,7 @@ type demo struct {
 	answered, refused atomic.Uint64
 }
 
-// newDemo returns a demo whose clock starts ago before a fixed time.
+// newDemo returns a demo whose clock starts before a fixed time, by the duration ago.
 func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *demo)) *demo {
 	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
 	// The traffic depends on the time: at another time, another rule could have the most.

@@ -16,8 +16,8 @@
 // loopback address. The operator's browser reaches this address, too, and runs the scripts of any site. Therefore:
 //
 //   - A Host header must have an IP address, localhost, or a name that the rule file allows. Another site could let its
-//     own name point at this address (DNS rebinding). /metrics, /healthz and /readyz allow all names: they are requested
-//     by a service's name, show no key and change nothing.
+//     own name point at this address (DNS rebinding). /metrics, /healthz and /readyz allow all names, because they are
+//     requested by a service's name, show no key and change nothing.
 //   - Requests that look at or reset a key must be POSTs of JSON from the same origin.
 //   - The page loads nothing from other hosts and runs only its own files, as its Content-Security-Policy says. A URL
 //     never has a key.

@@ -73,7 +73,8 @@ func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 // known reports whether a key has used any of its limit. A long idle key looks unused.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
-// withKey calls do with the key of a request, and answers with the key's state. It answers 502 if the store fails.
+// withKey finds the key of a request, calls the function do with it, and answers with the key's state. It answers 502
+// if the store fails.
 func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	do func(Rule, Bucket) (recorded bool, d engine.Decision, err error)) {
 	var request keyRequest

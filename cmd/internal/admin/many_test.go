@@ -19,7 +19,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// many returns an Admin with rules of three requests per minute and address, each for its own path. ask sends requests.
+// many returns an Admin with rules of three requests per minute and address. Each rule has its own path. ask sends
+// requests from an address to the path of a rule.
 func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address string)) {
 	now := time.Unix(1e9, 0)
 	all, list := make([]Rule, rules), make([]httplimit.Limit, rules)

@@ -62,7 +62,7 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key that was refused between least and most times.
+// A refusedKey is a key that was refused at least as often as least says, and at most as often as most says.
 type refusedKey struct {
 	identity
 	text        string

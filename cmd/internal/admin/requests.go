@@ -78,7 +78,7 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.last, r.before = now, total
 }
 
-// since returns the times of requests counted after the counts before.
+// since returns the times of the requests that were counted after an earlier time. before has the counts at that time.
 func (t Times) since(before []uint64) *timesView {
 	last := len(t.Counts) - 1
 	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {
@@ -92,8 +92,9 @@ func (t Times) since(before []uint64) *timesView {
 	return &timesView{P50: at(0.50), P95: at(0.95), P99: at(0.99), Most: float32(1e3 * t.Bounds[last-1])}
 }
 
-// quantile returns the time within which share of the requests was answered, assuming an even spread in each bucket.
-// counts has the requests up to each bound, and last all requests.
+// quantile returns the time within which a share of the requests was answered. It assumes that the requests of a bucket
+// are spread evenly. counts has the number of requests up to each bound. Its last element is the number of all
+// requests.
 func quantile(bounds []float64, counts []uint64, share float64) float64 {
 	rank := share * float64(counts[len(counts)-1])
 	from, below := 0.0, uint64(0)

@@ -16,7 +16,7 @@ type under struct {
 	limit engine.Policy
 }
 
-// An entry is a watched key, which was seen between count-missed and count times.
+// An entry is a watched key. It was seen at most count times, and at least count-missed times.
 type entry struct {
 	identity
 	text   string // the text of [Admin.keptOf]; "" until it is known
@@ -46,8 +46,8 @@ func newSketch(most int) sketch {
 	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
 }
 
-// add counts a key. It calls text only while there is room, or when a key is seen again. So a key that comes once to a
-// full sketch gets no text, because it is unlikely to be shown.
+// add counts a key. It calls the function text only while there is room, or when a key is seen again. So in a full
+// sketch, a key that comes only once gets no text, because it is unlikely to be shown.
 func (s *sketch) add(id identity, by under, text func() string) {
 	s.seen++
 	if i, watched := s.where[id]; watched {

@@ -72,7 +72,7 @@ type topView struct {
 	All  uint64   `json:"all"` // refusals of all keys
 }
 
-// A topKey was refused between Least and Most times, by all rules together.
+// A topKey is a key that was refused often. All rules together refused it at least Least times, and at most Most times.
 type topKey struct {
 	Key   string    `json:"key,omitempty"` // the text of the key, if keys are shown in full
 	Hash  string    `json:"hash"`
@@ -81,7 +81,7 @@ type topKey struct {
 	Rules []topRule `json:"rules"` // the rules that refused it, the rule with the most refusals first
 }
 
-// A topRule refused a key at least Least times.
+// A topRule is a rule that refused a key. Least is a lower bound on how often.
 type topRule struct {
 	Rule  string `json:"rule"`
 	Least uint64 `json:"least"`

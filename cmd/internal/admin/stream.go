@@ -106,7 +106,8 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A stream writes server-sent events. It closes the connection if a reader accepts nothing for writeTimeout.
+// A stream writes server-sent events. If a reader accepts nothing for writeTimeout, it closes the connection, whatever
+// the server's timeout is.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -79,8 +79,8 @@ func (b *Body) Read(into []byte) (n int, err error) {
 const (
 	// paceGrace is how much longer a body may take than at exactly the minimum rate.
 	paceGrace = 10 * time.Second
-	// paceSilence is the longest pause of a body. After such a pause, the next one may be as long only after the body
-	// has sent the bytes of this time at the minimum rate.
+	// paceSilence is the longest pause of a body, however fast the body was before. To pause for this long again, the
+	// body must first send as many bytes as the minimum rate gives in this time.
 	paceSilence = time.Minute
 	// paceStep is by how much a deadline may be wrong, because an exact deadline for every read would cost more.
 	paceStep = time.Second

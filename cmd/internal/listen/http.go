@@ -138,7 +138,7 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 }
 
 // withLastAnswers returns a handler that, after [Sockets.Leave], announces the end of each connection with its next
-// answer. A WebSocket cannot be announced its end like this, because its answer has another Connection field.
+// answer. The end of a WebSocket cannot be announced like this, because its answer has another Connection field. So
 // WebSockets are cut off later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -139,7 +139,8 @@ func (i *Inherited) Tell(err error) {
 	})
 }
 
-// claim makes this process remove the file of a Unix socket on close, if the previous process would have done so.
+// claim makes this process remove the file of a Unix socket when it closes the socket, if the previous process would
+// have done so.
 func (s *inheritedSocket) claim() {
 	if local, is := s.bound.(*localListener); is {
 		local.SetUnlinkOnClose(s.Unlink)

@@ -82,5 +82,5 @@ func NamesNoClient(r *http.Request) bool {
 	return is && conn.namesNoClient()
 }
 
-// CloseWrite closes the sending half, which net/http does so that a client can read the last answer.
+// CloseWrite closes the sending half. net/http calls it so that a client can read the last answer.
 func (c *proxiedConn) CloseWrite() error { return c.counted.CloseWrite() }

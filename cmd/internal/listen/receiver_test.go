@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A noting notes the deadlines of a connection. Its Read calls during.
+// A noting is a connection that notes the deadlines that are set on it. Its Read calls the function during.
 type noting struct {
 	streamConn
 	set    []time.Time

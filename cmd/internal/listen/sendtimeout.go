@@ -34,8 +34,8 @@ func (s *sender) write(to streamConn, p []byte) (n int, err error) {
 	}
 }
 
-// extend sets the deadline for the next bytes. It returns false if the asked deadline is over. The deadline may be
-// early by a small part of the timeout, because setting it exactly would cost more.
+// extend sets the deadline for the next bytes. It returns false if the deadline of the connection's user is over. The
+// deadline may be early by a small part of the timeout, because setting it exactly would cost more.
 func (s *sender) extend(to streamConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

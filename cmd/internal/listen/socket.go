@@ -48,8 +48,8 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error if the socket shares its port and wanted is false, or the reverse. A bound socket
-// cannot change this.
+// checkReusePort returns an error unless the socket shares its port exactly if wanted is true. After a socket was
+// bound, this property cannot be changed.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {

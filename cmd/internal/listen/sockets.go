@@ -98,8 +98,8 @@ func (c *Changes) Abandon() {
 	}
 }
 
-// Apply makes the changes without waiting. It closes unneeded sockets, whose servers have atMost to finish requests in
-// progress.
+// Apply makes the changes without waiting, and closes unneeded sockets. The servers of these sockets have the time
+// atMost to finish requests in progress.
 func (c *Changes) Apply(atMost time.Duration) {
 	s := c.sockets
 	s.open = nil

@@ -12,7 +12,7 @@ import (
 // ([engine.MaxDebt]).
 const debtOfBuckets = 10
 
-// Bound returns how many tokens the requests of a key can cost at most, as the sum of docs/budgets.md, one line per
+// Bound returns how many tokens the requests of a key can cost at most. It is the sum of docs/budgets.md, one line per
 // term. It is nil for a rule without tokens.
 func (r *Rule) Bound() []string {
 	t := r.Tokens

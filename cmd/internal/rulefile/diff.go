@@ -110,8 +110,8 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter, whose policies really are has. They can differ from the previous
-// file if another process has set them in a state folder.
+// Correct corrects a change that keeps the limiter. has are the limiter's real policies. They can differ from the
+// previous file, because another process may have set them in a state folder.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return
@@ -127,7 +127,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// another returns why the counts of before cannot be used, or "".
+// another returns why the counts of the previous rule cannot be used, or "".
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -145,7 +145,7 @@ func (r *Rule) another(before *Rule) string {
 	return ""
 }
 
-// incompatible returns why the limiter of before cannot be used, or "".
+// incompatible returns why the limiter of the previous rule cannot be used, or "".
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():
@@ -194,7 +194,7 @@ func named(path string) string {
 	return path
 }
 
-// missing returns the listeners of a that are not in b.
+// missing returns the listeners of the list a that are not in the list b.
 func missing(a, b []Listener) (all []Listener) {
 	for _, l := range a {
 		if !slices.ContainsFunc(b, l.Equal) {

@@ -163,7 +163,8 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether p may begin with q, compared up to the first part that matches anything.
+// begins reports whether the path p may begin with the path q. It compares only up to the first part that matches
+// anything.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
@@ -175,7 +176,8 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether every request that meets of obviously meets m.
+// covers reports whether the first match obviously covers the second: every request that meets the second meets the
+// first.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })

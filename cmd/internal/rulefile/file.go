@@ -66,8 +66,8 @@ func (l Listener) String() string {
 
 const reusable = ", beside other processes"
 
-// TLS has the names of a certificate's files. Relative names in the rule file are relative to its directory, with which
-// CertFile and KeyFile begin. Load has read the files to check them.
+// TLS has the names of a certificate's files. A relative name in the rule file is relative to its directory; in
+// CertFile and KeyFile, it begins with this directory. Load has read the files to check them.
 type TLS struct{ CertFile, KeyFile string }
 
 // Admin has the settings of the administrator's endpoint.

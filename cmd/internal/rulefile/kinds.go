@@ -27,7 +27,7 @@ func (k kind[V]) within(span string) kind[V] {
 	return k
 }
 
-// one returns the kind of a value that parse makes from a single text. parse may refuse the text.
+// one returns the kind of a value that the function parse makes from a single text. parse may refuse the text.
 func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string) V) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -141,7 +141,8 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// seconds returns the kind of a time of whole seconds up to high. because is the part of an error that says why.
+// seconds returns the kind of a time of whole seconds up to high. because is the part of an error that says why only
+// whole seconds are valid.
 func seconds(high time.Duration, because string) kind[time.Duration] {
 	k := duration(0, high)
 	read := k.read
@@ -221,8 +222,8 @@ func chosen[V any](words []string, values []V) kind[V] {
 	})
 }
 
-// list returns the kind of a list that is not empty. A single value is a list with one item. each, if not nil, gets the
-// previous items and each new item, and may refuse the new one.
+// list returns the kind of a list that is not empty. A single value is a list with one item. The function each, if not
+// nil, gets the previous items and each new item, and may refuse the new item.
 func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {
@@ -266,7 +267,7 @@ func optional[V any](k kind[V]) kind[*V] {
 	}
 }
 
-// mapping returns the kind of a section. of returns the section for a struct.
+// mapping returns the kind of a section. The function of returns the section for a struct.
 func mapping[T any](of func(*T) section) kind[T] {
 	return kind[T]{
 		read: func(d *decoder, n *yaml.Node, _ string, into *T) {

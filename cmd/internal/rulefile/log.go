@@ -25,7 +25,8 @@ const (
 	LogJSON LogFormat = "json" // one object per line
 )
 
-// A Sample is how many requests have one line in the log, chosen at random: 1 means all, and 0 none.
+// A Sample says which requests have a line in the log: one of Sample requests, chosen at random. 1 means all, and 0
+// none.
 type Sample uint32
 
 const maxSample = 1_000_000

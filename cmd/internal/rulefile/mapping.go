@@ -11,7 +11,8 @@ import (
 // mergeKey is YAML's key that merges other mappings: <<: *anchor.
 const mergeKey = "<<"
 
-// pairs calls each once for every key of a mapping. Merged keys come last, except those that the mapping itself has.
+// pairs calls the function each once for every key of a mapping. Merged keys come last, and only if the mapping itself
+// does not have them.
 func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.Node)) bool {
 	m := d.enter(n)
 	if m == nil {
@@ -40,7 +41,7 @@ func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.N
 	}
 }
 
-// own calls each for the own keys of m that were not seen before.
+// own calls the function each for the keys that m itself has and that were not seen before.
 func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
 	here := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -95,7 +96,7 @@ func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	return all
 }
 
-// list calls each for the items of a list. A single value is a list with one item.
+// list calls the function each for the items of a list. A single value is a list with one item.
 func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	l := d.enter(n)
 	if l == nil {

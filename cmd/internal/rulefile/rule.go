@@ -68,8 +68,8 @@ func (s Statuses) Contains(status int) bool {
 	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
 }
 
-// NewLimiter returns the rule's limiter, which the caller must close. It returns an error only if memory is missing or,
-// with [Rule.StateOptions], from [engine.Shared].
+// NewLimiter returns the rule's limiter, which the caller must close. Its only errors are too little memory and, with
+// [Rule.StateOptions], those of [engine.Shared].
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
 	return engine.New(r.Policy, append(own, options...)...)

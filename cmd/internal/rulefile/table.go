@@ -92,7 +92,7 @@ func (e entry) saying(label string, says func() string) entry {
 	})
 }
 
-// listing is saying for several lines.
+// listing does what saying does, for several lines.
 func (e entry) listing(label string, says func() []string) entry {
 	e.label, e.says = label, says
 	return e

@@ -78,7 +78,7 @@ func sameServer(u *url.URL, listened string) bool {
 		(isLoopback(u.Hostname()) || !isEvery(hostOf(listened)))
 }
 
-// loopbackOf returns the address, with 127.0.0.1 for localhost.
+// loopbackOf returns the address, with 127.0.0.1 instead of localhost.
 func loopbackOf(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

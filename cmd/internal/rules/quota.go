@@ -77,7 +77,7 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 // be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read makes a reader for the rule's keys and plans, and returns the table that by reads with it.
+// read makes a reader for the rule's keys and plans, passes it to the function by, and returns that function's table.
 func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	q := l.of
 	numbers, err := q.Numbers()

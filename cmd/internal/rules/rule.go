@@ -151,12 +151,12 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	return func(*http.Request) uint64 { return c.Default }
 }
 
-// isFor reports whether the rule counts a request, whose tier is then not unlimited.
+// isFor reports whether the rule counts a request. It does not count a request whose tier is unlimited.
 func (r *Rule) isFor(request *http.Request) bool {
 	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
 
-// Meets reports whether the rule applies to a request, even if without a limit.
+// Meets reports whether the rule applies to a request, even if its limit for the request is unlimited.
 func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
 // denied is a tier that no limiter has, so it always refuses, without a record (see [engine.Key.Tier]).
@@ -184,7 +184,8 @@ func (r *Rule) tierOf(request *http.Request) int {
 	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
 }
 
-// valueOf returns the first line of a header. Requests with several different values have been refused before.
+// valueOf returns the first line of a header, as the upstream reads it. Requests with different values were refused
+// before.
 func valueOf(r *http.Request, name string) string {
 	return reading.FirstLine(r, name)
 }

@@ -38,7 +38,7 @@ func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	return sources[0]
 }
 
-// carries reports whether a request can have text in the source, and has it after write.
+// carries reports whether a request can have the text in the source, and really has it after a write.
 func carries(r *http.Request, s rulefile.Source, text string) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// unheeding returns an upstream that waits on let before its answer and before the end of the body. It also stops with
-// the request's context, as a real connection would.
+// unheeding returns an upstream that waits for the channel let before its answer, and again before the end of the body.
+// It also stops when the request's context ends, as a real connection would.
 func unheeding(let chan struct{}) roundTripper {
 	wait := func(ctx context.Context) error {
 		select {

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// behind trusts X-Forwarded-For, so that a test can send requests as several clients.
+// behind is a part of a rule file that trusts X-Forwarded-For, so that a test can send requests as several clients.
 const behind = "admin: {address: \"127.0.0.1:0\", keys: full}\ntrusted_proxies: 127.0.0.1\n"
 
 func (r *running) act(want int, kind, target string) string {

@@ -11,8 +11,8 @@ import (
 //   - reserve is for listeners, the rule file, connections to the store, and the administrator's connections. The
 //     administrator gets half of reserve, so a server whose other files are all in use can still be inspected. But no
 //     client can use up all files through the administrator's listener.
-//   - Clients, proxies that ask for decisions, and Redis clients share half of the rest, or max_connections if the rule
-//     file sets it.
+//   - Half of the rest, or max_connections if the rule file sets it, is divided among clients, proxies that ask for
+//     decisions, and Redis clients, as far as they have a listener.
 //   - Upstreams get what remains. Over HTTP/2, one client may need several connections to an upstream.
 type budget struct {
 	clients        int64 // connections of clients; 0 means no bound

@@ -44,7 +44,8 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress wraps read, and calls told every [progressEvery] with the number of fields read so far.
+// progress returns a function that reads a hash with the function read. Every [progressEvery], it calls told with the
+// number of fields that were read so far.
 func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()

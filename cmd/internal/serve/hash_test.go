@@ -53,7 +53,7 @@ func TestAHashOfLimits(t *testing.T) {
 }
 
 // TestAHashThatIsLost: the last limits of a lost hash stay active, even after a reload that reads the hash in the same
-// way. No server can start without the hash.
+// way. Without the hash, no server can start, and no reload can change how the hash is read.
 func TestAHashThatIsLost(t *testing.T) {
 	store := startStore(t)
 	store.HSet("plans", "anna", "paid")

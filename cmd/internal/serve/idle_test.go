@@ -20,8 +20,9 @@ import (
 
 const idle = 10_000
 
-// TestTenThousandIdleConnections: with ten thousand idle connections, others are served, and a reload drops none. No
-// connection is left at the end. The clients are a separate process, because one process could not open enough files.
+// TestTenThousandIdleConnections: with ten thousand idle connections, other connections are served, and a reload drops
+// no connection. At the end, no connection is left. The clients are a separate process, because one process could not
+// open enough files.
 func TestTenThousandIdleConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand connections, and two processes")
@@ -81,7 +82,8 @@ func memory() int {
 // If the environment variable idleClients is set, this program acts as the clients of a server.
 const idleClients = "WEIR_TEST_IDLE_CLIENTS"
 
-// beIdleClients opens the connections, and sends a request on each of them, now and for every line of orders.
+// beIdleClients opens the connections and sends a request on each. It sends them again for every line that it reads
+// from orders.
 func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
 	conns := make([]net.Conn, idle)
 	for i := range conns {

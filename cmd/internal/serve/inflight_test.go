@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowly starts an upstream. An answer to /hold ends when the test calls let. /echo changes to a protocol that echoes
-// lines.
+// slowly starts an upstream. An answer to /hold ends when the test calls the returned function let. /echo changes to a
+// protocol that echoes lines.
 func slowly(t *testing.T) (url string, let func(*http.Response)) {
 	var held sync.Map // channels for which answers wait, by the field Hold of the answer
 	var last atomic.Int64

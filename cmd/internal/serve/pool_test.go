@@ -23,7 +23,7 @@ func named(t *testing.T, name string) string {
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
 }
 
-// bodies sends n requests and returns the bodies of the answers, or the status of an answer other than 200.
+// bodies sends n requests and returns the bodies of the answers. For an answer other than 200, it returns the status.
 func (r *running) bodies(n int) string {
 	r.t.Helper()
 	var all strings.Builder

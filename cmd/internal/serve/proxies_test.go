@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// snippet returns the configuration of another program in docs/operations.md in which weir has the port.
+// snippet returns a configuration of another program from docs/operations.md, in which weir has the given port.
 func snippet(t *testing.T, language, port string, replace ...string) string {
 	t.Helper()
 	conf := example(t, "operations.md", language, "127.0.0.1:"+port)
@@ -31,7 +31,7 @@ func snippet(t *testing.T, language, port string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(conf)
 }
 
-// example returns the first text in a document in the language that contains with.
+// example returns the first text of a document that is in the given language and contains the given word.
 func example(t *testing.T, document, language, with string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../docs", document))
@@ -59,7 +59,8 @@ func program(t *testing.T, name string) string {
 }
 
 // Each of these functions starts a program with a configuration from the document, and returns its address. The program
-// asks weir about each request and passes it to upstream. If upstream is "", the program passes requests to weir.
+// asks weir about each request and passes the request to the given upstream. If upstream is "", it passes requests to
+// weir.
 
 func startNginx(t *testing.T, weir, upstream string) string {
 	t.Helper()

@@ -53,7 +53,7 @@ type running struct {
 	asleep, wake chan time.Duration // the Sleep of the server sends to asleep and then receives from wake
 }
 
-// one is a rule under which exactly five requests pass.
+// The constant one is a rule under which exactly five requests pass.
 const one = "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100}]\n"
 
 // start starts a server with a rule file, on a free port if the file has no listener.

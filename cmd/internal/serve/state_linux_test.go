@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stated returns the rule one with a state folder.
+// stated returns a rule file with the rule of the constant one, and with a state folder.
 func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }

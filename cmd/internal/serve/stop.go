@@ -13,8 +13,8 @@ import (
 //  2. The ports close. Idle connections end. Other connections end after their answer, within shutdown_timeout.
 //  3. Connections that have changed their protocol, such as WebSockets, are cut off, because they could last for hours.
 //  4. The administrator's endpoint closes.
-//  5. Within the rest of shutdown_timeout, the tokens that this machine admitted while the store was lost are charged to
-//     the store.
+//  5. Within the rest of shutdown_timeout, the tokens that this machine admitted while the store was lost are charged
+//     to the store.
 //
 // After an upgrade, another process has the ports, so this process closes them at once. For half of shutdown_timeout,
 // an idle connection may get one more answer. Otherwise a client that sends a request while the server closes the

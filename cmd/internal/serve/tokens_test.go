@@ -71,7 +71,8 @@ func (m *model) used(name string) int {
 	return 0
 }
 
-// isSettled waits until a rule has used tokens, because the handler settles concurrently with the client.
+// isSettled waits until a rule has used the given number of tokens, because the handler settles concurrently with the
+// client.
 func (m *model) isSettled(name string, tokens int) {
 	m.t.Helper()
 	assert.Eventually(m.t, func() bool { return m.used(name) == tokens }, 10*time.Second, time.Millisecond)
@@ -466,7 +467,7 @@ func TestSmallBodyLargeInput(t *testing.T) {
 	assert.Equal(t, 429, resp.StatusCode, "40,010 tokens are owed, and 30,000 are back")
 }
 
-// TestHostileUsageIsNotTaken (pitfall 28): an answer with an impossible usage is one without a usage.
+// TestHostileUsageIsNotTaken (pitfall 28): an answer with an impossible usage counts as an answer without a usage.
 func TestHostileUsageIsNotTaken(t *testing.T) {
 	for _, bad := range []string{"-600", `"2147483647"`, "9223372036854775807", "NaN", "1.5"} {
 		for _, usage := range []string{`{"total_tokens":` + bad + `}`, `{"prompt_tokens":10,"completion_tokens":` + bad + `}`} {

@@ -85,7 +85,7 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 }
 
-// TestIgnoredBoundsAreClamped (attacker): such a bound does not keep clamp from cutting the answer to the tokens left.
+// TestIgnoredBoundsAreClamped (attacker): even if a request has such a bound, the answer is cut to the tokens left.
 func TestIgnoredBoundsAreClamped(t *testing.T) {
 	for _, body := range ignored {
 		var served atomic.Int64

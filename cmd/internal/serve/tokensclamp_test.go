@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clamped starts a model behind a rule with clamp, of which used tokens are gone.
+// clamped starts a model behind a rule with clamp. The given number of tokens is already used.
 func clamped(t *testing.T, used int, more string) *model {
 	m := startModel(t, tokenRule("clamp: true")+more, answers(200, jsonType, usageOf(used)))
 	m.post(chat, "{}")
@@ -67,7 +67,7 @@ func TestClamp(t *testing.T) {
 	assert.Len(t, m.seen, n, "the prompt alone is more than what is left")
 }
 
-// TestClampWithRoom: if the tokens cover the estimate, the body does not change.
+// TestClampWithRoom: if the tokens left cover the estimate, the body does not change.
 func TestClampWithRoom(t *testing.T) {
 	m := clamped(t, 100, "")
 	for _, body := range []string{`{"max_tokens": 5000}`, `{"messages": []}`, "no json", `{"requests":[{"params":{"max_tokens":8000}}]}`} {
@@ -139,7 +139,8 @@ func TestClampCompressed(t *testing.T) {
 	}
 }
 
-// TestClampOfSeveral: the limit with the least left cuts the answer. A limit in shadow mode changes nothing.
+// TestClampOfSeveral: the limit with the fewest tokens left decides how far the answer is cut. A limit in shadow mode
+// changes nothing.
 func TestClampOfSeveral(t *testing.T) {
 	more := ", {name: day, key: global, rate: 9500/h, tokens: {clamp: true}}, " +
 		"{name: shadow, key: global, rate: 9100/h, shadow: true, tokens: {clamp: true}}"

@@ -58,8 +58,8 @@ func TestAnotherServerSettlesOnce(t *testing.T) {
 	m.isSettled("tokens", 100*passed)
 }
 
-// TestLearnedCosts: costs are learned for each model, even if the path names the model. A batch costs the sum of its
-// items.
+// TestLearnedCosts: costs are learned for each model, even if the model is named in the path. A batch costs the sum of
+// its items.
 func TestLearnedCosts(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 100000000/h, tokens: {estimate: learned, default_output: 1000}}", nil)

@@ -188,8 +188,8 @@ func (*tunnelled) takeAll(ends ...halves) {
 	}
 }
 
-// TestAnEndThatDoesNotReact: after one end has disconnected, the other may behave as if it had not. The tunnel must end
-// after some time. Otherwise the request would be in flight forever and keep two files open.
+// TestAnEndThatDoesNotReact: after one end has disconnected, the other end may continue as if nothing had happened. The
+// tunnel must end after some time. Otherwise the request would be in flight forever and keep two files open.
 func TestAnEndThatDoesNotReact(t *testing.T) {
 	for name, end := range map[string]func(s *tunnelled) (ended, left halves){
 		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
@@ -208,7 +208,8 @@ func TestAnEndThatDoesNotReact(t *testing.T) {
 	}
 }
 
-// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other may continue as long as it sends.
+// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other end may continue as long as it sends
+// something.
 func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		received := make(chan string, 1)

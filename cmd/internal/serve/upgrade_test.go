@@ -51,8 +51,8 @@ func startHypercorn(t *testing.T) string {
 	return address
 }
 
-// smuggle asks to change to h2c and then sends POST /login logins times. It returns the first status, and the number of
-// answered POST requests.
+// smuggle asks to change to h2c, and then sends POST /login as often as logins says. It returns the first status, and
+// how many of the POST requests were answered.
 func smuggle(t *testing.T, address, upgrade string, logins int) (status, answered int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
