@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// active has the active configuration and the tables of its rules.
 type active struct {
 	config *config.Config
 	rules  []rule // indexed by config.Rule.Index
@@ -32,7 +31,7 @@ type rule struct {
 	quotas  *quotas.Live // limits of single values; nil if there are none
 }
 
-// fill gives the rules of a configuration their tables.
+// fill gives each rule of a configuration its table.
 func (s *Service) fill(next *active) error {
 	var errs []error
 	before := s.active.Load().limiters()
@@ -64,11 +63,10 @@ func (s *Service) fill(next *active) error {
 	return errors.Join(errs...)
 }
 
-// The type before has the limits of the previous configuration, each with its limiter. The keys of the map are the IDs
-// of the rules.
+// before has the limits of the previous configuration with their limiters, by the ID of the rule.
 type before map[string][]*had
 
-// The type had is a previous limit with its limiter. At most one new limit continues to use this limiter.
+// had is a previous limit with its limiter. At most one new limit continues the limiter.
 type had struct {
 	limit   config.Limit
 	limiter *live.Limiter // nil: the limit had none, or a new limit already continues it
@@ -85,9 +83,9 @@ func (a *active) limiters() before {
 	return all
 }
 
-// b.of(rules) returns, for each rule, the previous limiter that the rule continues; nil for a new rule. If a descriptor
-// has several limits, a new limit continues the previous limit with the same algorithm and window. If there is no such
-// previous limit, the new limit continues the first previous limit that no other new limit continues.
+// of returns, for each rule, the previous limiter that the rule continues, or nil. Among several limits of one
+// descriptor, the previous limit with the same algorithm and window comes first, then the first limit that no other
+// rule continues.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {
@@ -104,8 +102,8 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 	return all
 }
 
-// If the table t of a rule is in a store, followStored makes t follow the previous tables of the rule's descriptor, and
-// returns t. If the rule needs no table now, followStored returns a previous table.
+// followStored lets the table t of a rule count what the previous tables of the descriptor have admitted. Without a new
+// table in a store, it returns a previous table.
 func (b before) followStored(r *config.Rule, t table) *storeTable {
 	now, ok := t.(storeTable)
 	for _, h := range b[r.ID()] {
@@ -123,7 +121,7 @@ func (b before) followStored(r *config.Rule, t table) *storeTable {
 	return &now
 }
 
-// previous returns how many previous tables the rules have together.
+// previous returns the number of previous tables of all rules.
 func (a *active) previous() int {
 	tables := map[*engine.Limiter]bool{}
 	for _, r := range a.rules {
@@ -136,7 +134,7 @@ func (a *active) previous() int {
 	return len(tables)
 }
 
-// release ends the use of the limiters by this configuration. No request may use them any more.
+// release ends the use of the limiters by this configuration. No request may use them afterwards.
 func (a *active) release() {
 	if a.stop != nil {
 		a.stop()

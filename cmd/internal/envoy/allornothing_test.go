@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsRefusedIsNeverSeen: under an all-or-nothing limit, a request with too many hits never causes the refusal of
-// another request, not even while both are decided concurrently.
+// TestWhatIsRefusedIsNeverSeen: under all_or_nothing, the hits of a refused request never cause another refusal, not
+// even in a concurrent request.
 func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 	const file = "all_or_nothing: true\ndomain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 10}}]"
 	s, _ := newService(t, file, Options{})
@@ -38,7 +38,6 @@ func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 	}
 }
 
-// TestAllOrNothingLeavesNoTrace: a refused request leaves every counter unchanged.
 func TestAllOrNothingLeavesNoTrace(t *testing.T) {
 	for _, order := range []string{"d: five=a +2 | bucket=a +2 | two=a +3", "d: two=a +3 | five=a +2 | bucket=a +2"} {
 		s, _ := newService(t, "all_or_nothing: true\n"+rules, Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// currentLimit returns a limit in the form in which an answer reports it.
+// currentLimit returns a limit as an answer reports it.
 func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
 	current := &rlsv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: l.Requests, Unit: l.Unit}
 	if told := l.Told(); told != nil {
@@ -19,8 +19,7 @@ func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimi
 	return current
 }
 
-// answer returns the answer to a request. The answer has the statuses. It also has the overall code, the headers and
-// the metadata, and these are computed from the statuses.
+// answer returns the answer to a request, after its asks were decided.
 func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
 	n := len(request.GetDescriptors())
 	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, n)}
@@ -51,7 +50,6 @@ func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.Rat
 	return response
 }
 
-// overall returns the code of the whole request.
 func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitResponse_Code {
 	switch {
 	case !groups.allOver() && !s.anyOver(asks):
@@ -63,10 +61,10 @@ func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitRespon
 	return rlsv3.RateLimitResponse_OVER_LIMIT
 }
 
-// isTighter reports whether limit a, and not limit b, determines the status of their descriptor. Limit a does if it
-// comes first in this order: Limits that apply come before limits that do not apply. Of the limits that apply, limits
-// that refuse come before limits that admit. Of two limits that refuse, the limit that refuses for longer comes first.
-// Of two limits that admit, the limit with fewer hits left comes first.
+// isTighter reports whether a, not b, determines the status of their descriptor. The order is:
+//   - limits that apply before limits that do not apply
+//   - limits that refuse before limits that admit
+//   - of two that refuse, the longer refusal first; of two that admit, the fewer hits left first
 func (a *ask) isTighter(b *ask) bool {
 	switch {
 	case a.applies != b.applies:
@@ -79,13 +77,12 @@ func (a *ask) isTighter(b *ask) bool {
 	return a.left() < b.left()
 }
 
-// A wholeStatus has a status and everything that the status points to, so that one allocation is enough.
+// A wholeStatus is a status with everything that it points to, in one allocation.
 type wholeStatus struct {
 	status rlsv3.RateLimitResponse_DescriptorStatus
 	reset  durationpb.Duration
 }
 
-// status writes the result of an ask into a status.
 func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus {
 	to := &in.status
 	to.Code = rlsv3.RateLimitResponse_OK
@@ -105,8 +102,7 @@ func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus 
 	return to
 }
 
-// left returns how many hits remain. As in the reference, this number is 0 if the ask is over the limit, even if an ask
-// with fewer hits would pass.
+// left returns how many hits remain. As in the reference, it is 0 over the limit, even if fewer hits would pass.
 func (a *ask) left() uint64 {
 	if a.over {
 		return 0
@@ -119,7 +115,7 @@ func (a *ask) refused() bool { return a.over && !a.shadow() }
 
 func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
 
-// quota reports whether the ask is in quota mode. Asks in quota mode refuse a request only if all of them are over the
+// quota reports whether the ask is in quota mode, in which a request is refused only if all such asks are over the
 // limit.
 func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
 
@@ -132,9 +128,8 @@ func (s *Service) anyOver(asks []ask) bool {
 	return false
 }
 
-// nearest returns the index of the ask that headers report. This is the last ask that refuses. If no ask refuses, it is
-// the ask with the fewest hits left; of several such asks, it is the first. It returns -1 if no header is wanted or no
-// limit applies.
+// nearest returns the index of the ask that the headers report: the last one that refuses, or else the first one with
+// the fewest hits left. It returns -1 if no header is wanted or no limit applies.
 func (s *Service) nearest(asks []ask) int {
 	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
 		return -1
@@ -154,7 +149,7 @@ func (s *Service) nearest(asks []ask) int {
 	return nearest
 }
 
-// wholeSeconds rounds up to whole seconds, the reference's unit for times.
+// wholeSeconds rounds up to seconds, as the reference does.
 func wholeSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {

@@ -30,7 +30,7 @@ func ask1(t *testing.T, s *Service, text string) *rlsv3.RateLimitResponse {
 	return response
 }
 
-// TestErrors: malformed requests get the reference's texts, and are counted.
+// TestErrors: malformed requests are counted and get the reference's error texts.
 func TestErrors(t *testing.T) {
 	s, _ := newService(t, "", Options{})
 	badUnit := asking(t, "d: five=a limit=1/minute")
@@ -57,7 +57,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestOverflowAndReplicas: an option that would change the configured limits is an error.
+// TestOverflowAndReplicas: options that would change the configured limits are refused.
 func TestOverflowAndReplicas(t *testing.T) {
 	_, err := New(Options{Overflow: engine.Admit})
 	assert.EqualError(t, err, "envoy: Overflow of 2: want engine.Evict or engine.Refuse")
@@ -81,7 +81,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestEmptyRequestParts: nil descriptors count as empty descriptors, and nil entries count as empty entries.
+// TestEmptyRequestParts: nil descriptors and nil entries count as empty and cause no panic.
 func TestEmptyRequestParts(t *testing.T) {
 	s, _ := newService(t, rules, Options{DynamicMetadata: true, ResponseHeaders: Headers{"a", "b", "c"}})
 	response, err := s.ShouldRateLimit(context.Background(), &rlsv3.RateLimitRequest{
@@ -91,7 +91,7 @@ func TestEmptyRequestParts(t *testing.T) {
 	assert.Equal(t, "OK: none, none", told(response))
 }
 
-// TestStatistics: the service counts each event under the right name.
+// TestStatistics: each event is counted under the reference's name.
 func TestStatistics(t *testing.T) {
 	s, _ := newService(t, rules+`
   - key: detailed
@@ -147,8 +147,8 @@ func countsOf(s *Service, name string) string {
 	return strings.Join(words, " ")
 }
 
-// TestDynamicMetadata: the metadata of an answer contains the request and the metadata of the rules that passed. If
-// several rules have a key, the first value is used.
+// TestDynamicMetadata: an answer has the request and the metadata of the rules that passed. The first value of a key is
+// used.
 func TestDynamicMetadata(t *testing.T) {
 	const file = `
 domain: d
@@ -186,8 +186,7 @@ descriptors:
 	assert.Nil(t, passed("d: m=1 +5"))
 }
 
-// TestReload: counters keep their counts when the configuration changes. A configuration with a rule that cannot be
-// counted is refused, and changes nothing.
+// TestReload: counts survive a change of the configuration. A configuration that cannot be counted changes nothing.
 func TestReload(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	ask1(t, s, "d: five=a +3")
@@ -201,15 +200,13 @@ func TestReload(t *testing.T) {
 	assert.EqualValues(t, 2, s.stats.ConfigLoadSuccess.Load())
 	assert.EqualValues(t, 1, s.stats.ConfigLoadError.Load())
 
-	// The tables of removed rules are removed, too.
 	before := len(s.tables.stats())
 	require.NoError(t, s.SetConfig(compile(t, "domain: d\ndescriptors: [{key: five, rate_limit: {unit: minute, requests_per_unit: 9}}]")))
 	assert.Equal(t, before-2, len(s.tables.stats()), "the bucket's and the log's")
 	assert.Equal(t, "OK: ok 3 40s", told(ask1(t, s, "d: five=a")))
 }
 
-// TestConcurrentHitsAreCountedOnce: if many goroutines send hits at the same time, exactly as many hits pass as the
-// limit allows.
+// TestConcurrentHitsAreCountedOnce: concurrent requests pass exactly as many hits as the limit allows.
 func TestConcurrentHitsAreCountedOnce(t *testing.T) {
 	s, _ := newService(t, "domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 1000}}]", Options{})
 	request := asking(t, "d: k=v")
@@ -230,7 +227,7 @@ func TestConcurrentHitsAreCountedOnce(t *testing.T) {
 	assert.Equal(t, "total 4000 within 1000 near 200 over 3000", countsOf(s, "d.k"))
 }
 
-// TestTablesAreBounded: requests cannot make the memory of the tables grow without a bound.
+// TestTablesAreBounded: requests with their own limits cannot make the number of tables grow without bound.
 func TestTablesAreBounded(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	var b strings.Builder
@@ -244,11 +241,10 @@ func TestTablesAreBounded(t *testing.T) {
 	assert.Equal(t, "OK: ok 4 40s", told(ask1(t, s, "d: five=a")))
 }
 
-// raceEnabled is true under the race detector: race_test.go sets it.
+// raceEnabled is set by race_test.go under the race detector.
 var raceEnabled bool
 
-// TestAllocations: a request allocates only its answer: the message, its list of statuses, and the statuses. A service
-// that does nothing allocates these, too.
+// TestAllocations: a request allocates only its answer, as a service that does nothing does.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector a sync.Pool drops what is put into it now and then")
@@ -279,7 +275,7 @@ func TestEveryAlgorithmHasATable(t *testing.T) {
 	}
 }
 
-// bucketsFrom returns a file of n rules. Each rule needs a separate table.
+// bucketsFrom returns a file of n rules with a separate table each.
 func bucketsFrom(first, n int) string {
 	var b strings.Builder
 	b.WriteString("domain: d\ndescriptors:\n")
@@ -290,8 +286,7 @@ func bucketsFrom(first, n int) string {
 	return b.String()
 }
 
-// TestOldTablesTakeNoRoom: tables of previous configurations do not count towards the number of tables that a
-// configuration may have.
+// TestOldTablesTakeNoRoom: tables of previous configurations do not count towards maxTables.
 func TestOldTablesTakeNoRoom(t *testing.T) {
 	s, _ := newService(t, bucketsFrom(1, maxTables), Options{})
 	assert.ErrorContains(t, s.SetConfig(compile(t, bucketsFrom(100, maxTables+1))), "needs a table, and there are already 64")
@@ -331,8 +326,8 @@ descriptors:
 	}
 }
 
-// TestRequestsLeaveRoomForTheUnits: if requests carry limits with many different windows, there is still room for a
-// table for each unit.
+// TestRequestsLeaveRoomForTheUnits: limits of requests, with many different windows, leave room for a table of each
+// unit.
 func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	refused := false
@@ -346,8 +341,7 @@ func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	}
 }
 
-// TestTheMultiplierIsTold: the answer contains the multiplier of the unit, in a field of a newer version of the
-// messages.
+// TestTheMultiplierIsTold: the answer has the multiplier of the unit, in a field of a newer version of the messages.
 func TestTheMultiplierIsTold(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	for _, text := range []string{"d: five_minutes=a", "d: five=a limit=2/minute/5"} {
@@ -357,8 +351,8 @@ func TestTheMultiplierIsTold(t *testing.T) {
 	assert.Empty(t, ask1(t, s, "d: five=a").GetStatuses()[0].GetCurrentLimit().ProtoReflect().GetUnknown())
 }
 
-// TestTooManyDescriptors: a request with more than maxDescriptors descriptors is refused, because an empty descriptor
-// takes two bytes in the request, but hundreds of bytes of memory while it is decided.
+// TestTooManyDescriptors: a request with more than maxDescriptors descriptors is refused, because it would take far
+// more memory than its own size.
 func TestTooManyDescriptors(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	request := &rlsv3.RateLimitRequest{Domain: "d"}
@@ -373,8 +367,8 @@ func TestTooManyDescriptors(t *testing.T) {
 	assert.EqualError(t, err, "rpc error: code = InvalidArgument desc = 10001 descriptors: want at most 10000")
 }
 
-// TestNamesThatRequestsMakeUp: the statistics store names that come from requests. So the length of these names is
-// bounded, and no such name can be equal to the name of a domain's statistic.
+// TestNamesThatRequestsMakeUp: names in the statistics that come from requests are bounded in length, and none equals
+// the name of a domain's statistic.
 func TestNamesThatRequestsMakeUp(t *testing.T) {
 	const file = "domain: d\ndescriptors: [{key: k, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}]"
 	s, _ := newService(t, file, Options{})

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// nothing is a service that answers without reading the request. It shows what any service of this protocol costs.
+// nothing is a service that does not read its request: it shows the cost of the protocol.
 type nothing struct {
 	rlsv3.UnimplementedRateLimitServiceServer
 }
@@ -34,7 +34,7 @@ func (nothing) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3
 		Statuses: []*rlsv3.RateLimitResponse_DescriptorStatus{{Code: rlsv3.RateLimitResponse_OK}}}, nil
 }
 
-// serverVariable names the service that a process of the benchmark serves.
+// serverVariable names the service that a process of the benchmark runs.
 const serverVariable = "WEIR_BENCH_SERVER"
 
 // TestMain runs the server of BenchmarkServer instead of the tests if serverVariable is set.
@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// benchServer runs the service with a name. It prints its address. Then, for each line that it reads, it prints the
-// processor time that it has used, in nanoseconds.
+// benchServer runs a service and prints its address. For each line that it reads, it then prints the processor time
+// used so far, in nanoseconds.
 func benchServer(name string) error {
 	var service rlsv3.RateLimitServiceServer = nothing{}
 	if name == "weir" {
@@ -117,7 +117,7 @@ func (p *benchProcess) line() string {
 	return p.out.Text()
 }
 
-// used returns the processor time that the server has used.
+// used returns the processor time of the server.
 func (p *benchProcess) used() time.Duration {
 	p.in("")
 	n, err := strconv.ParseInt(p.line(), 10, 64)
@@ -127,10 +127,9 @@ func (p *benchProcess) used() time.Duration {
 	return time.Duration(n)
 }
 
-// BenchmarkServer: a gRPC client calls a server in a separate process with the same number of processors. The server is
-// weir's service or a service that does nothing. server-ns/op is the processor time of the server per request. p50-ns
-// and p99-ns are how long the client waits, with 16 concurrent requests per processor. decided/op is 1 if every answer
-// came from a counter.
+// BenchmarkServer measures weir's service, and a service that does nothing, in a separate process with the same number
+// of processors. server-ns/op is the server's processor time per request; p50-ns and p99-ns are how long a client
+// waits, with 16 concurrent requests per processor. decided/op is 1 if every answer came from a counter.
 func BenchmarkServer(b *testing.B) {
 	for _, name := range []string{"nothing", "weir"} {
 		b.Run("server="+name, func(b *testing.B) {

@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// benchmarked returns a service with the rules of the tests.
 func benchmarked() (*Service, error) {
 	document, err := config.Parse("a.yaml", []byte(rules))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A Bucket is the counter of a descriptor under a rule, for peeks and resets. It is valid until the rules change. After
-// a change of the rules, the counter may no longer be used.
+// A Bucket is the counter of a descriptor under a rule, for peeks and resets. It must not be used after a change of the
+// rules.
 type Bucket struct {
 	service *Service
 	ask     ask
@@ -24,7 +24,7 @@ type Bucket struct {
 }
 
 // Bucket returns the counter of a descriptor under a rule. It returns an error if the rule does not apply to the
-// descriptor, or counts nothing.
+// descriptor or counts nothing.
 func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescriptor) (Bucket, error) {
 	now := s.active.Load()
 	if now == nil {
@@ -49,11 +49,10 @@ func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescri
 	return b, err
 }
 
-// Limit returns the limit of the value that the counter is for. It returns the zero Policy if the value has the rule's
-// limit, or if the value is not known.
+// Limit returns the value's own limit. It is the zero Policy if the value has the rule's limit, or is not known.
 func (b Bucket) Limit() engine.Policy { return b.limit }
 
-// Under returns the same counter under the limit p, which Limit has returned.
+// Under returns the same counter under the limit p, which must come from Limit.
 func (b Bucket) Under(p engine.Policy) Bucket {
 	if b.limit = p; p != (engine.Policy{}) {
 		table := b.ask.table
@@ -63,7 +62,7 @@ func (b Bucket) Under(p engine.Policy) Bucket {
 	return b
 }
 
-// BucketOf returns the counter in memory that has the given key. The key is the field Key of a Decision of the rule.
+// BucketOf returns the counter in memory with the key of a [Decision] of the rule.
 func (s *Service) BucketOf(rule *config.Rule, key engine.Key) (Bucket, error) {
 	now := s.active.Load()
 	if now == nil || rule.Index >= len(now.rules) || now.rules[rule.Index].Rule != rule {
@@ -85,8 +84,8 @@ func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
 	return Bucket{service: s, ask: ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
 }
 
-// Peek returns whether one hit would pass now, and how many hits are left. It counts nothing. It returns an error only
-// if a store fails.
+// Peek returns whether one hit would pass now, and how many hits are left. It counts nothing. Only a failing store
+// causes an error.
 func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 	a := b.ask
 	if a.limit.Unlimited {
@@ -115,9 +114,8 @@ func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 // Key returns the key of the counter. It is zero if counters are in a store.
 func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 
-// Reset makes the counter as if nothing had been counted. It returns an error only if a store fails. If requests carry
-// limits for the same entries and the same length of window, these limits use the same counter, so their counts are
-// reset, too.
+// Reset clears the counter. It also resets limits that requests carry, if they have the same entries and length of
+// window. Only a failing store causes an error.
 func (b Bucket) Reset(ctx context.Context) error {
 	err := b.ask.table.reset(ctx, b.ask.counter)
 	if local, ok := b.ask.table.(localTable); ok && b.text != nil {
@@ -127,8 +125,7 @@ func (b Bucket) Reset(ctx context.Context) error {
 	return err
 }
 
-// Stored returns the limiter in the store that counts for a rule. It is nil if counters are in memory, or if the rule
-// counts nothing.
+// Stored returns the limiter in the store for a rule. It is nil if counters are in memory or the rule counts nothing.
 func (s *Service) Stored(r *config.Rule) *redislimit.Limiter {
 	now := s.active.Load()
 	if now == nil || r.Index >= len(now.rules) || now.rules[r.Index].Rule != r {

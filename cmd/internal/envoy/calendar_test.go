@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestPeriodsOfTheCalendarInAStore: two replicas share the counters of a limit per calendar month in a time zone.
+// TestPeriodsOfTheCalendarInAStore: replicas share the counters of a limit per calendar month in a time zone.
 func TestPeriodsOfTheCalendarInAStore(t *testing.T) {
 	redis := startRedis(t)
 	const file = "domain: d\ndescriptors:\n" +

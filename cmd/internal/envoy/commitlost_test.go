@@ -14,9 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
 )
 
-// TestACommitOutlivesItsClient: if a client gives up during a commit, its reservation is settled nevertheless. If the
-// client tries again, the reservation is not settled a second time. If the commit ended together with the call, the id
-// could be used up already, and the cost above the reservation would never be charged.
+// TestACommitOutlivesItsClient: a commit is completed, once, even if its client gives up. If the commit ended with the
+// call, the id could be used up and the cost above the reservation would never be charged.
 func TestACommitOutlivesItsClient(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")

@@ -29,14 +29,14 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestConformance runs the cases of package conformance against the service, over loopback. The client of the test acts
-// like Envoy's rate limit filter. It sends a descriptor for each limit of a request, admits or refuses the request as
-// the service answers, and gives hits back when the request has ended (apply_on_stream_done).
+// TestConformance runs the cases of package conformance over loopback. Its client acts like Envoy's rate limit filter:
+// it sends a descriptor for each limit, obeys the answer, and gives hits back at the end of a request
+// (apply_on_stream_done).
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "weir-envoy", Promise: promisetest.Promise(time.Second, nil), Start: startFilter})
 }
 
-// A filter does what Envoy's rate limit filter does, with a service behind it.
+// A filter is Envoy's rate limit filter with a service behind it.
 type filter struct {
 	env     *conformance.Env
 	service *Service
@@ -81,7 +81,7 @@ func startFilter(env *conformance.Env, c conformance.Config) (conformance.Server
 
 var losses = map[conformance.Loss]Loss{conformance.Closed: Closed, conformance.Share: Share, conformance.Open: Open}
 
-// serve starts a server of the service on loopback, and a client of it.
+// serve starts the service on loopback, with a client.
 func (f *filter) serve(stop func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -111,8 +111,7 @@ func (f *filter) serve(stop func()) {
 
 func (f *filter) Close() { f.stop() }
 
-// Reload does what the program does when its rule files change: it replaces the rules. It changes no other settings,
-// because the program reads them only at the start.
+// Reload replaces only the rules, because the program reads its other settings only at the start.
 func (f *filter) Reload(c conformance.Config) error {
 	was, is := f.config.Limits[0], c.Limits[0]
 	if was.Room() != is.Room() || was.Overflow != is.Overflow {
@@ -130,8 +129,8 @@ func (f *filter) Reload(c conformance.Config) error {
 	return err
 }
 
-// compile makes the rules of a configuration. A limit becomes a descriptor whose value is the client or the user. A
-// tier becomes a descriptor below that descriptor.
+// compile makes the rules of a configuration. A limit becomes a descriptor of a client or user, and a tier a descriptor
+// below it.
 func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
@@ -162,7 +161,7 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	return config.Compile([]*config.Document{document}, config.Options{})
 }
 
-// rateLimit returns the rate_limit of a rule file for an algorithm and its numbers.
+// rateLimit returns the rate_limit of a rule file.
 func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	switch {
 	case n.Constant == conformance.Unlimited:
@@ -183,8 +182,8 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	return text + "}"
 }
 
-// ask returns a rate limit request with the descriptors of q, and the names of their limits. If the parameter holds is
-// true, the request includes only limits that hold an estimate. Otherwise it includes only the other limits.
+// ask returns a rate limit request for q and the names of its limits. holds selects the limits that hold an estimate;
+// otherwise only the others are included.
 func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimitRequest, names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,8 +214,7 @@ func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimi
 	return request, names, nil
 }
 
-// refund returns the rate limit request that gives back the hits of an ended request. It includes only limits that
-// refund a request that ended in this way.
+// refund returns the request that gives back the hits of an ended request, for limits that refund such an end.
 func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, names []string) *rlsv3.RateLimitRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,9 +230,8 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
-// Send sends a request. If a limit holds an estimate, Send does what a gateway with Kuadrant does for a request whose
-// cost is known only after its answer. First, Send reserves the estimate and checks the other limits. Then it commits
-// the cost of the request, or the cost 0 if another limit refuses.
+// Send sends a request. If a limit holds an estimate, Send acts like a gateway with Kuadrant: it reserves the estimate,
+// checks the other limits, and commits the cost, or 0 if another limit refuses.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, true)
 	if err != nil || len(names) == 0 {
@@ -257,7 +254,6 @@ func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance
 	return a
 }
 
-// send does what Envoy's filter does.
 func (f *filter) send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, false)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// count takes the hits of all asks, marks the asks that are over the limit, and adds the asks to the statistics.
+// count takes the hits of all asks, marks the asks over the limit, and adds all asks to the statistics.
 func (s *Service) count(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		s.recall(asks)
@@ -26,11 +26,9 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countAllOrNothing does what count does, except that no ask is charged if one ask refuses. In this case, the ask that
-// refuses is not charged, the hits of the asks before it are given back, and the counters of the asks after it are only
-// read. (engine.TakeAll does the same for up to 64 requests for different keys. It cannot be used here: a request from
-// Envoy may have any number of descriptors, several descriptors may have the same counter, and rules in shadow mode
-// must be charged in any case.)
+// countAllOrNothing is count, except that one refusal leaves all asks uncharged. Hits that were taken before the
+// refusal are given back, and counters after it are only read. engine.TakeAll cannot be used: a request may have any
+// number of descriptors, several may share a counter, and rules in shadow mode are always charged.
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		return s.countAllOrNothingStored(ctx, asks)
@@ -63,10 +61,9 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countUnlessOver does what count does, but counts like the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It
-// reads all counters first. If the hits of some asks do not fit, only these asks are charged. The other asks are not
-// charged: they are answered from the number of hits that are left after these charges. Concurrent requests can come
-// between the reads and the charges, as in the reference.
+// countUnlessOver counts like the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: it reads all counters and, if
+// some asks do not fit, charges only these. The other asks are answered from what is left afterwards. As in the
+// reference, concurrent requests can come between the reads and the charges.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	over := s.recall(asks)
 	if !over {
@@ -103,8 +100,8 @@ func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// stay is called instead of take for an ask that is not charged because another ask is over the limit. It reads the
-// counter again, because the other ask may have charged the same counter.
+// stay replaces take for an ask that is not charged because another ask is over. It reads the counter again, because
+// the other ask may have charged it.
 func (a *ask) stay(ctx context.Context, now time.Time) error {
 	a.stayed = true
 	err := a.look(ctx, now)
@@ -135,7 +132,7 @@ func (a *ask) wouldPass(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// undo gives back the charged hits. It does not change whether the ask is over.
+// undo gives back the charged hits. Whether the ask is over does not change.
 func (a *ask) undo(ctx context.Context, now time.Time) error {
 	if a.charged == 0 {
 		return nil
@@ -154,7 +151,7 @@ func (a *ask) undo(ctx context.Context, now time.Time) error {
 
 func (s *Service) now() time.Time { return s.options.now() }
 
-// take charges the hits, or gives them back, and then compares the count with the limit.
+// take charges the hits, or gives them back, and compares the count with the limit.
 func (a *ask) take(ctx context.Context, now time.Time) error {
 	switch {
 	case a.table == nil: // the limit is 0, so it needs no table
@@ -201,7 +198,7 @@ func (a *ask) counted(d engine.Decision, now time.Time) {
 	a.reset = a.untilNext(d, now)
 }
 
-// untilNext returns how long the window still lasts. For a store, it uses the store's clock if the decision shows it.
+// untilNext returns how long the window still lasts, by the store's clock if the decision shows it.
 func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
 		return d.ResetAfter
@@ -209,9 +206,8 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	return a.limit.UntilNext(now)
 }
 
-// overdraw charges the hits of an ask whose rule has overdraw. Such a rule counts hits even if they exceed what is
-// left, as a fixed window does, but an ask whose hits exceed what is left is still over the limit. An ask without hits
-// is never over the limit, even if a single hit would be.
+// overdraw charges the hits for a rule with overdraw, even if they exceed what is left; the ask is then over the limit.
+// An ask without hits is never over.
 func (a *ask) overdraw(ctx context.Context) error {
 	if a.hits == 0 {
 		d, err := a.table.peek(ctx, a.counter, 1)
@@ -229,9 +225,8 @@ func (a *ask) overdraw(ctx context.Context) error {
 	return nil
 }
 
-// takeOrLeave does what take does, except that it never counts hits beyond the limit. So no other request can see such
-// hits, not even for a moment. takeOrLeave keeps a receipt, so that undo can restore the counter as if the hits had
-// never come. takeOrLeave is only for counters in memory.
+// takeOrLeave is take, but never counts hits beyond the limit, so no other request sees them even for a moment. Its
+// receipt lets undo restore the counter exactly. It is only for counters in memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -259,7 +254,7 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// decided stores a decision in the ask. The decision comes from a table that itself compares counters with the limit.
+// decided stores the decision of a table that compares counters with the limit itself.
 func (a *ask) decided(d engine.Decision) {
 	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
 	if a.holds {
@@ -274,8 +269,7 @@ func (a *ask) decided(d engine.Decision) {
 	}
 }
 
-// charge adds the hits to the counter even if they exceed the limit. It does not add hits beyond the largest count that
-// the counter can have.
+// charge adds the hits even beyond the limit, but not beyond the largest count.
 func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	n := min(a.hits, mostHits)
 	if n == 0 {
@@ -332,8 +326,8 @@ func (a *ask) judge(count uint64) {
 	a.remaining = limit - min(count, limit)
 }
 
-// tell adds the hits to the statistics under the name of the ask. Hits above the near limit also count as near the
-// limit, and hits beyond the limit count as over it. Hits that are given back count only in the total.
+// tell adds the hits to the statistics, divided at the near limit and at the limit. Hits that are given back count only
+// in the total.
 func (a *ask) tell(nearRatio float32) {
 	if a.stats == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Counter is one of the service's statistics, under the name that the reference uses.
+// A Counter is one of the service's statistics, under the reference's name.
 type Counter struct {
 	Name  string // such as "ratelimit.service.rate_limit.domain.key.total_hits"
 	Value uint64
@@ -62,8 +62,8 @@ type Store struct {
 	Health redislimit.Health
 }
 
-// Stores returns the store, and the store of the limits per second if it is separate. If counters are in memory, it
-// returns nil.
+// Stores returns the store, and the separate store of the limits per second, if any. It returns nil if counters are in
+// memory.
 func (s *Service) Stores() (all []Store) {
 	if o := s.options; o.Store != nil {
 		all = append(all, Store{"redis_pool", o.Store.Health()})
@@ -84,7 +84,7 @@ type Table struct {
 	Bytes     uint64 // memory
 }
 
-// Tables returns the tables, by algorithm and then the length of their windows.
+// Tables returns the tables, sorted by algorithm, then by the length of their windows.
 func (s *Service) Tables() []Table {
 	var all []Table
 	stats := s.tables.stats()
@@ -101,7 +101,7 @@ func (s *Service) Tables() []Table {
 	return all
 }
 
-// Loaded reports whether there is a configuration, and whether it has at least one domain.
+// Loaded reports whether there is a configuration, and whether it has a domain.
 func (s *Service) Loaded() (loaded, domains bool) {
 	now := s.active.Load()
 	return now != nil, now != nil && now.config.Domains() > 0

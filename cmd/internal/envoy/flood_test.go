@@ -10,10 +10,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestAFloodOfDescriptors: an account is over its limit, and an attacker makes up descriptors so that the table drops
-// the account's counter. The table is far too small for all these descriptors. With Evict, the made-up counters replace
-// each other as long as they have fewer hits than the account's counter. With Refuse, the table keeps the account's
-// counter whatever the attacker does.
+// TestAFloodOfDescriptors: an attacker makes up descriptors to drive the counter of an account over its limit out of a
+// small table. Under Evict, made-up counters with fewer hits replace each other; under Refuse, the account's counter
+// always stays.
 func TestAFloodOfDescriptors(t *testing.T) {
 	const file = `
 domain: d

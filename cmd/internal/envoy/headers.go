@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// h.of(s) returns the three headers of the status s. If h is the zero Headers, it returns none.
+// of returns the three headers of a status. The zero Headers give none.
 func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.HeaderValue {
 	if h == (Headers{}) {
 		return nil
@@ -23,13 +23,11 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 	}
 }
 
-// mostListed is the largest number of limits that allHeaders lists. It keeps the headers below the sizes that clients
-// and proxies usually accept.
+// mostListed bounds the limits that allHeaders lists, so that clients and proxies accept the size of the headers.
 const mostListed = 64
 
-// allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. Both have one item for each
-// limit that applies and is not in shadow mode, in the order of the request. In the first header, the item says how
-// much the limit admits. In the second header, it says how much is left.
+// allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10: what each limit admits, and
+// what is left. They have one item for each limit that applies and is not in shadow mode, in the order of the request.
 func allHeaders(asks []ask) []*corev3.HeaderValue {
 	var policies, rest []string
 	for i := range asks {
@@ -49,7 +47,7 @@ func allHeaders(asks []ask) []*corev3.HeaderValue {
 	}
 }
 
-// comesBackIn returns the time until the limit is completely available again after it was used up.
+// comesBackIn returns how long a used-up limit takes until it is completely available.
 func (a *ask) comesBackIn() time.Duration {
 	if a.limit.Algorithm == engine.AlgorithmTokenBucket && a.limit.Requests > 0 {
 		return a.limit.Policy().Window()

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestHeaders: headers describe the last descriptor that refuses or, if none refuses, the descriptor with the fewest
-// hits left.
+// TestHeaders: headers describe the last descriptor that refuses or, if none does, the descriptor with the fewest hits
+// left.
 func TestHeaders(t *testing.T) {
 	s, _ := newService(t, rules, Options{
 		ResponseHeaders: Headers{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"},
@@ -36,8 +36,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAllLimits: the headers have an item for each limit that applies, in the order of the request. They have
-// at most mostListed items. The names of limits may contain any characters.
+// TestHeadersOfAllLimits: the headers list each limit that applies, in order and up to mostListed. Names may have any
+// characters.
 func TestHeadersOfAllLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

@@ -12,11 +12,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// A Kuadrant implements Kuadrant's rate limit service with the rules and the counters of a [Service].
+// A Kuadrant implements Kuadrant's rate limit service on a [Service].
 //
-// CheckRateLimit reports whether a request would pass, and counts nothing. Report charges what a request has cost, even
-// if it exceeds what is left. Reserve takes an estimate from all limits of a request, or from none, and Commit settles
-// the estimate.
+// CheckRateLimit reports whether a request would pass, and counts nothing. Report charges a cost, even beyond what is
+// left. Reserve takes an estimate from all limits of a request, or from none, and Commit settles it.
 type Kuadrant struct{ service *Service }
 
 var _ kuadrant.Server = Kuadrant{}
@@ -24,7 +23,7 @@ var _ kuadrant.Server = Kuadrant{}
 // Kuadrant returns the implementation of Kuadrant's rate limit service.
 func (s *Service) Kuadrant() Kuadrant { return Kuadrant{s} }
 
-// CheckRateLimit implements [kuadrant.Server]. If the request does not give a number of hits, it checks for one hit.
+// CheckRateLimit implements [kuadrant.Server]. Without a number of hits, it checks for one hit.
 func (k Kuadrant) CheckRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest) (response *rlsv3.RateLimitResponse, err error) {
 	s := k.service
 	err = s.asked(r, marker{}, func(_ *active, asks []ask) error {
@@ -42,7 +41,7 @@ func (s *Service) lookAll(ctx context.Context, asks []ask) error {
 	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
 }
 
-// reached converts the error of a store to the form that Kuadrant's service uses.
+// reached converts the error of a store to the form of Kuadrant's service.
 func (s *Service) reached(asks []ask, err error) error {
 	if s.noteStores(asks, err); err != nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -65,8 +64,8 @@ func (k Kuadrant) Report(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3
 	return &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}, nil
 }
 
-// Reserve implements [kuadrant.Server]. If the amount is above a limit, it takes as many tokens as the limit. If the
-// amount is 0, it takes nothing, and passes if one hit would pass.
+// Reserve implements [kuadrant.Server]. An amount above a limit takes the complete limit. The amount 0 takes nothing,
+// and passes if one hit would pass.
 func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kuadrant.ReserveResponse, error) {
 	s := k.service
 	request, err := s.about(r.GetDomain(), r.GetDescriptors())
@@ -136,8 +135,8 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 		return nil, s.refuse(err)
 	}
 	released := false
-	// The client's deadline must not end a commit halfway. Otherwise the id would be used up, and the cost would not be
-	// counted. The store has its own timeout.
+	// A commit that ends halfway at the client's deadline would use up the id without counting the cost. The store has
+	// its own timeout.
 	ctx = context.WithoutCancel(ctx)
 	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
 		use := sealed.Late
@@ -160,9 +159,8 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
 }
 
-// commit settles the reservation of each ask's counter with the actual cost, and charges the part of the cost that
-// exceeds the reservation. If inTime is true, unused tokens are given back. A counter for which nothing was reserved is
-// charged with the whole cost. commit reports whether anything was reserved.
+// commit settles each ask's reservation with the actual cost, charging the excess and, if inTime, giving unused tokens
+// back. Without a reservation, a counter is charged the whole cost. held reports whether anything was reserved.
 func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
 	for i := range asks {
 		a := &asks[i]
@@ -178,7 +176,7 @@ func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool
 	return held
 }
 
-// about(domain, descriptors) returns a rate limit request that has the given descriptors and no number of hits.
+// about returns a rate limit request with the given descriptors and no number of hits.
 func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
 	for i, d := range descriptors {
 		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {

@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestReservationsInAStore: a replica can commit a reservation that another replica has made. If several replicas
-// commit it, only one of these commits counts.
+// TestReservationsInAStore: any replica can commit a reservation, and only one commit counts.
 func TestReservationsInAStore(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")
@@ -50,8 +49,7 @@ func TestReservationsInAStore(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
-// TestReplicasOfOtherLifetimes: an id is committed only once by all replicas together, even while replicas have
-// different values of RESERVATION_LIFETIME.
+// TestReplicasOfOtherLifetimes: an id is committed only once, even while replicas differ in RESERVATION_LIFETIME.
 func TestReplicasOfOtherLifetimes(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")
@@ -77,8 +75,8 @@ func TestReplicasOfOtherLifetimes(t *testing.T) {
 	}
 }
 
-// TestARefusedReservationThatPasses: the service is in shadow mode, so a reservation passes even if a limit refuses it.
-// Such a reservation holds nothing, and its commit counts the complete cost.
+// TestARefusedReservationThatPasses: in shadow mode, a refused reservation passes but holds nothing, so its commit
+// counts the complete cost.
 func TestARefusedReservationThatPasses(t *testing.T) {
 	server := startRedis(t)
 	stored := storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second), ShadowMode: true})

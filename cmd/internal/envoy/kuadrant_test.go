@@ -52,8 +52,7 @@ func (g *gateway) call(method string, in, out any) error {
 	return g.conn.Invoke(context.Background(), "/"+kuadrant.Name+"/"+method, in, out)
 }
 
-// reserve reserves an amount from the counters that a text names, and returns the id, or "" if the reservation is
-// refused.
+// reserve reserves an amount and returns the id, or "" for a refusal.
 func (g *gateway) reserve(text string, amount uint64, ttl ...time.Duration) string {
 	g.t.Helper()
 	r := asking(g.t, text)
@@ -80,7 +79,7 @@ func (g *gateway) commit(text, id string, actual uint64) (released bool) {
 	return released
 }
 
-// remains returns how many tokens are left for the single descriptor that a text names.
+// remains returns how many tokens are left for a descriptor.
 func remains(t *testing.T, s *Service, text string) uint32 {
 	t.Helper()
 	response, err := s.ShouldRateLimit(context.Background(), asking(t, text+" +0"))
@@ -103,8 +102,7 @@ descriptors:
   - {key: calendar, rate_limit: {unit: month, zone: Europe/Berlin, requests_per_unit: 1000}}
 `
 
-// TestReserveAndCommit: a reservation costs its amount until it is committed. After the commit it costs the actual
-// cost, which may be lower than the amount, the same, higher, or 0.
+// TestReserveAndCommit: a reservation costs its amount until the commit, and then the actual cost, lower or higher.
 func TestReserveAndCommit(t *testing.T) {
 	for _, key := range []string{"window", "calendar", "bucket", "sliding", "log"} {
 		t.Run(key, func(t *testing.T) {
@@ -127,8 +125,7 @@ func TestReserveAndCommit(t *testing.T) {
 	}
 }
 
-// TestAReservationIsOfAllLimitsOrNone: a reservation takes its amount from all limits or from none. A commit settles
-// each counter separately.
+// TestAReservationIsOfAllLimitsOrNone: a reservation takes from all limits or none, and a commit settles each counter.
 func TestAReservationIsOfAllLimitsOrNone(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -148,8 +145,7 @@ func TestAReservationIsOfAllLimitsOrNone(t *testing.T) {
 	require.EqualValues(t, 992, remains(t, s, "d: window=c"))
 }
 
-// TestAnAmountAboveTheLimit: an amount above the limit takes as many tokens as the limit. So it passes if the complete
-// limit is left.
+// TestAnAmountAboveTheLimit: such an amount takes the complete limit, so it passes if the complete limit is left.
 func TestAnAmountAboveTheLimit(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -166,7 +162,7 @@ func TestAnAmountAboveTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoAmount: a reservation of the amount 0 takes nothing, and is refused if one hit would be refused.
+// TestNoAmount: the amount 0 takes nothing, and is refused if one hit would be.
 func TestNoAmount(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -181,7 +177,7 @@ func TestNoAmount(t *testing.T) {
 	}
 }
 
-// TestOneCommit: a reservation is settled only once, no matter how often and by which replicas it is committed.
+// TestOneCommit: a reservation is settled only once, however often and by whichever replica it is committed.
 func TestOneCommit(t *testing.T) {
 	for _, key := range []string{"window", "bucket", "sliding", "log"} {
 		s, _ := newService(t, reservable, Options{})
@@ -207,8 +203,8 @@ func TestOneCommit(t *testing.T) {
 	}
 }
 
-// TestALateCommit: a commit after the lifetime of the reservation charges the cost that exceeds the reservation. It
-// gives no tokens back, because they could be tokens of other requests.
+// TestALateCommit: a commit after the lifetime charges the excess, but gives nothing back, because those tokens could
+// belong to other requests.
 func TestALateCommit(t *testing.T) {
 	for name, late := range map[string]struct{ lifetime, ttl, after time.Duration }{
 		"after its own time": {time.Hour, 10 * time.Second, 11 * time.Second},
@@ -236,7 +232,7 @@ func TestALateCommit(t *testing.T) {
 	require.EqualValues(t, 100, remains(t, s, of), "a newer reservation is not freed")
 }
 
-// TestAnIdIsUsedOnceAfterALongTime: as long as an id can give something back, the server remembers that it was used.
+// TestAnIdIsUsedOnceAfterALongTime: the server remembers a used id as long as the id can give something back.
 func TestAnIdIsUsedOnceAfterALongTime(t *testing.T) {
 	s, c := newService(t, reservable, Options{ReservationLifetime: 40 * time.Minute})
 	g, of := newGateway(t, s), "d: bucket=a"
@@ -277,8 +273,7 @@ func TestForgedIds(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(g.call("Reserve", in, new(kuadrant.ReserveResponse))))
 }
 
-// TestAnIdOfAnotherCounter: a commit for one counter, with the id of a reservation for another counter, gives nothing
-// back and counts the complete cost.
+// TestAnIdOfAnotherCounter: an id of another counter's reservation gives nothing back; the complete cost counts.
 func TestAnIdOfAnotherCounter(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -289,8 +284,8 @@ func TestAnIdOfAnotherCounter(t *testing.T) {
 	require.EqualValues(t, 700, remains(t, s, "d: window=a"))
 }
 
-// TestReservationsOutliveAConfiguration: a reservation can be committed after a change of the configuration. If the
-// counter of the reservation has moved to another table, the commit gives nothing back.
+// TestReservationsOutliveAConfiguration: a reservation survives a change of the configuration. If its counter has moved
+// to another table, nothing is given back.
 func TestReservationsOutliveAConfiguration(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -303,8 +298,8 @@ func TestReservationsOutliveAConfiguration(t *testing.T) {
 	require.EqualValues(t, 1600, remains(t, s, "d: bucket=a"))
 }
 
-// TestARestartWithTheKey: a process with the same key accepts ids of the previous process. The previous process had its
-// counters in memory, so they are lost, and the complete cost is counted.
+// TestARestartWithTheKey: a new process with the same key accepts ids of the previous one. The counters in memory are
+// lost, so the complete cost counts.
 func TestARestartWithTheKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))
@@ -354,7 +349,7 @@ func TestCheckAndReport(t *testing.T) {
 	}
 }
 
-// TestAReservationInShadowMode: in shadow mode, a reservation is never refused, and its complete cost is counted.
+// TestAReservationInShadowMode: a reservation is never refused, and its complete cost counts.
 func TestAReservationInShadowMode(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -387,7 +382,7 @@ func TestReservationsOfManyLimits(t *testing.T) {
 	require.EqualValues(t, 1000, remains(t, s, "d: window=64"))
 }
 
-// TestReservationsWithoutRoom: if there is no room to remember that an id was used, the id gives no tokens back.
+// TestReservationsWithoutRoom: without room to remember that an id was used, the id gives no tokens back.
 func TestReservationsWithoutRoom(t *testing.T) {
 	s, _ := newService(t, reservable, Options{MaxKeys: 1})
 	g, of := newGateway(t, s), "d: window=a"

@@ -9,10 +9,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A memo remembers counters of fixed windows in a store, if they have exceeded their limits. Until the window of such a
-// counter ends, requests for this counter are refused without a call to the store, and their hits are not counted. A
-// memo has a fixed number of places. If two counters have the same place, the later one replaces the earlier one. All
-// methods may be called concurrently. They may be called on a nil memo, which remembers nothing.
+// A memo remembers counters of fixed windows in a store that have exceeded their limits. Until such a window ends, its
+// requests are refused without a call to the store, and their hits are not counted. The number of places is fixed; a
+// later counter replaces an earlier one at its place. It is safe for concurrent use, and a nil memo remembers nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
@@ -20,8 +19,8 @@ type memo struct {
 	hits, misses, overwritten atomic.Uint64 // lookups, and counters replaced by other counters
 }
 
-// exceeded is a counter that has exceeded its limit, with its number of hits. The number does not fall until the end of
-// the window, unless hits are given back.
+// exceeded is a counter over its limit, with its hits. Their number falls before the end of the window only if hits are
+// given back.
 type exceeded struct {
 	table table
 	key   string
@@ -29,10 +28,10 @@ type exceeded struct {
 	until time.Time // the end of the window
 }
 
-// memoBytes is the memory that a place and its counter take. The key of a counter usually has about fifty bytes.
+// memoBytes is the memory of a place and its counter. A counter's key usually has about fifty bytes.
 const memoBytes = 128
 
-// newMemo returns a memo that takes at most size bytes. It returns nil if one place takes more than size bytes.
+// newMemo returns a memo of at most size bytes, or nil if no place fits.
 func newMemo(size int) *memo {
 	if size < memoBytes {
 		return nil
@@ -41,14 +40,13 @@ func newMemo(size int) *memo {
 	return &memo{places: make([]atomic.Pointer[exceeded], places), seed: maphash.MakeSeed()}
 }
 
-// place returns the place of a counter, which is identified by its key and the length of its window.
+// place returns the place of a counter, which its key and the length of its window identify.
 func (m *memo) place(a *ask) *atomic.Pointer[exceeded] {
 	hash := maphash.String(m.seed, a.counter.text) ^ maphash.Comparable(m.seed, a.limit.Window)
 	return &m.places[hash&uint64(len(m.places)-1)]
 }
 
-// m.answers(a, now) decides the ask a if the memo knows that the hits of a exceed the limit. It reports whether it has
-// decided a.
+// answers decides an ask whose hits exceed a remembered count's limit, and reports whether it did.
 func (m *memo) answers(a *ask, now time.Time) bool {
 	if m == nil || a.back || a.hits == 0 || a.table == nil || a.limit.Algorithm != engine.AlgorithmFixedWindow {
 		return false
@@ -65,7 +63,7 @@ func (m *memo) answers(a *ask, now time.Time) bool {
 	return true
 }
 
-// note remembers the counter of an ask that the store has decided, if the counter has exceeded its limit.
+// note remembers the counter of an ask if the store's decision shows that it has exceeded its limit.
 func (m *memo) note(a *ask, now time.Time) {
 	switch {
 	case m == nil || a.table == nil:
@@ -81,8 +79,8 @@ func (m *memo) note(a *ask, now time.Time) {
 	}
 }
 
-// counters returns statistics that the reference reports about its cache. The reference's other statistics have no
-// meaning here, because nothing in a memo expires or is moved.
+// counters returns the statistics of the reference's cache that have a meaning here: nothing in a memo expires or is
+// moved.
 func (m *memo) counters(now time.Time) []Counter {
 	if m == nil {
 		return nil

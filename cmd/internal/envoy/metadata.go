@@ -8,9 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the whole group
-// counts as over the limit. Asks whose entries name the same model and backend form a group. Other asks form a group if
-// they have the same entries. If no ask is in quota mode, the quotaGroups are nil.
+// quotaGroups groups the asks in quota mode. One ask over the limit makes its whole group count as over. A group has
+// the same model and backend, if the entries name them, or else the same entries. It is nil without asks in quota mode.
 type quotaGroups struct {
 	of   []string // the group of each ask; "" if the ask is not in quota mode
 	over map[string]bool
@@ -66,8 +65,8 @@ func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
 	return "entries\x00" + all.String()
 }
 
-// metadata returns a Struct with the request and the metadata of the rules that passed. If several rules have the same
-// key, the first value is used. If the values are structs, they are merged.
+// metadata returns a Struct with the request and the metadata of the rules that passed. For a repeated key, the first
+// value counts, but structs are merged.
 func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) *structpb.Struct {
 	descriptors := make([]*structpb.Value, 0, len(request.GetDescriptors()))
 	for _, descriptor := range request.GetDescriptors() {
@@ -115,9 +114,8 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge(to, from) adds the fields of one Struct to another Struct, except fields that the other Struct already has. If
-// both have a field whose value is a Struct, merge merges these two values. The values of the parameter from belong to
-// rules, so merge copies a value if it may be changed later.
+// merge adds the fields of from that to does not have, and merges values that are Structs in both. Values of from
+// belong to rules, so merge copies those that may be changed later.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

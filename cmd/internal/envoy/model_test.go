@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model counts as the reference does, in exact arithmetic. It has a number for each counter and window.
+// A model counts as the reference does, in exact arithmetic.
 type model struct {
 	counts map[string]uint64
 }
@@ -22,7 +22,7 @@ type modelLimit struct {
 	window int64 // seconds
 }
 
-// ask returns the expected answer to a request, in the form that the function told returns.
+// ask returns the expected answer to a request, in the form of the function told.
 func (m *model) ask(asks []modelAsk, now time.Time) string {
 	statuses, code := make([]string, len(asks)), "OK: "
 	for i, a := range asks {
@@ -66,7 +66,7 @@ descriptors:
   - {key: year, rate_limit: {unit: year, requests_per_unit: 300}}
 `
 
-// TestAgainstTheModel: random requests at random times get the answers that the model computes.
+// TestAgainstTheModel: random requests at random times get the answers of the model.
 func TestAgainstTheModel(t *testing.T) {
 	names := []string{"two", "five", "hour", "shut", "five_minutes", "week", "month", "year"}
 	for seed := range uint64(40) {

@@ -15,51 +15,45 @@ import (
 type Options struct {
 	// MaxKeys is the number of counters for which each table has room; 0 means 1,000,000. See engine.MaxKeys.
 	MaxKeys int
-	// Overflow decides about a new counter in a full table: engine.Evict replaces the counter with the fewest hits, and
-	// engine.Refuse refuses the request. Evictions and refusals are counted: see [Service.Tables].
+	// Overflow decides about a new counter in a full table: engine.Evict replaces the counter with the fewest hits,
+	// engine.Refuse refuses the request. Both are counted: see [Service.Tables].
 	Overflow engine.OverflowPolicy
-	// NearLimitRatio is a share of a limit, from 0 to 1. Hits above this share count as near the limit. nil means 0.8.
+	// NearLimitRatio is a share of a limit, from 0 to 1; nil means 0.8. Hits above this share count as near the limit.
 	NearLimitRatio *float32
 	// ShadowMode makes the overall code OK even if limits refuse.
 	ShadowMode bool
 	// QuotaMode puts all rules into quota mode.
 	QuotaMode bool
-	// If a limit of a request is exceeded, StopWhenOver charges only the exceeded limits, instead of all limits of the
-	// request.
+	// StopWhenOver charges only the exceeded limits of a request if there are any.
 	StopWhenOver bool
-	// ResponseHeaders report the nearest limit to the client, and RequestHeaders report it to the upstream.
+	// ResponseHeaders report the nearest limit to the client, RequestHeaders to the upstream.
 	ResponseHeaders, RequestHeaders Headers
 	// AllHeaders reports all limits to the client, in the headers RateLimit-Policy and RateLimit.
 	AllHeaders bool
-	// If DynamicMetadata is set, the answer contains the request and the metadata of the rules that passed.
+	// DynamicMetadata adds the request and the metadata of the rules that passed to the answer.
 	DynamicMetadata bool
 	// MaxStats is the largest number of names from requests in the statistics; 0 means 10,000.
 	MaxStats int
-	// Store keeps the counters that several replicas share. If Store is nil, the counters are in memory. Otherwise each
-	// decision calls the Store, except as MemoBytes and Replicas say.
+	// Store keeps the counters that several replicas share; nil means counters in memory. Each decision calls the
+	// Store, except as MemoBytes and Replicas say.
 	Store *redislimit.Client
-	// PerSecondStore keeps the counters of limits whose window is a second. If PerSecondStore is nil, Store keeps these
-	// counters.
+	// PerSecondStore keeps the counters of limits whose window is a second; nil means Store.
 	PerSecondStore *redislimit.Client
 	// OnLoss says how requests are answered while a store is lost. The value Share needs Replicas.
 	OnLoss Loss
-	// Debts is the prefix of the full paths of files that record what this process owes the Store, so that the next
-	// process charges this debt to the Store ([redislimit.DebtFiles]). "" means no files. Use a different prefix for
-	// each set of store addresses.
+	// Debts is the path prefix of files with what this process owes the Store, which the next process charges
+	// ([redislimit.DebtFiles]). "" means no files. Each set of store addresses needs a different prefix.
 	Debts string
-	// MemoBytes bounds the memory in which this process remembers exceeded fixed windows in the Store. Until such a
-	// window ends, its limit refuses requests without a call to the Store, and does not count their hits. A value below
-	// 128 turns this off; the default is 0.
+	// MemoBytes bounds the memory for exceeded fixed windows in the Store. Until such a window ends, its limit refuses
+	// without a call to the Store and does not count the hits. Below 128, including the default 0, this is off.
 	MemoBytes int
 	// Replicas is how many replicas share the Store, 0 to 100,000. If it is not 0, token buckets of 100/s and more are
-	// decided from leases, which are tokens that the store has charged in advance. redislimit.Leased says how many more
-	// requests this may admit. Each decision of a window still calls the store. The reason is that a store can lease
-	// only tokens of a single limit, but the count of a window is compared with the limits of several rules and
-	// requests.
+	// decided from leases: tokens that the store has charged in advance. redislimit.Leased says how many more requests
+	// this may admit. Windows still call the store for each decision, because a lease has tokens of a single limit, but
+	// several limits share the count of a window.
 	Replicas int
-	// ReservationKey names a file of 32 to 4,096 random bytes with which the ids of reservations are sealed. Processes
-	// with the same file accept each other's ids. Without such a file, the key is random, and the ids are valid for
-	// this process only.
+	// ReservationKey names a file of 32 to 4,096 random bytes that seals the ids of reservations. Processes with the
+	// same file accept each other's ids. Without a file, ids are valid for this process only.
 	ReservationKey string
 	// ReservationLifetime is how long a reservation may give tokens back: 1s to 24h; 0 means 10m.
 	ReservationLifetime time.Duration

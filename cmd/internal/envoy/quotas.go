@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// readTime is how long the reading of a file or a hash of limits may take when a configuration becomes active.
+// readTime bounds how long reading the limits of values may take when a configuration becomes active.
 const readTime = time.Minute
 
 // openQuotas reads the limits of a rule's values.
@@ -49,7 +49,7 @@ func (s *Service) openQuotas(r *rule) (err error) {
 	return nil
 }
 
-// followQuotas reads the limits of a configuration's values again and again, until the configuration is released.
+// followQuotas keeps reading the limits of a configuration's values until its release.
 func (s *Service) followQuotas(a *active) {
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
@@ -60,7 +60,7 @@ func (s *Service) followQuotas(a *active) {
 	}
 }
 
-// toldQuotas logs that a rule's quotas were read, or the error if they were not.
+// toldQuotas logs that a rule's quotas were read, or the error.
 func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	switch log := s.options.Log; {
 	case log == nil:
@@ -72,8 +72,7 @@ func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	}
 }
 
-// ofValue returns the limit that the rule's quotas have for the last value of a descriptor. It returns false if the
-// rule's own limit applies.
+// ofValue returns the own limit of a descriptor's last value. It returns false if the rule's limit applies.
 func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Policy, ok bool) {
 	if r.quotas == nil {
 		return p, false
@@ -85,8 +84,8 @@ func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Polic
 	return p, ok
 }
 
-// byValue makes an ask use the limit of a value. In a fixed window, the service compares the count with this limit. In
-// other tables in memory, the counter's key carries this limit as a quota.
+// byValue makes an ask use a value's own limit. The service compares the count of a fixed window with it; in other
+// tables in memory, the counter's key carries it as a quota.
 func (a *ask) byValue(p engine.Policy) {
 	a.limit = a.rule.Limit.Under(p)
 	a.current = currentLimit(a.limit, a.rule.Name)

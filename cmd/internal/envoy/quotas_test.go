@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// withPlans returns a rule whose values have limits in the file plans.csv of a folder.
+// withPlans returns a rule whose values have limits in folder/plans.csv.
 func withPlans(folder, limit, more string) string {
 	return file("a: " + limit + fmt.Sprintf(", quotas: {file: %q, every: 1s%s}", filepath.Join(folder, "plans.csv"), more))
 }
@@ -29,14 +29,13 @@ func writePlans(t *testing.T, folder, text string) {
 	require.NoError(t, os.Rename(name+"~", name))
 }
 
-// without returns a service without rules.
 func without(t *testing.T) *Service {
 	s, _ := newService(t, "", Options{})
 	return s
 }
 
-// TestQuotas: each value of the descriptor has its own limit, with every algorithm. Values without their own limit have
-// the limit of the rule, or are refused.
+// TestQuotas: with every algorithm, each value can have its own limit. Other values have the rule's limit, or are
+// refused.
 func TestQuotas(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log", "batch-refill"} {
 		t.Run(algorithm, func(t *testing.T) {
@@ -62,7 +61,7 @@ func TestQuotas(t *testing.T) {
 			if algorithm != "fixed-window" { // a fixed window counts what it refuses, as the reference does
 				assert.Equal(t, 0, admitted(t, s, 1, "a=anna"))
 			}
-			// If a rule loses its quotas and then gets them again, what was counted still counts.
+			// Counts survive while a rule has no quotas for a time.
 			require.NoError(t, s.SetConfig(compile(t, file("a: unit: hour, requests_per_unit: 9, algorithm: "+algorithm))))
 			assert.Equal(t, 1, admitted(t, s, 12, "a=anna"))
 			require.NoError(t, s.SetConfig(compile(t, withPlans(folder, limit, more))))
@@ -86,8 +85,8 @@ func TestQuotasOfPlans(t *testing.T) {
 	assert.Equal(t, 5, admitted(t, s, 12, "a=carl"))
 }
 
-// TestQuotasChange: a changed file of limits becomes active soon, and the hits that values have used still count. A
-// file with a mistake changes nothing. If the file does not exist when rules become active, the rules are refused.
+// TestQuotasChange: a changed file of limits becomes active soon, and earlier hits still count. A mistake changes
+// nothing. Rules whose file is missing are refused.
 func TestQuotasChange(t *testing.T) {
 	folder := t.TempDir()
 	err := without(t).SetConfig(compile(t, withPlans(folder, bucket5, "")))
@@ -134,7 +133,7 @@ func TestAReservationOutlivesALimit(t *testing.T) {
 	}
 }
 
-// TestQuotasInAStore: if windows are in a store, the limits of values may come from a file or from a hash in the store.
+// TestQuotasInAStore: with windows in a store, limits of values may come from a file or a hash in the store.
 func TestQuotasInAStore(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.HSet("plans", "anna", "free", "berta", "unlimited", "carl", "6/h")

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// reservations makes and reads the ids of reservations. An id says which tokens were taken for a request whose cost is
+// reservations makes and reads the ids of reservations. An id says which tokens a request has taken whose cost is
 // committed later.
 type reservations struct {
 	sealer *sealed.Sealer
@@ -47,7 +47,6 @@ func newReservations(o Options) (*reservations, error) {
 	return r, nil
 }
 
-// markBytes is the length of a mark.
 const markBytes = 16
 
 // A mark identifies the counter of an ask in the id of a reservation.
@@ -76,7 +75,7 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	return of
 }
 
-// maxReserved is the largest number of limits of a reservation. With this bound, an id has at most 8 KiB.
+// maxReserved bounds the limits of a reservation, so that an id has at most 8 KiB.
 const maxReserved = 64
 
 // A part describes the tokens that a reservation has taken from one counter.
@@ -86,7 +85,7 @@ type part struct {
 	receipt []byte
 }
 
-// parts returns the text of an id. The text has a receipt for the tokens that each ask of a request has taken.
+// parts returns the text of an id: a receipt for the tokens that each ask has taken.
 func parts(asks []ask) (text []byte) {
 	for i := range asks {
 		a := &asks[i]
@@ -130,8 +129,7 @@ func read(text []byte) (all []part, err error) {
 	return all, nil
 }
 
-// take finds the part of the counter that a mark identifies. It returns this part, and the rest of the parts without
-// it. The result ok is false if there is no such part.
+// take returns the part of the counter that a mark identifies, and the remaining parts.
 func take(all []part, of mark) (p part, rest []part, ok bool) {
 	for i := range all {
 		if all[i].mark == of {
@@ -142,8 +140,7 @@ func take(all []part, of mark) (p part, rest []part, ok bool) {
 	return p, all, false
 }
 
-// settle gives back the part of a reservation that a request did not use. If the part does not say how much was taken,
-// settle gives nothing back.
+// settle gives back what a request did not use. It gives nothing back if the part does not say how much was taken.
 func (a *ask) settle(p part, actual uint64) {
 	if actual >= p.taken {
 		return

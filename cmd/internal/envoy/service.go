@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A Service answers ShouldRateLimit. Make one with [New]. All its methods may be called concurrently.
+// A Service answers ShouldRateLimit. Make one with [New]. It is safe for concurrent use.
 type Service struct {
 	rlsv3.UnimplementedRateLimitServiceServer
 
@@ -43,8 +43,8 @@ func (s *Service) Config() *config.Config {
 	return nil
 }
 
-// New returns a service without rules. Until SetConfig is called, the service answers "no rate limit configuration
-// loaded". The error names the option, its value and the range.
+// New returns a service without rules: until SetConfig, it answers "no rate limit configuration loaded". The error
+// names the option, its value and the range.
 func New(options Options) (*Service, error) {
 	options, err := options.check()
 	if err != nil {
@@ -55,8 +55,7 @@ func New(options Options) (*Service, error) {
 		s.memo = newMemo(options.MemoBytes)
 	}
 	s.stats.most = int64(options.MaxStats)
-	// If no table can have MaxKeys counters, New returns the error now. Without this check, the error would occur only
-	// when the first rule needs a table.
+	// Without this check, an impossible MaxKeys would be found only when the first rule needs a table.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}
@@ -99,9 +98,9 @@ func (s *Service) rules() []*config.Rule {
 // ConfigFailed counts a configuration that could not be read.
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
-// Settle charges the stores with the hits that were admitted without them, until the context ends. Its error says for
-// how many counters it could not charge hits. The stores do not know about these hits, so they admit the same number of
-// hits once more. Call Settle after the last request, before Close.
+// Settle charges the stores, until the context ends, with the hits that were admitted without them. Its error says how
+// many counters could not be charged: the stores then admit these hits once more. Call Settle after the last request,
+// before Close.
 func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
 
 // Close stops the tables' sweepers. Requests must have ended.
@@ -112,19 +111,18 @@ func (s *Service) Close() error {
 	return errors.Join(s.reservations.uses.Close(), s.tables.close())
 }
 
-// maxDescriptors bounds the number of descriptors in a request. The bound is needed because an empty descriptor takes
-// two bytes in the request, but hundreds of bytes in memory.
+// maxDescriptors bounds the descriptors of a request: an empty one takes two bytes in the request, but hundreds in
+// memory.
 const maxDescriptors = 10_000
 
-// These are the reference's error texts. The reference's errors have no gRPC code, so clients see the code Unknown.
+// These are the reference's error texts. The reference sets no gRPC code, so clients see the code Unknown.
 var (
 	errNoDomain      = status.Error(codes.Unknown, "rate limit domain must not be empty")
 	errNoDescriptors = status.Error(codes.Unknown, "rate limit descriptor list must not be empty")
 	errNoConfig      = status.Error(codes.Unknown, "no rate limit configuration loaded")
 )
 
-// An ask has a descriptor of a request and one of the limits of this descriptor. It collects the data for the
-// descriptor's status.
+// An ask is a descriptor of a request under one of its limits, with the data for the descriptor's status.
 type ask struct {
 	of      int   // the index of its descriptor in the request
 	rule    *rule // nil: no rule matches, or the request carries its own limit
@@ -184,8 +182,8 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 	return response, err
 }
 
-// asked makes the asks of a request under the active rules, and calls its parameter do to decide them. It returns the
-// error of this call, or an error if the request cannot be decided.
+// asked makes the asks of a request under the active rules, and calls do to decide them. It returns do's error, or an
+// error if the request cannot be decided.
 func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*active, []ask) error) error {
 	switch {
 	case request.GetDomain() == "":
@@ -231,8 +229,7 @@ func (s *Service) refuse(err error) error {
 	return err
 }
 
-// For each limit of a descriptor, s.ask adds to the parameter work an ask with the counter of its hits. If the
-// descriptor has no limit, s.ask adds an ask without a limit.
+// ask adds to work an ask with its counter for each limit of a descriptor, or one ask without a limit.
 func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
 	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
 	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
@@ -257,7 +254,7 @@ func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work
 	return nil
 }
 
-// s.under returns the ask a with the limit, the table and the counter that it has under the rule r.
+// under returns the ask a with its limit, table and counter under the rule r.
 func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
 	a.rule = r
 	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current
@@ -308,7 +305,7 @@ func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.R
 	}
 }
 
-// A scratch has the memory that a request needs while it is answered. Later requests reuse it.
+// A scratch is the memory of a request while it is answered. Later requests reuse it.
 type scratch struct {
 	asks []ask
 	key  []byte
@@ -327,8 +324,7 @@ func (w *scratch) free() {
 	}
 }
 
-// A rule can name other rules that it replaces. replace marks asks as not applying if another matched rule replaces
-// their rule.
+// replace marks asks as not applying if a matched rule names their rule as replaced.
 func replace(asks []ask) {
 	for i := range asks {
 		if asks[i].rule == nil {

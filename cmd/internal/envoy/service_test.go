@@ -21,7 +21,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A clock is moved by the test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -59,9 +58,8 @@ func compile(t *testing.T, file string) *config.Config {
 	return c
 }
 
-// asking returns the request that is written as "domain: key=value,key=value +hits | ...". After a descriptor, "+5"
-// means five hits, "-5" gives five hits back, "limit=5/minute" makes the descriptor carry its own limit, and
-// "limit=5/minute/2" is such a limit for two minutes.
+// asking parses a request: "domain: key=value,key=value +hits | ...". After a descriptor, "+5" means five hits, "-5"
+// gives five hits back, and "limit=5/minute/2" carries a limit of 5 in two minutes ("/2" is optional).
 func asking(t *testing.T, text string) *rlsv3.RateLimitRequest {
 	t.Helper()
 	domain, rest, _ := strings.Cut(text, ":")
@@ -102,8 +100,8 @@ func asking(t *testing.T, text string) *rlsv3.RateLimitRequest {
 	return request
 }
 
-// told returns an answer as text: "OVER: ok 3 40s, over 0 40s". A status without a limit is "none", and a status of an
-// unlimited descriptor is "free".
+// told returns an answer as text: "OVER: ok 3 40s, over 0 40s". A status without a limit is "none", and an unlimited
+// status is "free".
 func told(response *rlsv3.RateLimitResponse) string {
 	names := map[rlsv3.RateLimitResponse_Code]string{
 		rlsv3.RateLimitResponse_OK: "ok", rlsv3.RateLimitResponse_OVER_LIMIT: "over",
@@ -156,7 +154,7 @@ descriptors:
     rate_limit: {period: 10s, requests_per_unit: 2, algorithm: sliding-log}
 `
 
-// budgets is a file with rules that count what requests have actually cost.
+// budgets has rules that count the actual cost of requests.
 const budgets = `
 domain: d
 descriptors:
@@ -170,8 +168,7 @@ descriptors:
     rate_limit: {unit: minute, requests_per_unit: 10, overdraw: true}
 `
 
-// A semantic has a name and steps. A step is a request, with the expected answer after the arrow. If a step begins with
-// "+", it is a time to wait instead.
+// A semantic has steps: a request, "->" and the expected answer; or "+" and a time to wait.
 type semantic struct {
 	name    string
 	options Options
@@ -329,8 +326,8 @@ var semanticsAllOrNothing = []semantic{
 		d: bucket=a +3 | log=a +2 -> OK: ok 0 30s, ok 0 10s`},
 }
 
-// These steps are for the rules in budgets. A request with 0 hits checks the limit before a request to the upstream,
-// and a request with more hits charges the cost after it.
+// These steps are for budgets: 0 hits check the limit before a request to the upstream, and more hits charge its cost
+// afterwards.
 var semanticsOverdraw = []semantic{
 	{"a bucket", Options{}, `
 		d: bucket=a +0 -> OK: ok 10 0s

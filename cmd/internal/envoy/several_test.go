@@ -25,8 +25,8 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 1000, replaces: [{name: hourly}]}
 `
 
-// TestSeveralLimits: if a descriptor has several limits, each limit counts. The status of the descriptor is the status
-// of the tightest limit. Both must be true in memory and in a store.
+// TestSeveralLimits: in memory and in a store, each limit of a descriptor counts, and the tightest one gives the
+// status.
 func TestSeveralLimits(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := Options{DynamicMetadata: true, ResponseHeaders: Headers{"Limit", "Remaining", "Reset"}}
@@ -54,7 +54,7 @@ func TestSeveralLimits(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitsAllOrNothing: with all_or_nothing, if one limit of a descriptor refuses, no limit counts the hits.
+// TestSeveralLimitsAllOrNothing: with all_or_nothing, if one limit refuses, no limit of the descriptor counts the hits.
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := Options{}
@@ -69,8 +69,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitsKeepTheirCounts: limits keep their counts when their numbers or their order change, and when a limit
-// is added or removed.
+// TestSeveralLimitsKeepTheirCounts: counts survive changes of numbers and order, and added or removed limits.
 func TestSeveralLimitsKeepTheirCounts(t *testing.T) {
 	const hour, day = "{unit: hour, requests_per_unit: 4, algorithm: token-bucket}", "{unit: day, requests_per_unit: %d, algorithm: token-bucket}"
 	of := func(limits ...string) string {
@@ -95,8 +94,8 @@ func TestSeveralLimitsKeepTheirCounts(t *testing.T) {
 	assert.Equal(t, 3, admitted(t, s, 9, "k=x"), "what the day has left")
 }
 
-// TestHeadersOfSeveralLimits: headers report the nearest limit of a descriptor, even if another limit comes first in
-// the file.
+// TestHeadersOfSeveralLimits: headers report the nearest limit of a descriptor, even if another comes first in the
+// file.
 func TestHeadersOfSeveralLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

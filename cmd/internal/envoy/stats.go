@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// statistics has the counts of the service, under the names that the reference uses.
+// statistics has the counts of the service, under the reference's names.
 type statistics struct {
 	ConfigLoadSuccess atomic.Uint64
 	ConfigLoadError   atomic.Uint64
@@ -26,8 +26,8 @@ type ruleStats struct {
 	totalHits, overLimit, nearLimit, withinLimit, shadowMode, remembered atomic.Uint64
 }
 
-// A statName is the name of a rule, or of an unknown domain. It distinguishes the two. The name of a rule may contain a
-// value from a request, and such a name must not be counted as the name of a domain.
+// A statName is the name of a rule or of an unknown domain. It distinguishes the two, because a rule's name may contain
+// a value from a request.
 type statName struct {
 	text   string
 	domain bool
@@ -36,8 +36,8 @@ type statName struct {
 // maxStatName is the largest length of a name that comes from a request. Up to MaxStats such names are stored.
 const maxStatName = 1024
 
-// s.of(name) returns the counts of a name that comes from a request. If there are already MaxStats names, it returns
-// counts that are not exported, and increments Dropped.
+// of returns the counts of a name that comes from a request. Beyond MaxStats names, it increments Dropped, and returns
+// counts that are not exported.
 func (s *statistics) of(name statName) *ruleStats {
 	if found, ok := s.names.Load(name); ok {
 		return found.(*ruleStats)
@@ -60,10 +60,9 @@ func (s *statistics) add(name statName) *ruleStats {
 	return found.(*ruleStats)
 }
 
-// domainNotFound is the end of the name under which requests for an unknown domain are counted.
+// domainNotFound ends the name under which requests for an unknown domain are counted.
 const domainNotFound = ".domain_not_found"
 
-// unknownDomain returns the counts of the requests for an unknown domain.
 func (s *statistics) unknownDomain(domain string) *ruleStats {
 	return s.of(statName{domain, true})
 }

@@ -17,17 +17,14 @@ import (
 type Loss uint8
 
 const (
-	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides whether the request
-	// passes.
+	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides whether it passes.
 	Closed Loss = iota
-	// Share makes each replica admit its share of the limits. When the store is back, the admitted hits are charged to
-	// it.
+	// Share makes each replica admit its share of the limits. The returning store is charged for the admitted hits.
 	Share
 	// Open makes every limit admit everything.
 	Open
 )
 
-// A storeTable is a limiter in a store.
 type storeTable struct {
 	limiter *redislimit.Limiter // returns an error if the store fails
 	shares  *redislimit.Limiter // decides by a share if the store fails; nil without Share
@@ -78,16 +75,15 @@ func (t storeTable) close() error {
 	return err
 }
 
-// follow makes the shares of the replica count the hits that the same counters have already admitted in a previous
-// table.
+// follow makes the replica's shares count the hits of the same counters in a previous table.
 func (t storeTable) follow(before storeTable) {
 	if t.shares != nil && before.shares != nil {
 		t.shares.Follow(before.shares)
 	}
 }
 
-// t.under(l) returns the limiter that decides by a share, or else the table's limiter. It also returns the policy of
-// the limit l. This method is for a table that also counts hits beyond limits.
+// under returns the limiter by shares, or else the table's limiter, and the policy of the limit l. It is for a table
+// that also counts hits beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()
@@ -95,13 +91,12 @@ func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	return t.limiter, l.Policy()
 }
 
-// inStore returns a function that makes tables in the store. Every decision calls the store, because counts that this
-// package compares with a limit must include the counts of all replicas. The exception is a token bucket. The store
-// itself decides whether a token bucket has tokens left, so its tokens may be leased.
+// inStore returns a function that makes tables in the store. A count that this package compares with a limit must
+// include all replicas, so every decision calls the store. Only token buckets, which the store itself compares, may be
+// leased.
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
-		// The name does not contain the numbers of the limit, so that the hits that a key has used still count when the
-		// numbers change.
+		// The name has no numbers of the limit, so that hits still count when the numbers change.
 		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Length())
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
@@ -146,9 +141,8 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// lost decides an ask for which the store did not answer. Depending on OnLoss, it admits the ask, decides by a share,
-// or returns the error in the parameter cause. The parameter n is the number of hits to take. If n is 0, lost only
-// reads the counter.
+// lost decides an ask for which the store did not answer, as OnLoss says: it admits, decides by a share, or returns
+// cause. n is the number of hits to take; 0 only reads the counter.
 func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
 	t, ok := a.table.(storeTable)
 	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {

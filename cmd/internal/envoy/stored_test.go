@@ -66,7 +66,7 @@ func (s server) connect(t *testing.T, timeout time.Duration, options ...redislim
 	return c
 }
 
-// storedService returns a service with its counters in a store. The service uses the machine's clock.
+// storedService returns a service with its counters in a store and the machine's clock.
 func storedService(t *testing.T, file string, o Options) *Service {
 	t.Helper()
 	s, err := New(o)
@@ -90,7 +90,7 @@ descriptors:
 
 var wholeYears = "all_or_nothing: true" + strings.ReplaceAll(years, ", overdraw: true", "")
 
-// left returns, for each status, how many hits remain, or -1 if the status is over the limit.
+// left returns how many hits remain for each status, or -1 over the limit.
 func left(r *rlsv3.RateLimitResponse) (all []int) {
 	for _, s := range r.GetStatuses() {
 		n := int(s.GetLimitRemaining())
@@ -102,8 +102,8 @@ func left(r *rlsv3.RateLimitResponse) (all []int) {
 	return all
 }
 
-// TestOneScriptForARequest: one call to the store decides all windows of a request. In a domain with all_or_nothing,
-// one call also decides all limits of a request, whether one of them refuses or not.
+// TestOneScriptForARequest: one call to the store decides all windows of a request and, with all_or_nothing, all its
+// limits.
 func TestOneScriptForARequest(t *testing.T) {
 	client := startRedis(t).connect(t, 10*time.Second)
 	s := storedService(t, years, Options{Store: client})
@@ -150,7 +150,7 @@ func (s server) lose(t *testing.T, client *redislimit.Client, service *Service) 
 	})
 }
 
-// TestALookAtABucket: a request without hits reports how many hits a bucket has left, both in a store and in memory.
+// TestALookAtABucket: a request without hits reports what a bucket has left, in a store and in memory.
 func TestALookAtABucket(t *testing.T) {
 	for _, o := range []Options{{}, {Store: startRedis(t).connect(t, 10*time.Second)}} {
 		s := storedService(t, years, o)
@@ -159,8 +159,8 @@ func TestALookAtABucket(t *testing.T) {
 	}
 }
 
-// TestAStoreThatIsLost: while the store is lost, each replica admits its share, or everything, or nothing, as OnLoss
-// says. Tokens that were admitted from shares are charged to the store when it is back.
+// TestAStoreThatIsLost: while the store is lost, each replica admits its share, everything, or nothing, as OnLoss says.
+// The returning store is charged for the shares' hits.
 func TestAStoreThatIsLost(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		server := startRedis(t)
@@ -184,16 +184,15 @@ func TestAStoreThatIsLost(t *testing.T) {
 		require.NoError(t, s.Settle(t.Context()))
 		assert.Eventually(t, func() bool {
 			r, err := s.ShouldRateLimit(t.Context(), asking(t, "d: ten=a +0 | two=a +0 | bucket=a +0 | over=a +0"))
-			// A request that was under way when the server was stopped may also have been charged.
+			// A request under way when the server was stopped may also have been charged.
 			return err == nil && r.GetStatuses()[0].GetLimitRemaining() <= 3 && left(r)[1] == 1 && left(r)[2] == 3 && left(r)[3] <= 1
 		}, 5*time.Second, time.Millisecond)
 
 	}
 }
 
-// TestAShareThatRefusesIsNoError: the first time that the store does not answer, it does not count as lost yet. The
-// share decides nevertheless. A refusal by the share must not become an error, because by default Envoy lets a request
-// pass if the answer is an error.
+// TestAShareThatRefusesIsNoError: the share decides even before the store counts as lost. Its refusal must not become
+// an error, because by default Envoy passes a request on an error.
 func TestAShareThatRefusesIsNoError(t *testing.T) {
 	server := startRedis(t)
 	client := server.connect(t, 50*time.Millisecond, redislimit.BreakAfter(time.Minute))
@@ -234,9 +233,8 @@ func TestAStoreThatIsLostAndOpen(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestNumbersThatChangeWhileAStoreIsLost: if the numbers of a limit change while the store is lost, the replica cannot
-// admit a second share. This must be true for every algorithm, even if the limit is removed for a time, or if another
-// limit had the new numbers before.
+// TestNumbersThatChangeWhileAStoreIsLost: a change of numbers while the store is lost cannot give a replica a second
+// share, even if the limit is removed for a time, or another limit had the new numbers before.
 func TestNumbersThatChangeWhileAStoreIsLost(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log"} {
 		server := startRedis(t)

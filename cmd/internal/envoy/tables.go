@@ -19,19 +19,17 @@ import (
 )
 
 const (
-	// mostHits is the largest count of a fixed window; the count does not grow beyond it. If a request has more hits
-	// than mostHits, it is treated as having mostHits+1, which no limit admits. So sums of hits cannot overflow.
+	// mostHits is the largest count of a fixed window. More hits count as mostHits+1, which no limit admits, so sums of
+	// hits cannot overflow.
 	mostHits = 1 << 32
-	// maxTables bounds the tables that the rules of a configuration may need. A request that carries its own limit can
-	// add a table only while there are fewer than maxTables tables. Tables for the lengths of units are an exception:
-	// requests can name any unit, so there is always room for them. During a change of the configuration, the tables of
-	// both configurations exist.
+	// maxTables bounds the tables for the rules of a configuration. A request's own limit can add a table only below
+	// this bound, except for the length of a unit, which always has room. During a change, the tables of both
+	// configurations exist.
 	maxTables = 64
 )
 
-// tables has the limiters. For fixed windows, there is one limiter for each length of window. The policy of this
-// limiter admits 2^32 hits, because this package compares the count with the limit. For other algorithms, there is one
-// limiter for each limit.
+// tables has the limiters: one for each length of fixed windows, and one for each limit with another algorithm. The
+// policy for fixed windows admits 2^32 hits, because this package compares the count with the limit.
 type tables struct {
 	open   func(kind config.Limit, policy engine.Policy) (table, error)
 	stores []*redislimit.Client
@@ -44,8 +42,8 @@ type tables struct {
 	byKind map[config.Limit]*entry
 }
 
-// An entry has a table, and the generation in which a request that carries its own limit last asked for the table. The
-// generation prevents a new configuration from closing a table that such a request may be using.
+// An entry is a table with the generation in which a request's own limit last asked for it. Without the generation, a
+// new configuration could close a table that a request is about to use.
 type entry struct {
 	table
 	asked atomic.Uint64
@@ -63,20 +61,18 @@ type table interface {
 	close() error
 }
 
-// The type counter is the key of a counter, in the form that the counter's table needs.
+// counter is the key of a counter, in the form that its table needs.
 type counter struct {
 	hash engine.Key // for a table in memory
 	text string     // for a table in a store
 }
 
-// A localTable is the table of one rule in memory. Several rules may share its limiter, but each rule has its own
-// localTable, with the previous limiters of that rule.
+// A localTable is the table of one rule in memory. Rules may share its limiter, but each has its own previous limiters.
 type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
 
-// keyUnder does what key does, for a counter with its own limit. The counter's debts in previous limiters are also
-// charged under that limit.
+// keyUnder is key for a counter with its own limit. Debts in previous limiters are also charged under that limit.
 func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
@@ -120,9 +116,8 @@ func (t localTable) close() error {
 	return nil
 }
 
-// longestDebt returns how long a key may owe something under a limit. A key may owe up to ten times the limit (see
-// engine.MaxDebt), so this is the time in which that many tokens come back. For a sliding window, one more window is
-// added.
+// longestDebt returns how long a key may owe something under a limit: the time in which ten times the limit comes back
+// (see engine.MaxDebt), plus one window for a sliding window.
 func longestDebt(l config.Limit) time.Duration {
 	if l.Algorithm == engine.AlgorithmTokenBucket && l.Most > 0 {
 		return 11 * spec.LongestQuota
@@ -133,8 +128,8 @@ func longestDebt(l config.Limit) time.Duration {
 	return 11 * l.Window
 }
 
-// mostOwed returns how many tokens a key of a rule can owe when another algorithm replaces the algorithm of the rule. A
-// fixed window also counts refused hits, but refused hits do not become a debt.
+// mostOwed returns how many tokens a key can owe when the rule's algorithm is replaced. Refused hits of a fixed window
+// are counted, but are no debt.
 func mostOwed(r *config.Rule) uint64 {
 	if r.Overdraw {
 		return mostHits
@@ -156,7 +151,7 @@ func newTables(o Options) *tables {
 	return t
 }
 
-// haveOnePart reports whether each store has a single part, as far as is known. A cluster has several parts.
+// haveOnePart reports whether each store has a single part, as far as is known. A cluster has several.
 func (t *tables) haveOnePart() bool {
 	return !slices.ContainsFunc(t.stores, func(c *redislimit.Client) bool { return c.Health().Parts > 1 })
 }
@@ -179,7 +174,7 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// kind returns the part of a limit that is the same for all limits in one table.
+// kind returns what all limits in one table have in common.
 func kind(l config.Limit) config.Limit {
 	if l.Algorithm == engine.AlgorithmFixedWindow {
 		return config.Limit{Algorithm: l.Algorithm, Window: l.Window, Calendar: l.Calendar}
@@ -188,8 +183,7 @@ func kind(l config.Limit) config.Limit {
 	return l
 }
 
-// get returns the table for the limit of a request, and makes it if it does not exist. It returns nil for a limit that
-// needs no table, and an error if a table cannot be made.
+// get returns the table for a request's limit, and makes a missing one. It returns nil for a limit that needs no table.
 func (t *tables) get(l config.Limit) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -201,8 +195,8 @@ func (t *tables) get(l config.Limit) (table, error) {
 	return t.getKind(kind(l), most, t.generation.Load())
 }
 
-// getFor does what get does, for a rule of a new configuration. The parameter wanted has the kinds of tables that the
-// rules before this rule need. Tables that only the previous configuration needs do not count towards maxTables.
+// getFor is get for a rule of a new configuration. wanted has the kinds of tables of the rules before it; tables only
+// of the previous configuration do not count towards maxTables.
 func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -215,9 +209,8 @@ func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, er
 	return t.getKind(k, math.MaxInt, 0)
 }
 
-// getKind returns the table of a kind. If the table does not exist, getKind makes it, unless there are already as many
-// tables as the parameter most says. The parameter asked is the generation in which a request asks for the table, or 0
-// for a rule. getKind stores this generation under the lock that the method keep takes.
+// getKind returns the table of a kind. It makes a missing table if there are fewer than most tables. asked is the
+// generation of the asking request, 0 for a rule; it is stored under the lock that keep takes.
 func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
 	t.mu.RLock()
 	found := t.byKind[k].ask(asked)
@@ -267,10 +260,9 @@ func policyOf(kind config.Limit) engine.Policy {
 	return kind.Policy()
 }
 
-// follow returns the table of a rule, and the limiter in this table that outlives the configuration. The table consists
-// of the limiter that the rule shares with other rules, and of the rule's previous limiters if their counts still
-// matter. The parameter before is the rule's limiter under the previous configuration; nil for a new rule. If the rule
-// needs no table now, its previous limiter is kept until the rule needs a table again.
+// follow returns the table of a rule, and the limiter in it that outlives the configuration. The table has the shared
+// limiter, and the rule's previous limiters whose counts still matter. before is the rule's limiter under the previous
+// configuration, or nil. It is kept while the rule needs no table.
 func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {
@@ -293,9 +285,8 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 	return localTable{own}, own, nil
 }
 
-// keep closes the tables that no rule needs, except some tables of fixed windows. Tables for the length of a unit stay,
-// because requests that carry limits use them, too. Other tables of fixed windows stay as long as there is also room
-// for the tables of all units.
+// keep closes the tables that no rule needs. Tables of fixed windows with the length of a unit stay, because limits of
+// requests use them, too; others stay while there is room for the tables of all units.
 func (t *tables) keep(rules []*config.Rule) error {
 	wanted := map[config.Limit]bool{}
 	for _, r := range rules {
@@ -326,14 +317,12 @@ func (t *tables) keep(rules []*config.Rule) error {
 	return errors.Join(errs...)
 }
 
-// A tableStats has the statistics of a table.
 type tableStats struct {
 	Kind  config.Limit
 	Stats engine.Stats
 }
 
-// name returns the name of a table. Each table has a different name, because there is one table for each length of
-// fixed windows, and one table for each limit with another algorithm.
+// name returns the table's name, which is different for each table.
 func (s *tableStats) name() string {
 	k := s.Kind
 	if k.Algorithm == engine.AlgorithmFixedWindow {

@@ -16,7 +16,7 @@ import (
 
 const bucket5 = "unit: hour, requests_per_unit: 5, algorithm: token-bucket"
 
-// file returns a rule file with a rule for each text, such as "a: unit: hour, requests_per_unit: 5" for the key a.
+// file returns a file with a rule for each text, such as "a: unit: hour, requests_per_unit: 5" for the key a.
 func file(rules ...string) string {
 	text := "domain: d\ndescriptors:\n"
 	for _, rule := range rules {
@@ -39,8 +39,8 @@ func admitted(t *testing.T, s *Service, n int, descriptor string) (passed int) {
 	return passed
 }
 
-// TestARuleKeepsItsCounts: if the limit of a rule changes, the hits that were counted still count, whatever the new
-// limit is. The counts of other rules in the same table do not change.
+// TestARuleKeepsItsCounts: counted hits still count under any new limit, and other rules in the same table are not
+// affected.
 func TestARuleKeepsItsCounts(t *testing.T) {
 	limits := map[string]string{
 		"bucket":         "unit: hour, requests_per_unit: 10, algorithm: token-bucket",
@@ -73,9 +73,8 @@ func TestARuleKeepsItsCounts(t *testing.T) {
 	}
 }
 
-// TestPreviousTablesAreBounded: the number of previous tables is bounded, for each rule and for all rules together. A
-// rule forgets a previous table when no key can owe anything in it any more, even if another rule still counts in that
-// table.
+// TestPreviousTablesAreBounded: previous tables are bounded, per rule and in total. A rule forgets a table in which no
+// key can owe anything, even if another rule still counts there.
 func TestPreviousTablesAreBounded(t *testing.T) {
 	window := func(hours int) string {
 		return fmt.Sprintf("unit: hour, unit_multiplier: %d, requests_per_unit: 5, algorithm: sliding-window", hours)
@@ -119,8 +118,8 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 	assert.Len(t, s.active.Load().rules, maxTables)
 }
 
-// TestAResetIsOneInPreviousTables: a reset of a counter also clears the counter in previous tables. It even clears hits
-// that exceed the new limit, if this limit is lower.
+// TestAResetIsOneInPreviousTables: a reset also clears the counter in previous tables, even hits beyond a lower new
+// limit.
 func TestAResetIsOneInPreviousTables(t *testing.T) {
 	s, _ := newService(t, file("a: unit: hour, requests_per_unit: 100, algorithm: token-bucket"), Options{})
 	require.Equal(t, 100, admitted(t, s, 100, "a=x"))
@@ -138,8 +137,8 @@ func limitOf(r *rand.Rand, n int) string {
 	return fmt.Sprintf("unit: hour, requests_per_unit: %d, algorithm: %s", n, algorithms[r.IntN(len(algorithms))])
 }
 
-// TestChangesGiveNothingAway: while the clock stands still, a key gets at most as many hits as the largest limit that
-// its rule has had, however the rule changes. At the end, when enough time has passed, the key owes nothing.
+// TestChangesGiveNothingAway: at one instant, a key gets at most the largest limit that its rule has had, however the
+// rule changes. After enough time, the key owes nothing.
 func TestChangesGiveNothingAway(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 40))
@@ -175,8 +174,8 @@ func TestChangesGiveNothingAway(t *testing.T) {
 	}
 }
 
-// TestRefusedHitsAreNoDebt: a fixed window counts refused hits, but other algorithms do not. So if another algorithm
-// replaces a fixed window, a key owes only the hits that were admitted, even if the limit was lower in the meantime.
+// TestRefusedHitsAreNoDebt: refused hits count only in fixed windows. After a change to another algorithm, a key owes
+// only the admitted hits, even if the limit was lower in the meantime.
 func TestRefusedHitsAreNoDebt(t *testing.T) {
 	const window5 = "unit: hour, requests_per_unit: 5"
 	for name, limits := range map[string][]string{
@@ -204,8 +203,8 @@ func TestRefusedHitsAreNoDebt(t *testing.T) {
 	}
 }
 
-// TestAMonthOfTheCalendar: a month with a time zone begins on the 1st in this zone, even for counters that count
-// refused hits. A month without a zone has 30 days, even if the same descriptor also has a month with a zone.
+// TestAMonthOfTheCalendar: a month with a time zone begins on the 1st there, even for counters that count refused hits.
+// A month without a zone has 30 days, even for the same descriptor.
 func TestAMonthOfTheCalendar(t *testing.T) {
 	s, clock := newService(t, file("a: unit: month, requests_per_unit: 2, zone: Europe/Berlin", "b: unit: month, requests_per_unit: 2"), Options{})
 	berlin, err := time.LoadLocation("Europe/Berlin")

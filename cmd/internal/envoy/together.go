@@ -23,9 +23,8 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// s.each calls its last parameter for the asks that its second parameter selects. For counters in memory, it makes the
-// calls in the order of the request. For counters in a store, it makes the calls concurrently. In this case, only asks
-// for the same counter keep the order of the request.
+// each calls do for the asks that which selects: in order for counters in memory, concurrently for a store. Asks for
+// the same counter always keep their order.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {
@@ -53,8 +52,7 @@ func inOrder(queue []*ask, do func(*ask) error) error {
 	return nil
 }
 
-// queues returns the asks that the given function selects, in one list for each counter. The lists have the order of
-// the request.
+// queues returns the selected asks in one list for each counter, in the order of the request.
 func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	type place struct {
 		table table
@@ -78,10 +76,9 @@ func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	return all
 }
 
-// countStored takes the hits of asks in stores. Each ask is decided separately. Then all asks that count are added to
-// the statistics. All fixed windows of a store share one script. This is possible because the script of a fixed window
-// only counts and never refuses. In a cluster, asks are sent separately, because the parts of a cluster can decide
-// concurrently. Asks for a counter that the request names twice are also sent separately.
+// countStored takes the hits of asks in stores, each decided separately, and adds them to the statistics. The fixed
+// windows of a store share one script, which never refuses. Asks go separately in a cluster, whose parts decide
+// concurrently, and for a counter that the request names twice.
 func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
 	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
 	var all errgroup.Group
@@ -107,8 +104,7 @@ func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) 
 	return nil
 }
 
-// groups reports whether the ask charges hits to a fixed window in a store, and so may share a script. It returns the
-// table.
+// groups reports whether the ask charges a fixed window in a store, and so may share a script.
 func (a *ask) groups() (storeTable, bool) {
 	t, ok := a.table.(storeTable)
 	return t, ok && !a.back && a.hits > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -124,8 +120,7 @@ func (s *Service) take(ctx context.Context, a *ask) error {
 	return err
 }
 
-// takeGroup charges a group of asks. The method groups must return true for each ask, and each ask must have a
-// different counter of the store.
+// takeGroup charges a group of asks for which groups is true, each with a different counter of the store.
 func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*ask) error {
 	now := s.now()
 	parts := make([]limits.Ask, len(group))
@@ -155,9 +150,8 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 	return nil
 }
 
-// countAllOrNothingStored does what countAllOrNothing does, for counters in stores. Limits that may refuse share one
-// script for each store. Asks without hits, and asks that give hits back, are decided before this script. Asks whose
-// limits cannot refuse are decided after it.
+// countAllOrNothingStored is countAllOrNothing for stores. Limits that may refuse share one script for each store. Asks
+// that charge no hits are decided before it, and asks that cannot refuse after it.
 func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
 	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
 	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
@@ -188,8 +182,8 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	return err
 }
 
-// takeTogether takes the hits of all asks that the given function selects, or takes no hits. It reports whether a limit
-// refuses. If a limit refuses, or a store fails, hits that were already taken are given back.
+// takeTogether takes the hits of all selected asks or none, and reports whether a limit refuses. After a refusal or a
+// store's failure, it gives back what it took.
 func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
 	var back []func(context.Context) error
 	for store, group := range byStore(asks, which) {
@@ -243,7 +237,7 @@ func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
 	return all
 }
 
-// partsOf returns the limits.Asks for asks in a store, under their limits.
+// partsOf returns the limits.Asks for asks in a store.
 func partsOf(group []*ask) ([]limits.Ask, error) {
 	parts := make([]limits.Ask, len(group))
 	for i, a := range group {
@@ -257,7 +251,7 @@ func partsOf(group []*ask) ([]limits.Ask, error) {
 	return parts, nil
 }
 
-// underLimit stores in the ask the store's decision on its hits under the limit.
+// underLimit stores in the ask the store's decision about its hits.
 func (a *ask) underLimit(d engine.Decision, now time.Time) {
 	a.decided(d)
 	if a.limit.Algorithm == engine.AlgorithmFixedWindow {

@@ -2,21 +2,19 @@ package envoy
 
 import "sync"
 
-// uses counts the requests in progress under a configuration. When no such requests are left, the tables that the next
-// configuration does not need are closed. These tables must not be closed earlier, because a request may still take
-// tokens from them: a closed table in a store would not charge these tokens, and a closed table in memory would forget
-// them. No request waits for the lock.
+// uses counts the requests in progress under a configuration. Only after the last one may unneeded tables be closed: a
+// closed table in a store would not charge the tokens of a request, and a closed table in memory would forget them. No
+// request waits for the lock.
 type uses struct {
 	requests sync.RWMutex // each request holds it for reading
 	over     bool         // set while the lock is held for writing
 }
 
-// acquire returns the active configuration, or nil if there is none. The caller must release the configuration.
+// acquire returns the active configuration, or nil. The caller must release it.
 func (s *Service) acquire() *active {
 	for {
 		now := s.active.Load()
-		// A replaced configuration cannot be acquired. In that case another configuration is active by now, so try
-		// again.
+		// A replaced configuration cannot be acquired, but then another one is active.
 		if now == nil || now.uses.acquire() {
 			return now
 		}
@@ -36,8 +34,8 @@ func (u *uses) acquire() bool {
 	return true
 }
 
-// end waits until the requests have been answered. The configuration must have been replaced before, so that no new
-// requests start to use it.
+// end waits until the requests have been answered. The configuration must already be replaced, so that no new request
+// uses it.
 func (u *uses) end() {
 	u.requests.Lock()
 	u.over = true

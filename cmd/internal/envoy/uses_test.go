@@ -35,8 +35,8 @@ func (g *guarded) close() error {
 	return g.localTable.close()
 }
 
-// TestNoTableIsClosedWhileItIsUsed: no table is closed while a request uses it. This is tested with the table of a
-// removed rule and with the table of a request that carries its own limit.
+// TestNoTableIsClosedWhileItIsUsed: neither the table of a removed rule nor of a request's own limit is closed while a
+// request uses it.
 func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	s, _ := newService(t, "", Options{MaxKeys: 10})
 	var late, made atomic.Int64
@@ -52,7 +52,7 @@ func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	}
 	var configs []*config.Config
 	for i := range 6 {
-		// A configuration with a few rules leaves room for the tables of the next configuration, which has many rules.
+		// A configuration with few rules leaves room for the many rules of the next one.
 		configs = append(configs, compile(t, bucketsFrom(100*(i+1), []int{maxTables, 15}[i%2])))
 	}
 	require.NoError(t, s.SetConfig(configs[0]))

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Calendar makes windows start when a day, week or month of a time zone starts, instead of at multiples of their
-// length since 1970. Equal periods in the same zone have the same pointer.
+// A Calendar makes windows start with a day, week or month of a time zone. Equal periods in the same zone have the same
+// pointer.
 type Calendar struct {
 	per      engine.Period
 	zone     *time.Location
@@ -21,10 +21,10 @@ type Calendar struct {
 	policies sync.Map // engine.Policy by its limit, a uint64; making a Policy takes milliseconds
 }
 
-// calendars has all calendars that were made. The key of a calendar in this map is the value of its field begins.
+// calendars has all calendars, by their field begins.
 var calendars sync.Map
 
-// periods has the units for which there are calendars, with their periods.
+// periods has the units that can follow a calendar.
 var periods = map[Unit]engine.Period{
 	ratelimitv3.RateLimitResponse_RateLimit_DAY:   engine.Day,
 	ratelimitv3.RateLimitResponse_RateLimit_WEEK:  engine.Week,

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A class is the set of values that a descriptor selects by its cidr or regex. The zero class selects none.
+// A class is the set of values that a cidr or regex selects. The zero class selects none.
 type class struct {
 	key  string
 	text string // as the operator sees it; "" for no class
@@ -26,7 +26,7 @@ func classOf(d *Descriptor) class {
 	return c
 }
 
-// has reports whether the value of a key is in the class. An IPv4 address may be written as an IPv6 address.
+// has reports whether a value is in the class. An IPv4 address may be written as IPv6.
 func (c *class) has(key, value string) bool {
 	switch {
 	case c.text == "" || c.key != key:
@@ -38,20 +38,19 @@ func (c *class) has(key, value string) bool {
 	return err == nil && c.cidr.Contains(addr.Unmap().WithZone(""))
 }
 
-// stat returns the text of the class for a name in statistics. In such names, a dot separates two levels, so the dots
-// of the text are replaced.
+// stat returns the class as part of a name in statistics. There, a dot would begin a new level.
 func (c *class) stat() string {
 	return statText(c.key, strings.ReplaceAll(c.text, ".", "_"))
 }
 
-// has reports whether the node already has a descriptor with this class.
+// has reports whether a descriptor of the node already has this class.
 func (n *node) has(c class) bool {
 	return c.text != "" && slices.ContainsFunc(n.wildcards, func(w *node) bool {
 		return w.class.key == c.key && w.class.text == c.text
 	})
 }
 
-// checkClass reports keys of the file that cannot be used together with a cidr or regex.
+// checkClass reports keys that cannot be used together with a cidr or regex.
 func (c *compiler) checkClass(d *Descriptor) {
 	switch {
 	case d.CIDR.IsValid() && d.Regex != nil:

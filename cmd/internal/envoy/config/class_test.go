@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestClasses: a rule may select its values by a range of addresses or by a regular expression. Rules for plain values
-// are tried first, and then the rules with a range or an expression in the order of the file.
+// TestClasses: a rule may select values by cidr or regex. Exact values come first, then classes in the order of the
+// file.
 func TestClasses(t *testing.T) {
 	config, _, err := load(t, `
 domain: d

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxDepth is how deep descriptors may be nested.
+// maxDepth bounds how deep descriptors may be nested.
 const maxDepth = 100
 
-// A Config has the rules of all domains. It is immutable. All its methods may be called concurrently.
+// A Config has the rules of all domains. It is immutable and safe for concurrent use.
 type Config struct {
 	domains map[string]*domain
 	rules   []*Rule
@@ -27,7 +27,7 @@ type domain struct {
 	allOrNothing bool
 }
 
-// A node of the tree has the descriptors that follow the same path.
+// A node has the descriptors that follow the same path.
 type node struct {
 	children  map[string]*node // the map's keys are a descriptor's key, or key_value
 	wildcards []*node          // descriptors for several values, in the order of the file
@@ -57,7 +57,7 @@ type Rule struct {
 	levels []level // from the first descriptor to the one with the limit
 }
 
-// A level describes one of the descriptors on the path from a domain to a rule.
+// A level is one descriptor on the path from a domain to a rule.
 type level struct {
 	Entry
 	stat          string // key, or key_value as in the file
@@ -67,18 +67,18 @@ type level struct {
 	class         bool   // the value is selected by a cidr or a regex
 }
 
-// An Entry is a rule's condition on an entry of a descriptor. It has the key and the value that the entry must have.
-// The value "" means any value. A value with '*' is a pattern. A key with '*' is a pattern for key_value.
+// An Entry is a rule's condition on one entry of a descriptor. The Value "" means any value, and a '*' in Value makes
+// it a pattern. A '*' in Key makes Key a pattern for key_value.
 type Entry struct{ Key, Value string }
 
-// MaxLimits is the largest number of limits that a descriptor may have.
+// MaxLimits is the largest number of limits of one descriptor.
 const MaxLimits = 8
 
 // IsOneOfSeveral reports whether the rule's descriptor has further limits.
 func (r *Rule) IsOneOfSeveral() bool { return r.per != "" }
 
-// ID returns the identity of a rule: its domain and its path of descriptors. The ID stays the same if the limit
-// changes. All limits of a descriptor have the same ID.
+// ID returns the domain and the path of the rule's descriptor as one text. It does not depend on the limit, so all
+// limits of a descriptor have the same ID.
 func (r *Rule) ID() string {
 	id := appendText(nil, r.domain)
 	for _, l := range r.levels {
@@ -105,8 +105,8 @@ type Options struct {
 	MergeDomains bool // several documents may contribute rules to one domain
 }
 
-// Compile makes a Config of all documents. If the documents have mistakes, Compile returns no Config, and an error of
-// type [yamlfile.Errors] with up to a hundred mistakes.
+// Compile makes a Config of all documents. Mistakes are returned as an error of type [yamlfile.Errors], with at most a
+// hundred mistakes and no Config.
 func Compile(documents []*Document, options Options) (*Config, error) {
 	c := &compiler{config: &Config{domains: map[string]*domain{}}, options: options}
 	for _, d := range documents {
@@ -129,13 +129,13 @@ type compiler struct {
 	overdraws []overdraw
 }
 
-// An overdraw is the place in a file at which a rule has the key overdraw.
+// An overdraw is the place of a rule's key overdraw in a file.
 type overdraw struct {
 	file, domain string
 	at           place
 }
 
-// checkOverdraws reports rules with overdraw, if their domain does not count refused hits.
+// checkOverdraws reports rules with overdraw in domains that do not count refused hits.
 func (c *compiler) checkOverdraws() {
 	for _, o := range c.overdraws {
 		if c.config.domains[o.domain].allOrNothing {
@@ -249,11 +249,9 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 	}
 }
 
-// AppendStored appends to the key of a counter the text that distinguishes the token buckets of one descriptor in a
-// store. The text is necessary because the store keeps the buckets of all periods in one table. The bucket with the
-// longest period gets a key that does not depend on the other limits or their order. So this bucket keeps its count
-// when other limits are added or removed. Windows need no such text, because there is a separate table for each length
-// of window.
+// AppendStored appends what distinguishes the token buckets of one descriptor, because a store has all periods in one
+// table. The bucket with the longest period gets no such text, so its count survives when other limits are added or
+// removed. Windows need none: each length has a separate table.
 func (r *Rule) AppendStored(to []byte) []byte {
 	if !r.shorter {
 		return to
@@ -261,8 +259,7 @@ func (r *Rule) AppendStored(to []byte) []byte {
 	return appendText(to, r.Limit.Window.String())
 }
 
-// level returns the level of a descriptor. The parameter name is the descriptor's key, or key_value. The parameter wild
-// says whether this name has a '*'.
+// level returns the level of a descriptor. name is its key, or key_value; wild says whether name has a '*'.
 func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	l := level{
 		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),
@@ -352,7 +349,7 @@ func (c *compiler) limit(l *RateLimit) Limit {
 	return limit
 }
 
-// calendar makes the windows of a limit start with the periods of a zone's calendar.
+// calendar aligns the windows of a limit with a zone's calendar.
 func (c *compiler) calendar(l *RateLimit, limit *Limit) {
 	calendar, err := calendarOf(limit.Unit, l.Zone)
 	switch {
@@ -368,7 +365,7 @@ func (c *compiler) calendar(l *RateLimit, limit *Limit) {
 	}
 }
 
-// numbers reports combinations of a limit's numbers that are not possible.
+// numbers reports impossible combinations of a limit's numbers.
 func (c *compiler) numbers(at place, limit Limit) {
 	written := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
 	if limit.Burst != 0 {

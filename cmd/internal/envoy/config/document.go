@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Document has the contents of one file or one xDS resource, before Compile combines all documents.
+// A Document is the content of one file or xDS resource, before Compile.
 type Document struct {
 	File         string // for messages
 	Domain       string
@@ -22,7 +22,7 @@ type Document struct {
 	at place // where the domain is in the file
 }
 
-// A Descriptor is a node of the tree. An entry of a request is compared with it.
+// A Descriptor is a node of the tree, compared with an entry of a request.
 type Descriptor struct {
 	Key, Value     string
 	CIDR           netip.Prefix   // added by weir: addresses that the value may be; the zero Prefix if none
@@ -48,7 +48,7 @@ type RateLimit struct {
 	Unlimited       bool
 	Replaces        []string
 
-	// The fields below are added by weir.
+	// The fields below are additions of weir.
 	Algorithm engine.Algorithm // zero means fixed windows, as in the reference
 	Burst     uint64           // the burst of a token bucket; 0 means RequestsPerUnit
 	Period    time.Duration    // instead of a unit; 0 if there is a unit

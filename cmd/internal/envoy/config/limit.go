@@ -21,8 +21,8 @@ const (
 	unknown = ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN
 )
 
-// lengths has the lengths of the units. A month has 30 days and a year 365, as in the reference. Windows start at
-// multiples of their length since 1970, so weeks start on a Thursday.
+// lengths has the lengths of the units. As in the reference, a month has 30 days and a year 365. Weeks start on a
+// Thursday, because windows start at multiples of their length since 1970.
 var lengths = [...]time.Duration{
 	ratelimitv3.RateLimitResponse_RateLimit_SECOND: time.Second,
 	ratelimitv3.RateLimitResponse_RateLimit_MINUTE: time.Minute,
@@ -36,7 +36,7 @@ var lengths = [...]time.Duration{
 // Units is the number of units.
 const Units = len(lengths) - 1
 
-// A Limit is the limit of a rule or a request. Limits can be compared: equal values are the same limit.
+// A Limit is the limit of a rule or a request. Equal values are the same limit.
 type Limit struct {
 	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule has another algorithm
 	Requests   uint32           // the number of requests in a window; 0 refuses all
@@ -55,8 +55,7 @@ func unitOf(name string) (Unit, bool) {
 	return Unit(unit), ok && Unit(unit) != unknown
 }
 
-// window returns the length of a window of multiplier units. It returns false if there is no such unit, or if the
-// window is too long.
+// window returns the length of multiplier units. It returns false for an unknown unit or a window that is too long.
 func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	if unit <= unknown || int(unit) >= len(lengths) || multiplier == 0 {
 		return 0, false
@@ -67,8 +66,8 @@ func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	return lengths[unit] * time.Duration(multiplier), true
 }
 
-// Policy returns the policy of the limit. Fixed windows are aligned with the clock, as in the reference. Policy does
-// not allocate, except for the first Policy of a [Calendar].
+// Policy returns the policy of the limit. Fixed windows are aligned with the clock, as in the reference. It allocates
+// only for the first Policy of a [Calendar].
 func (l Limit) Policy() engine.Policy {
 	if l.Calendar != nil && l.Requests > 0 {
 		return l.Calendar.Policy(uint64(l.Requests))
@@ -95,7 +94,7 @@ func (l Limit) IsUnit() bool {
 	return l.Calendar == nil && l.Window > 0 && slices.Contains(lengths[:], l.Window)
 }
 
-// Per returns the period of a limit for use in names: second, 2_minutes or, without a unit, 1m30s.
+// Per returns the period as part of a name: second, 2_minutes or, without a unit, 1m30s.
 func (l Limit) Per() string {
 	unit := strings.ToLower(l.Unit.String())
 	switch {

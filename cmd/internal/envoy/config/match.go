@@ -10,13 +10,13 @@ import (
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 )
 
-// Domains returns how many domains there are.
+// Domains returns the number of domains.
 func (c *Config) Domains() int { return len(c.domains) }
 
 // Rules returns all rules, each at its Index. The slice must not be changed.
 func (c *Config) Rules() []*Rule { return c.rules }
 
-// Has reports whether there is a domain with that name.
+// Has reports whether the domain exists.
 func (c *Config) Has(domain string) bool { return c.domains[domain] != nil }
 
 // AllOrNothing reports whether the domain's documents set all_or_nothing.
@@ -25,12 +25,10 @@ func (c *Config) AllOrNothing(domain string) bool {
 	return d != nil && d.allOrNothing
 }
 
-// Match returns the rules of a descriptor, one for each of its limits. It returns no rules if no limit applies. The
-// rules must not be changed. A rule applies only if its depth in the tree equals the number of entries of the
-// descriptor. Match does not allocate.
+// Match returns the rules of a descriptor, one for each of its limits, or none. They must not be changed. A rule
+// applies only if its depth in the tree equals the number of entries. Match does not allocate.
 //
-// At each level of the tree, Match takes the first of these children that exists:
-//
+// At each level, Match takes the first of these children that exists:
 //   - the child named key_value
 //   - in the order of the file, the first child whose cidr or regex matches the value, or whose name has a '*' and
 //     matches key_value
@@ -65,8 +63,8 @@ func (n *node) child(key, value string) *node {
 	return n.children[key]
 }
 
-// fits reports whether name consists of the parts of a pattern, in order, with any text between them. It matches each
-// part at its first occurrence, because a later occurrence would leave less text for the parts after it.
+// fits reports whether name has the parts of a pattern in order, with any text between them. The first occurrence of
+// each part is enough, because a later one leaves less text for the next parts.
 func fits(name []byte, parts [][]byte) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if len(name) < len(first)+len(last) || !bytes.HasPrefix(name, first) || !bytes.HasSuffix(name, last) {
@@ -83,10 +81,9 @@ func fits(name []byte, parts [][]byte) bool {
 	return true
 }
 
-// AppendKey appends the key of the counter for a descriptor that matched the rule. The parameter rule is nil if the
-// descriptor carries its own limit (an override). Descriptors have the same key if they have the same domain and
-// entries. At a level with share_threshold, the key has the pattern instead of the value. Each text in the key has its
-// length in front of it, so that different lists of entries have different keys.
+// AppendKey appends the key of a descriptor's counter. rule is nil if the descriptor carries its own limit (an
+// override). Equal domains and entries give equal keys; at a level with share_threshold, the pattern replaces the
+// value. The length before each text keeps different lists of entries apart.
 func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
 	to = appendText(to, domain)
 	for i, entry := range descriptor.GetEntries() {

@@ -21,7 +21,7 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// asked returns the descriptor that is written as "key=value,key=value".
+// asked parses a descriptor written as "key=value,key=value".
 func asked(text string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, entry := range strings.Split(text, ",") {
@@ -90,7 +90,7 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 16}
 `
 
-// only(rules) returns the single rule of a descriptor, or nil if there is none.
+// only returns the single rule of a descriptor, or nil.
 func only(rules []*Rule) *Rule {
 	if len(rules) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func only(rules []*Rule) *Rule {
 	return rules[0]
 }
 
-// TestMatch: each descriptor in the table finds the rule with the given number of requests. -1 means no rule.
+// TestMatch: each descriptor finds the right rule, identified by its number of requests. -1 means no rule.
 func TestMatch(t *testing.T) {
 	config, warnings, err := load(t, tree, Options{})
 	require.NoError(t, err)
@@ -142,8 +142,7 @@ func TestMatch(t *testing.T) {
 		"path=/login,addr=10.":              7,
 		"path=/login,addr=10":               6,
 		"user=" + strings.Repeat("x", 1000): 1,
-		// A key with a pattern is compared with key_value. It is tried after an exact key_value, and before a key
-		// without a value.
+		// A pattern in a key is tried after an exact key_value, and before a key without a value.
 		"foo=":           12,
 		"foobar=x":       12,
 		"foo*=x":         12,
@@ -209,7 +208,7 @@ func TestMergedDomains(t *testing.T) {
 	assert.EqualError(t, err, "c.yaml:2:15: duplicate descriptor composite key 'd.a'")
 }
 
-// TestAnchors: aliases and merges in a file have the meaning that they have in YAML.
+// TestAnchors: aliases and merges have their YAML meaning.
 func TestAnchors(t *testing.T) {
 	config, warnings, err := load(t, `
 domain: d
@@ -298,8 +297,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestMultiplierOfAnOverride: the multiplier of an override is read from the bytes of the message, even among other
-// unknown fields.
+// TestMultiplierOfAnOverride: the multiplier is read from the bytes of the message, even among other unknown fields.
 func TestMultiplierOfAnOverride(t *testing.T) {
 	other := protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 7)
 	multiplier := func(value ...byte) []byte {
@@ -370,8 +368,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// walk checks each rule below n: Match must find the rule by the entries on the path to the rule in the file. walk
-// leaves out wildcards.
+// walk checks that Match finds each rule below n by the entries of its path. It leaves out wildcards.
 func walk(t *testing.T, config *Config, domain string, n *node, entries []string) {
 	for name, child := range n.children {
 		if child.pattern != nil || strings.ContainsAny(name, "_=,") || name == "" {

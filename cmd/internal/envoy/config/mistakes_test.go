@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// load compiles the files in a text. Each file follows a line "-- name --".
+// load compiles the files in a text. A line "-- name --" begins each file.
 func load(t *testing.T, text string, options Options) (*Config, []*yamlfile.Error, error) {
 	t.Helper()
 	var documents []*Document
@@ -162,8 +162,7 @@ var mistakes = []struct{ name, text, want string }{
 		"b.yaml:1:9: duplicate domain 'd' in config file"},
 }
 
-// TestMistakes: each wrong file is refused. The error has the place of the mistake, and the reference's reason if the
-// reference has one.
+// TestMistakes: each wrong file is refused, with the place of the mistake and the reference's reason, if it has one.
 func TestMistakes(t *testing.T) {
 	for _, test := range mistakes {
 		t.Run(test.name, func(t *testing.T) {
@@ -186,8 +185,8 @@ func TestAllMistakesAreTold(t *testing.T) {
 	assert.Len(t, err, yamlfile.MaxErrors)
 }
 
-// TestShortFilesThatStandForEndlessOnes: a value counts towards maxNodes each time that an alias refers to it, so a
-// short file with nested aliases is refused.
+// TestShortFilesThatStandForEndlessOnes: each use of an alias counts towards maxNodes, so a short file of nested
+// aliases is refused.
 func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 	bomb := "domain: d\ndescriptors:\n  - key: k0\n    descriptors: &a0 [{key: x}]\n"
 	for i := 1; i < 24; i++ {
@@ -209,7 +208,7 @@ func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 	assert.Contains(t, err.Error(), "more than 2000000 values")
 }
 
-// TestWarnings: a value that the reference accepts is accepted, with a warning if it cannot be intended.
+// TestWarnings: values that the reference accepts but that cannot be intended get a warning.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a known key in another place", "domain: d\nunit: second", "a.yaml:2:1: 'unit' has no effect here"},

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStats: decisions about each descriptor in the table are counted under the given name.
+// TestStats: decisions are counted under the given names.
 func TestStats(t *testing.T) {
 	config, _, err := load(t, `
 domain: d
@@ -70,8 +70,8 @@ func TestKeys(t *testing.T) {
 	assert.NotEqual(t, key("shop", "foobar=1,a=1"), key("shop", "foobar=1,b=1"), "the key is not shared, as in the reference")
 	assert.NotEqual(t, key("shop", "foobar=1"), key("shop", "foobaz=1"))
 
-	// The key of a shared counter contains the text of the pattern. A request whose value is this text matches the same
-	// rule, so no value of another rule can have this key. The last descriptor does not match the pattern.
+	// The key of a shared counter contains its pattern. A request with the pattern as its value matches the same rule,
+	// so no other rule's counter can have that key.
 	different := []string{
 		"path=/login,addr=10.1", "path=/login,addr=1", "path=/login,addr=2", "user=a", "user=a,b=", "user=a,b", "a_b=c",
 		"a=b_c", "user=", "use=r", "path=/login,addr=10",

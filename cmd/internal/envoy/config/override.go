@@ -13,17 +13,16 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// unit_multiplier is a google.protobuf.UInt32Value. multiplierField is its field number in the limit of a descriptor,
-// and multiplierToldField is its field number in the limit of an answer. This version of go-control-plane does not have
-// these two fields in its messages, and newer versions of it need Go 1.26. So this package handles the two fields as
-// unknown fields.
+// The field unit_multiplier is a google.protobuf.UInt32Value: multiplierField in the limit of a descriptor,
+// multiplierToldField in the limit of an answer. It is handled as an unknown field, because versions of
+// go-control-plane that have it need Go 1.26.
 const (
 	multiplierField     protowire.Number = 3
 	multiplierToldField protowire.Number = 4
 )
 
-// Override returns the limit that a request carries. This limit replaces the limit of a rule. If a value is out of
-// range, the error names the field, its value and the range.
+// Override returns the limit that a request carries instead of a rule's limit. The error names the field, its value and
+// the range.
 func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, error) {
 	multiplier, err := multiplierOf(from.ProtoReflect().GetUnknown())
 	if err != nil {
@@ -44,8 +43,8 @@ func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, erro
 	}, nil
 }
 
-// multiplierOf reads unit_multiplier from the unknown fields of a limit. It returns 1 if the field is absent. If the
-// field occurs several times, the values are merged, as protobuf does for message fields.
+// multiplierOf reads unit_multiplier from unknown fields; 1 if it is absent. Repeated fields are merged, as protobuf
+// merges messages.
 func multiplierOf(fields []byte) (uint32, error) {
 	value, found := &wrapperspb.UInt32Value{}, false
 	for len(fields) > 0 {
@@ -72,8 +71,7 @@ func multiplierOf(fields []byte) (uint32, error) {
 	return value.GetValue(), nil
 }
 
-// Told returns the encoded field in which an answer reports the multiplier of a limit. If the multiplier is 1, it
-// returns nil.
+// Told returns the encoded field that reports the multiplier of a limit; nil for the multiplier 1.
 func (l Limit) Told() []byte {
 	if l.Multiplier <= 1 {
 		return nil

@@ -14,8 +14,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Quotas are limits for single values of a rule's last descriptor. These limits are in a file, or in a hash of the
-// store.
+// Quotas are limits of single values of a rule's last descriptor, from a file or a hash of the store.
 type Quotas struct {
 	File, Hash string // exactly one of them is set
 	Every      time.Duration
@@ -24,7 +23,7 @@ type Quotas struct {
 	Limit      spec.Limit // the limit of the rule
 }
 
-// A QuotasText has Quotas in the form in which the file has them.
+// A QuotasText has Quotas as the file has them.
 type QuotasText struct {
 	File, Hash string
 	Every      time.Duration
@@ -44,8 +43,7 @@ func (q *Quotas) From() string {
 	return q.File
 }
 
-// Read makes a reader that knows the rule's plans and numbers, calls by(reader), and returns the table that this call
-// returns.
+// Read returns the table that by reads with a reader for the rule's plans and numbers.
 func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {
@@ -116,8 +114,7 @@ func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
 	}
 }
 
-// quotas returns the quotas of a limit, or nil if it has none. It also sets the field Most of the limit to the highest
-// limit that a single value may have.
+// quotas returns the quotas of a limit, or nil. It also sets the limit's Most, the highest limit of a single value.
 func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	q := l.Quotas
 	if q == nil {

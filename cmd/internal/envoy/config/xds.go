@@ -4,7 +4,7 @@ import (
 	configv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 )
 
-// FromXDS returns the document of an xDS resource. The places in it have no line numbers.
+// FromXDS returns the document of an xDS resource. Its places have no line numbers.
 func FromXDS(resource *configv3.RateLimitConfig) *Document {
 	return &Document{
 		File: resource.GetName(), Domain: resource.GetDomain(), Descriptors: fromXDS(resource.GetDescriptors()),

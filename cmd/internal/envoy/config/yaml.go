@@ -19,11 +19,11 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxNodes bounds the number of values that are read. A value counts each time that an alias refers to it, so a short
-// file with nested aliases cannot expand without bound.
+// maxNodes bounds the values that are read. Each use of an alias counts, so that nested aliases cannot expand without
+// bound.
 const maxNodes = 2_000_000
 
-// Parse reads the text of a file. The error is of type [yamlfile.Errors] and has all mistakes up to the first hundred.
+// Parse reads the text of a file. The error is of type [yamlfile.Errors], with at most a hundred mistakes.
 func Parse(file string, text []byte) (*Document, error) {
 	d := &decoder{Walker: yamlfile.Walker{File: file}, document: &Document{File: file}}
 	parser := yaml.NewDecoder(bytes.NewReader(text))
@@ -43,7 +43,7 @@ func Parse(file string, text []byte) (*Document, error) {
 	return d.document, nil
 }
 
-// syntaxError returns an error of the parser in the reference's words, with its place if it has one.
+// syntaxError returns an error of the parser in the reference's words, with its place if known.
 func syntaxError(file string, err error) *yamlfile.Error {
 	e := &yamlfile.Error{File: file, Line: 1, Column: 1, Message: "error loading config file: " + err.Error()}
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
@@ -67,7 +67,7 @@ func (d *decoder) warn(n *yaml.Node, format string, args ...any) {
 
 func at(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// value resolves an alias and counts the node. It returns nil if the value is null, or if the file is too large.
+// value resolves an alias and counts the node. It returns nil for null, or if the file is too large.
 func (d *decoder) value(n *yaml.Node) *yaml.Node {
 	v := d.Visit(n, maxNodes, "error loading config file: more than %d values, each counted as often as an alias names it")
 	if v == nil || v.Tag == "!!null" {
@@ -76,11 +76,9 @@ func (d *decoder) value(n *yaml.Node) *yaml.Node {
 	return v
 }
 
-// A field reads the value of a key.
 type field func(*yaml.Node)
 
-// fields calls a function for each key of a mapping, to read the value of the key. It reads keys that come from a merge
-// ("<<") after the keys of the mapping itself.
+// fields calls a function for each key of a mapping. Keys of a merge ("<<") come after the mapping's own.
 func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
@@ -114,7 +112,7 @@ func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 	}
 }
 
-// merge reads the value of "<<", a mapping or a list of mappings, for keys that were not seen before.
+// merge reads the value of "<<", one or more mappings, for keys not in seen.
 func (d *decoder) merge(n *yaml.Node, fields map[string]field, seen map[string]bool) {
 	n = d.value(n)
 	if n == nil {
@@ -207,7 +205,6 @@ func (d *decoder) descriptors(n *yaml.Node, to *[]Descriptor) {
 	})
 }
 
-// rateLimits reads the list of a descriptor's limits.
 func (d *decoder) rateLimits(n *yaml.Node, of *Descriptor, all ...*RateLimit) {
 	if of.RateLimits != nil {
 		d.Fail(n, "rate_limit and rate_limits of one descriptor: leave one of them out")
@@ -266,7 +263,7 @@ func (d *decoder) cidr(n *yaml.Node, to *netip.Prefix) {
 	}
 }
 
-// regex reads an expression in the syntax of RE2. It must match the whole value, as in Envoy.
+// regex reads an RE2 expression. It must match the whole value, as in Envoy.
 func (d *decoder) regex(n *yaml.Node, to **regexp.Regexp) {
 	text := ""
 	if d.text(n, &text); text == "" {
@@ -305,7 +302,7 @@ func (d *decoder) period(n *yaml.Node, to *time.Duration) {
 	*to = period
 }
 
-// text reads a scalar as the reference does: a whole number or a Boolean counts as its text.
+// text reads a scalar. As in the reference, a whole number or Boolean counts as its text.
 func (d *decoder) text(n *yaml.Node, to *string) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -317,7 +314,7 @@ func (d *decoder) text(n *yaml.Node, to *string) {
 	}
 }
 
-// flag reads a Boolean, including the words of YAML 1.1, as the reference does.
+// flag reads a Boolean. As in the reference, the words of YAML 1.1 count.
 func (d *decoder) flag(n *yaml.Node, to *bool) {
 	if n.Kind == yaml.ScalarNode && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
 		switch strings.ToLower(n.Value) {
@@ -349,7 +346,7 @@ func (d *decoder) count(n *yaml.Node, to *uint32) {
 	*to = uint32(value)
 }
 
-// metadata reads any mapping into a Struct, because an answer carries metadata as a Struct.
+// metadata reads any mapping into a Struct, the form in which an answer carries it.
 func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
@@ -371,8 +368,8 @@ func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
 	return s
 }
 
-// plain counts the nodes below n, because a library will expand their aliases later. It also refuses values that a
-// Struct cannot represent.
+// plain counts the nodes below n, because a library expands their aliases later. It also refuses values that a Struct
+// cannot represent.
 func (d *decoder) plain(n *yaml.Node) bool {
 	if n = d.value(n); n == nil {
 		return !d.IsFull()
@@ -389,8 +386,7 @@ func (d *decoder) plain(n *yaml.Node) bool {
 	return true
 }
 
-// shown returns the text of a value for an error message, cut to the length of a line. For an alias, it returns the
-// alias's name.
+// shown returns a value, or an alias's name, for an error message, cut to the length of a line.
 func shown(n *yaml.Node) string {
 	if n.Kind == yaml.AliasNode {
 		return "*" + n.Value

@@ -8,11 +8,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// oneLine replaces line ends in a name. A name can contain a value from a request, and this value must not start a new
-// line.
+// oneLine replaces line ends in a name, so that a value from a request cannot start a new line.
 var oneLine = strings.NewReplacer("\n", "_", "\r", "_")
 
-// Debug serves the pages for operators: /rlconfig, /stats, and, if the parameter page is not nil, the live page.
+// Debug serves the pages for operators: /rlconfig, /stats and, if page is not nil, the live page.
 func Debug(service *envoy.Service, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rlconfig", func(w http.ResponseWriter, _ *http.Request) { _ = service.WriteRules(w) })

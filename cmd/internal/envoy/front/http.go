@@ -15,9 +15,8 @@ import (
 // maxBody is the largest size of a request in JSON: one MiB.
 const maxBody = 1 << 20
 
-// HTTP serves /healthcheck and /json. /json accepts a rate limit request in the JSON form of protobuf, with any HTTP
-// method. As in the reference, the status is 200 if the request passes, 429 if it is over the limit, or 400 for any
-// error, including an error of the store.
+// HTTP serves /healthcheck and /json. /json takes a rate limit request as protobuf JSON, with any method. As in the
+// reference, the status is 200 if the request passes, 429 over the limit, and 400 for any error, even of the store.
 func HTTP(service *envoy.Service, healthy func() bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthcheck", func(w http.ResponseWriter, _ *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/tls/certprovider/pemfile"
 )
 
-// TLSFiles names the certificate files of a server. The files are read again when they change.
+// TLSFiles names the certificate files of a server. Changed files are read again.
 type TLSFiles struct {
 	Certificate, Key string
 	ClientCA         string // certificates of clients' CAs; "": clients need no certificate
@@ -23,14 +23,13 @@ type TLSFiles struct {
 // lookAgain is the time between two checks for changed files.
 const lookAgain = time.Second
 
-// Server returns the settings of a TLS server, and a function that stops checking the files for changes. The error
-// names the file that cannot be used.
+// Server returns the settings of a TLS server, and a function that ends the checks for changed files. The error names
+// the unusable file.
 func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	if f.ClientCA == "" && f.ClientName != "" {
 		return nil, nil, errors.New("a client's name is required, but there is no CA for clients: set GRPC_CLIENT_TLS_CACERT")
 	}
-	// The certificate reader below would report a wrong file only when the first client connects, so the files are
-	// checked here.
+	// The certificate reader below would report a wrong file only to the first client.
 	if _, err := tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
 		return nil, nil, err
 	}

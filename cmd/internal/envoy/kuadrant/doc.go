@@ -1,5 +1,5 @@
-// Package kuadrant has the messages of Kuadrant's rate limit service (kuadrantrls.proto), and registers an
-// implementation of this service. The file kuadrantrls.pb.go is generated.
+// Package kuadrant has the messages of Kuadrant's rate limit service (kuadrantrls.proto), and registers
+// implementations. kuadrantrls.pb.go is generated.
 package kuadrant
 
 import (

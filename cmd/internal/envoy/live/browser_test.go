@@ -19,7 +19,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "a directory to write pictures of the live page to")
 
-// TestPageInABrowser: weir's live page shows the data of this program, at every width and in every color scheme.
+// TestPageInABrowser: the live page shows this program's data, at every width and in every color scheme.
 func TestPageInABrowser(t *testing.T) {
 	b := browsertest.New(t)
 	s := newShop(t, Options{Keys: admin.KeysFull, Reset: true, Version: "v0.9.0"})
@@ -74,7 +74,7 @@ func TestPageInABrowser(t *testing.T) {
 	b.NoProblems()
 }
 
-// TestPageWithoutReset: if resets are off, the page does not offer them.
+// TestPageWithoutReset: the page offers no resets if they are off.
 func TestPageWithoutReset(t *testing.T) {
 	b := browsertest.New(t)
 	s := newShop(t, Options{Keys: admin.KeysOff})

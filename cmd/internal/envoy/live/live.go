@@ -30,8 +30,8 @@ type Options struct {
 	Ready      func() error
 }
 
-// A Page is the live page of a service. Give the page to the service as its Observer, and then call Show with the
-// service. Call Close before the page's server is shut down.
+// A Page is the live page of a service. Make it the service's Observer, then call Show. Call Close before the page's
+// server is shut down.
 type Page struct {
 	admin   *admin.Admin
 	service *envoy.Service
@@ -55,7 +55,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Show makes the page show a service. The page also serves the given metrics.
+// Show makes the page show a service, and serve the given metrics.
 func (p *Page) Show(service *envoy.Service, metrics ...prometheus.Collector) (err error) {
 	p.service = service
 	p.admin, err = admin.New(admin.Config{
@@ -73,8 +73,7 @@ func (p *Page) Handler() http.Handler { return p.admin.Handler() }
 // Close ends the open event streams.
 func (p *Page) Close() error { return p.admin.Close() }
 
-// Reloaded records that a configuration was read. If the configuration did not become active, the parameter err says
-// why.
+// Reloaded records that a configuration was read. err says why it did not become active.
 func (p *Page) Reloaded(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil}
 	if err == nil {
@@ -116,7 +115,7 @@ func (p *Page) Answered(response *rlsv3.RateLimitResponse, err error) {
 }
 
 func (p *Page) requests() admin.Requests {
-	// The total is read last, so no part exceeds it.
+	// The total is read last, so that no part exceeds it.
 	refused, failed := p.refused.Load(), p.failed.Load()
 	return admin.Requests{Answered: p.answered.Load(), Refused: refused, Failures: failed}
 }
@@ -133,7 +132,7 @@ func (p *Page) tables() []admin.Table {
 	return all
 }
 
-// rules returns the rules that are shown, plus one for the requests' own limits if there were any.
+// rules returns the shown rules, plus one for limits that requests carried, if any.
 func (p *Page) rules() []admin.Rule {
 	rules := p.shown.Load().rules
 	if !p.overrides.Load() {
@@ -145,8 +144,8 @@ func (p *Page) rules() []admin.Rule {
 	})
 }
 
-// descriptor returns a descriptor with the entries of a rule. For each entry whose value the rule leaves open, the
-// parameter typed has a text: the value, or key=value if the key is a pattern.
+// descriptor returns a descriptor with the entries of a rule. typed has the text for each entry that the rule leaves
+// open: the value, or key=value if the key is a pattern.
 func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, e := range r.Entries() {

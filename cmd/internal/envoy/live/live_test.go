@@ -83,7 +83,7 @@ func (s *shop) load(file string) {
 	s.page.Reloaded(err)
 }
 
-// asked returns the descriptor that is written as "key=value,key=value".
+// asked parses a descriptor written as "key=value,key=value".
 func asked(text string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, entry := range strings.Split(text, ",") {
@@ -172,8 +172,7 @@ func TestDecisionsAreShown(t *testing.T) {
 	assert.Len(t, now.Tables, 6, "second, minute, hour, six hours, day, the bucket")
 }
 
-// TestPeekAndReset: a peek and a reset work for a key that the operator types, and for a key in the page's list. A peek
-// counts nothing.
+// TestPeekAndReset: peeks and resets work for a typed key and for a listed key. A peek counts nothing.
 func TestPeekAndReset(t *testing.T) {
 	s := newShop(t, Options{Reset: true})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")
@@ -221,8 +220,7 @@ func TestPeekOfAKeyPattern(t *testing.T) {
 	assert.Contains(t, other, `"limit":9,"remaining":9`)
 }
 
-// TestPeekOfAValueWithALimit: for a value with its own limit, the page shows this limit. A reset works even if this
-// limit counts nothing.
+// TestPeekOfAValueWithALimit: the page shows a value's own limit. A reset works even if this limit counts nothing.
 func TestPeekOfAValueWithALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
 		s := newShop(t, Options{Reset: true})
@@ -254,8 +252,7 @@ func TestPeekOfAValueWithALimit(t *testing.T) {
 	}
 }
 
-// TestPeekOfAListedValueWithALimit: a key in the list of refused keys is shown under the limit that refused it, even if
-// its value has its own limit and this limit refused.
+// TestPeekOfAListedValueWithALimit: a listed refused key is shown under the limit that refused it, even a value's own.
 func TestPeekOfAListedValueWithALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
 		s := newShop(t, Options{Reset: true})
@@ -272,8 +269,7 @@ func TestPeekOfAListedValueWithALimit(t *testing.T) {
 	}
 }
 
-// TestPeekOfOneOfSeveralLimits: if a descriptor has several limits, the page shows each limit as a separate rule, with
-// its own counter.
+// TestPeekOfOneOfSeveralLimits: each limit of a descriptor is a separate rule with its own counter.
 func TestPeekOfOneOfSeveralLimits(t *testing.T) {
 	s := newShop(t, Options{Reset: true})
 	s.load("domain: shop\ndescriptors: [{key: user, rate_limits: [{unit: day, requests_per_unit: 9}, {unit: week, requests_per_unit: 20}]}]")
@@ -288,8 +284,8 @@ func TestPeekOfOneOfSeveralLimits(t *testing.T) {
 	assert.Contains(t, typed, `"limit":20,"remaining":18`)
 }
 
-// TestReloadsAreTold: the page shows the generation of the configuration and the last error of a reload. Counts
-// continue after a reload.
+// TestReloadsAreTold: the page shows the configuration's generation and the last reload error. Counts continue after a
+// reload.
 func TestReloadsAreTold(t *testing.T) {
 	s := newShop(t, Options{})
 	s.ask(3, "remote_address=a")
@@ -308,8 +304,8 @@ func TestReloadsAreTold(t *testing.T) {
 	assert.EqualValues(t, 2, now.Rules[0].Total["refused"])
 }
 
-// TestMoreRulesThanAreShown: rules that do not have their own card share one card, which counts all their decisions.
-// Another card counts the decisions of limits that requests bring.
+// TestMoreRulesThanAreShown: rules without a card of their own share one that counts all their decisions. Limits that
+// requests carry have another card.
 func TestMoreRulesThanAreShown(t *testing.T) {
 	s := newShop(t, Options{})
 	var b strings.Builder
@@ -317,7 +313,7 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	for i := range maxShown + 20 {
 		fmt.Fprintf(&b, "  - {key: k%d, rate_limit: {unit: hour, requests_per_unit: 2}}\n", i)
 	}
-	// The name of this rule in statistics is shop.a_b. The second file below has two rules with this name.
+	// This rule is shop.a_b in statistics, as are two rules of the second file below.
 	b.WriteString("  - {key: 'a|b', rate_limit: {unit: hour, requests_per_unit: 2}}\n")
 	s.load(b.String())
 	for i := range maxShown + 20 {
@@ -347,7 +343,7 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	assert.Equal(t, "shop.a_b (2)", s.state().Rules[1].Name)
 }
 
-// TestTexts: no two descriptors have the same text, and the text can be read back.
+// TestTexts: different descriptors have different texts, and each text can be read back.
 func TestTexts(t *testing.T) {
 	for _, d := range []*commonv3.RateLimitDescriptor{
 		asked("a=b"), asked("a="), asked("a=b,c=d"), asked("a=b · c"), asked(`a="b"`), asked("a= b"), asked("=x"),
@@ -375,7 +371,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestShadowModeOfAll: with shadow mode for all rules nothing is refused, and the page shows no refusals.
+// TestShadowModeOfAll: in shadow mode for all rules, nothing is refused and the page shows no refusals.
 func TestShadowModeOfAll(t *testing.T) {
 	s := newShop(t, Options{ShadowMode: true})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")

@@ -12,26 +12,24 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// maxShown is the largest number of rules that have their own card. The number is bounded because the cards are sent to
-// each open page once per second.
+// maxShown bounds the rules with a card of their own, because all cards go to each open page once per second.
 const maxShown = 500
 
-// These are names of cards that do not belong to a single rule. They have spaces and no dot, so they can hardly be
-// equal to the name of a rule.
+// These cards belong to no single rule. Their names have spaces and no dot, so that they hardly equal a rule's name.
 const (
 	ofRequests = "limits of requests"
 	ofOthers   = "all other rules"
 )
 
-// shown has the rules of a configuration in the form that the page needs.
+// shown has the rules of a configuration as the page needs them.
 type shown struct {
 	config *config.Config
 	names  []string // indexed by config.Rule.Index
 	rules  []admin.Rule
 }
 
-// nameOf returns the name under which a rule is counted. If the rule belongs to another configuration, it returns the
-// name that the rule would have if no other rule had the same name.
+// nameOf returns the name under which a rule is counted. For a rule of another configuration, it is the name that the
+// rule would have if no other rule had the same name.
 func (s *shown) nameOf(r *config.Rule) string {
 	if s.config != nil && r.Index < len(s.names) && s.config.Rules()[r.Index] == r {
 		return s.names[r.Index]
@@ -89,7 +87,7 @@ func (p *Page) rule(r *config.Rule, name string) admin.Rule {
 // open reports whether a rule leaves the key or the value of an entry open.
 func open(e config.Entry) bool { return e.Value == "" || strings.Contains(e.Key+e.Value, "*") }
 
-// matches returns a text that describes which descriptors a rule matches.
+// matches describes which descriptors a rule matches.
 func matches(r *config.Rule) string {
 	all := []string{"domain " + r.Domain()}
 	for _, e := range r.Entries() {
@@ -100,7 +98,7 @@ func matches(r *config.Rule) string {
 	return strings.Join(all, ", ")
 }
 
-// policy returns a text that says what a rule allows.
+// policy says what a rule allows.
 func policy(r *config.Rule) string {
 	l := r.Limit
 	per := l.Window.String()
@@ -146,7 +144,7 @@ func (b buckets) Of(parts []string) (admin.Bucket, error) {
 	return admin.Bucket{Key: found.Key(), Limit: found.Limit()}, nil
 }
 
-// b.in(named) returns the counter that the page's bucket names.
+// in returns the counter that the page's bucket names.
 func (b buckets) in(named admin.Bucket) (envoy.Bucket, error) {
 	if named.Text == "" {
 		found, err := b.service.BucketOf(b.rule, named.Key)

@@ -11,8 +11,8 @@ import (
 // between separates the entries of a text.
 const between = " · "
 
-// text returns the entries of a descriptor for people: key=value · key=value. Keys and values with special characters
-// are quoted. So different descriptors have different texts, and parse can read each text back.
+// text returns the entries of a descriptor for people: key=value · key=value. Special characters are quoted, so
+// different descriptors have different texts and parse can read each back.
 func text(d *commonv3.RateLimitDescriptor) string {
 	var b strings.Builder
 	for i, e := range d.GetEntries() {
@@ -56,8 +56,7 @@ func parse(from string) (*commonv3.RateLimitDescriptor, error) {
 	return nil, fmt.Errorf("%q is not a list of entries", from)
 }
 
-// word splits the first key or value from a text. If the key or value is not quoted, it ends at the separator or at the
-// end of the text.
+// word splits the first key or value from a text. Unquoted, it ends at the separator or at the end of the text.
 func word(from, separator string) (word, rest string, ok bool) {
 	if strings.HasPrefix(from, `"`) {
 		quoted, err := strconv.QuotedPrefix(from)

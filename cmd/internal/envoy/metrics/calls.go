@@ -38,8 +38,7 @@ func (c *Calls) ForStatsd() *Calls {
 	return c
 }
 
-// A Timing has the durations of some calls of a method, in milliseconds. Rate is the number of these durations divided
-// by the number of all calls of the method.
+// A Timing has durations of some calls of a method, in milliseconds. Rate is their share of all calls of the method.
 type Timing struct {
 	Name   string // such as "ratelimit_server.ShouldRateLimit.response_time"
 	Values []float64
@@ -59,8 +58,8 @@ func (c *Calls) Times() (all []Timing) {
 // maxSample bounds the number of stored times between two flushes.
 const maxSample = 500
 
-// A sample stores some of the durations that it gets, each with the same probability. All methods may be called
-// concurrently. They may be called on a nil sample, which stores nothing.
+// A sample stores some of the durations that it gets, each with the same probability. It is safe for concurrent use,
+// and a nil sample stores nothing.
 type sample struct {
 	mu     sync.Mutex
 	values []float64
@@ -81,7 +80,7 @@ func (s *sample) add(value float64) {
 	}
 }
 
-// take returns the sample, and the number of durations observed since the last call of take.
+// take returns the sample, and the number of durations observed since the last take.
 func (s *sample) take() (values []float64, of uint64) {
 	if s == nil {
 		return nil, 0
@@ -122,7 +121,7 @@ func (c *Calls) method(full string) *method {
 	return found.(*method)
 }
 
-// c.all(each) calls the given function for each method.
+// all calls each for each method.
 func (c *Calls) all(each func(*method)) {
 	c.methods.Range(func(_, found any) bool {
 		each(found.(*method))
@@ -130,12 +129,11 @@ func (c *Calls) all(each func(*method)) {
 	})
 }
 
-// Counters returns a function that reads all counters: the counters of the service, and the numbers of calls.
+// Counters returns a function that reads the counters of the service and the numbers of calls.
 func Counters(service *envoy.Service, calls *Calls) func() []envoy.Counter {
 	return func() []envoy.Counter { return append(service.Counters(), calls.counters()...) }
 }
 
-// counters returns counters with the numbers of calls.
 func (c *Calls) counters() (all []envoy.Counter) {
 	c.all(func(m *method) {
 		all = append(all, envoy.Counter{Name: m.name + ".total_requests", Value: m.calls.Load()})

@@ -15,14 +15,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// A Mapping maps names of statistics to names and labels of Prometheus. A Mapping is read from a file in the format of
-// statsd_exporter. A name to which no entry applies stays unchanged, and gets no labels.
+// A Mapping maps names of statistics to Prometheus names and labels, as a file of statsd_exporter says. A name without
+// an entry stays unchanged and gets no labels.
 type Mapping struct {
 	mapper mapper.MetricMapper
 	known  sync.Map // name -> *mapped; one for each name in the statistics
 }
 
-// mapped is the name and the labels that a name of a statistic has in Prometheus.
+// mapped is the Prometheus name of a statistic, with its labels.
 type mapped struct {
 	name   string
 	labels prometheus.Labels
@@ -32,8 +32,8 @@ type mapped struct {
 // ErrNoMapping is returned if the mapping file does not exist.
 var ErrNoMapping = fs.ErrNotExist
 
-// DefaultMapping returns the reference's names. If the parameter milliseconds is true, times are in milliseconds,
-// although the names of the metrics still say seconds. An option of the reference has the same effect.
+// DefaultMapping returns the reference's names. If milliseconds is true, times are in milliseconds although the names
+// say seconds, as with an option of the reference.
 func DefaultMapping(milliseconds bool) (*Mapping, error) {
 	m := &Mapping{}
 	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
@@ -51,9 +51,8 @@ func MappingOf(path string) (*Mapping, error) {
 	return m, nil
 }
 
-// defaultMapping returns the text of DefaultMapping. The labels of a rule are its domain and the levels of its
-// descriptor. The label key3 has the fourth level and all deeper levels. The default mapping of the reference drops the
-// third level and all deeper levels.
+// defaultMapping returns the text of DefaultMapping. A rule's labels are its domain and the levels of its descriptor;
+// key3 has the fourth and all deeper levels. The reference's default mapping drops all levels from the third on.
 func defaultMapping(milliseconds bool) string {
 	scale, buckets := "0.001", "0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10"
 	if milliseconds {
@@ -124,7 +123,7 @@ func (m *Mapping) counter(c envoy.Counter) *mapped {
 	return found.(*mapped)
 }
 
-// key returns a text that distinguishes metrics with different names or labels.
+// key returns a text that distinguishes metrics by name and labels.
 func (m *mapped) key() string {
 	key := m.name
 	for _, label := range slices.Sorted(maps.Keys(m.labels)) {
@@ -133,8 +132,8 @@ func (m *mapped) key() string {
 	return key
 }
 
-// observer returns the metric of a timer, and the factor by which the values of the timer must be multiplied. The
-// values are milliseconds. m.observer returns nil if the mapping drops the name.
+// observer returns the metric of a timer, and the factor for its values, which are milliseconds. It returns nil if the
+// mapping drops the name.
 func (m *Mapping) observer(name string) (observer, float64) {
 	rule, labels, ok := m.mapper.GetMapping(name, mapper.MetricTypeObserver)
 	switch {

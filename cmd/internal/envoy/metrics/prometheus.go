@@ -18,8 +18,7 @@ type collector struct {
 	lost    *prometheus.Desc
 }
 
-// Collector returns a collector of the service's counters. If the parameter calls is not nil, the collector also has
-// the counters of these calls.
+// Collector returns a collector of the service's counters and, if calls is not nil, of the counters of calls.
 func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"table"}, nil)
@@ -68,8 +67,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// limits sends the limit of each rule. The metric has the same labels as the rule's hits, and the length of the window
-// as another label. If several rules have the same labels, limits sends their smallest limit.
+// limits sends the limit of each rule, with the labels of its hits and the length of the window. Of rules with the same
+// labels, it sends the smallest limit.
 func (c *collector) limits(to chan<- prometheus.Metric) {
 	now := c.service.Config()
 	if now == nil {

@@ -20,8 +20,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestEveryTableHasANameOfItsOwn: two tables with the same name would make the complete scrape fail, so every table has
-// its own name.
+// TestEveryTableHasANameOfItsOwn: two tables with the same name would make the complete scrape fail.
 func TestEveryTableHasANameOfItsOwn(t *testing.T) {
 	service := serving(t, `
 domain: d
@@ -54,7 +53,7 @@ func serving(t *testing.T, rules string) *envoy.Service {
 	return service
 }
 
-// mappingOf returns the mapping in a text, or the default mapping if the text is empty.
+// mappingOf returns the mapping in a text; "" means the default.
 func mappingOf(t *testing.T, text string) *Mapping {
 	t.Helper()
 	if text == "" {
@@ -99,8 +98,7 @@ func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys
 	require.NoError(t, err)
 }
 
-// TestMilliseconds: if times are in milliseconds, their numbers are a thousand times as large as in seconds, but a time
-// is in the same bucket of the histogram.
+// TestMilliseconds: in milliseconds, times have larger numbers but the same bucket of the histogram as in seconds.
 func TestMilliseconds(t *testing.T) {
 	written := func(milliseconds bool) (sum float64, counts []uint64) {
 		mapping, err := DefaultMapping(milliseconds)
@@ -122,8 +120,8 @@ func TestMilliseconds(t *testing.T) {
 	assert.Contains(t, ranks, uint64(0))
 }
 
-// TestDefaultNames: the default names are the names of the reference. The only difference is that the third level of a
-// descriptor also has a label.
+// TestDefaultNames: the default names are the reference's, except that the third level of a descriptor also has a
+// label.
 func TestDefaultNames(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, "")
 	calls := NewCalls(mapping)
@@ -178,8 +176,7 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]*dto.MetricFamily
 	return byName
 }
 
-// TestMappingFile: a file sets names and labels. Values that it maps to one metric are added, and dropped values are
-// absent.
+// TestMappingFile: a file sets names and labels, adds values mapped to one metric, and drops values.
 func TestMappingFile(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, `
 mappings:

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// maxPacket is how many bytes a packet to statsd holds, so that it fits an Ethernet frame.
+// maxPacket is the most bytes in a packet to statsd, so that it fits an Ethernet frame.
 const maxPacket = 1400
 
 // patience is how long statsd may take to accept a connection, or to read data.
@@ -31,8 +31,8 @@ type Statsd struct {
 	connection net.Conn // nil: not connected
 }
 
-// Run sends the statistics at intervals until the context ends, and then once more. If a packet cannot be sent, its
-// counts are sent with the next flush. If a UDP packet is lost on its way, its counts are lost.
+// Run sends the statistics at intervals until the context ends, and then once more. Counts in a packet that cannot be
+// sent go with the next flush; counts in a lost UDP packet are lost.
 func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
@@ -85,8 +85,8 @@ func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 	return p.err
 }
 
-// A packet collects lines to send. After an error it sends no more lines in this flush. The increases of counters are
-// then sent with the next flush, and durations are lost.
+// A packet collects lines to send. After an error it sends no more lines in this flush: increases of counters wait for
+// the next flush, and durations are lost.
 type packet struct {
 	statsd *Statsd
 	text   bytes.Buffer
@@ -94,7 +94,7 @@ type packet struct {
 	err    error
 }
 
-// add adds a line to the packet. If the line does not fit, add first sends the lines that the packet has.
+// add adds a line, and first sends the packet if the line does not fit.
 func (p *packet) add(line string) {
 	if p.text.Len() > 0 && p.text.Len()+len(line) > maxPacket {
 		p.send()
@@ -116,8 +116,8 @@ func (p *packet) send() {
 	clear(p.brings)
 }
 
-// write sends a packet. If the connection fails, write opens a new connection and tries once more, because statsd may
-// have closed the old connection since the last flush.
+// write sends a packet. If the connection fails, it opens a new one and tries once more, because statsd may have closed
+// the old connection.
 func (s *Statsd) write(packet []byte) error {
 	for fresh := s.connection == nil; ; fresh = true {
 		if s.connection == nil {
@@ -144,8 +144,8 @@ func (s *Statsd) write(packet []byte) error {
 	}
 }
 
-// closeWithPeer closes a connection when its peer has closed it. Otherwise the data of the next write would be lost,
-// because the system reports the closed connection only after this write.
+// closeWithPeer closes a connection when its peer has closed it. Without this, the data of the next write would be
+// lost, because the system reports the closed connection only after that write.
 func closeWithPeer(connection net.Conn) {
 	_, _ = io.Copy(io.Discard, connection)
 	connection.Close()
@@ -154,7 +154,7 @@ func closeWithPeer(connection net.Conn) {
 // unreserved replaces the characters in a name that separate the fields of a line.
 var unreserved = strings.NewReplacer(":", "_", "|", "_", "\n", "_", "\r", "_")
 
-// tags returns the text that is appended to each name: a ".__key=value" for each tag, sorted by key.
+// tags returns ".__key=value" for each tag, sorted by key, to append to each name.
 func (s *Statsd) tags() string {
 	var all []string
 	for key, value := range s.Tags {

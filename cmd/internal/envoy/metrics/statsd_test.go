@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// TestWhatStatsdIsSent: a counter is sent as its increase. A gauge is sent as its value, even if the value has fallen.
-// A duration is sent together with the sampling rate, which is the share of calls that are in the sample.
+// TestWhatStatsdIsSent: a counter is sent as its increase, a gauge as its value, even a fallen one, and a duration with
+// the sampling rate (the share of calls in the sample).
 func TestWhatStatsdIsSent(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -34,8 +34,7 @@ func TestWhatStatsdIsSent(t *testing.T) {
 	assert.Equal(t, "t:1.000|ms\n", sent([]Timing{{"t", []float64{1}, 1}}, envoy.Counter{Name: "a", Value: 4}))
 }
 
-// TestASampleIsOfAll: a sample stores at most maxSample values, and early and late values have the same probability to
-// be in it.
+// TestASampleIsOfAll: a sample has at most maxSample values, and early and late values are equally probable.
 func TestASampleIsOfAll(t *testing.T) {
 	s := &sample{}
 	for i := range 100 * maxSample {

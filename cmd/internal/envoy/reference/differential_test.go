@@ -21,7 +21,7 @@ import (
 // requests is the number of requests in each mode.
 const requests = 4000
 
-// modes has the settings with which both services are started. The reference counts in a Redis in every mode.
+// modes has the settings for both services. In every mode, the reference counts in a Redis.
 var modes = []struct {
 	name, what  string
 	environment []string
@@ -37,8 +37,8 @@ var modes = []struct {
 	{"cache", "`LOCAL_CACHE_SIZE_IN_BYTES`, and weir-envoy counts in a Redis", []string{"LOCAL_CACHE_SIZE_IN_BYTES=1000000"}, true, 0},
 }
 
-// TestDifferential sends the same random requests to both services, one after the other. A table in docs/envoy.md says
-// how many answers are the same. The test fails if these numbers have changed.
+// TestDifferential sends the same random requests to both services, and fails if the numbers of equal answers differ
+// from docs/envoy.md.
 func TestDifferential(t *testing.T) {
 	folder := checkout(t)
 	theirs, ours := program(t, folder, "ratelimit"), weirEnvoy(t)
@@ -66,8 +66,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// The type same has three counts of requests: those with the same answer from both services, those with the same
-// headers, and those with the same metadata.
+// same counts the requests with the same answer, headers or metadata from both services.
 type same struct{ answers, headers, metadata int }
 
 func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClient) (n same) {
@@ -92,8 +91,7 @@ func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClien
 	return n
 }
 
-// The type answered has the parts of an answer that are compared. The field text is the error, or the code and the
-// statuses.
+// answered has the compared parts of an answer. text is the error, or the code and the statuses.
 type answered struct {
 	text, headers, metadata string
 }
@@ -121,15 +119,13 @@ func answer(t *testing.T, from rlsv3.RateLimitServiceClient, request *rlsv3.Rate
 		}
 		fmt.Fprintf(&headers, "%s: %s; ", h.GetKey(), value)
 	}
-	// The text of a limit in the metadata is made from a protobuf message. In such texts, one or two spaces separate
-	// fields, depending on how the program was compiled.
+	// The text of a protobuf message separates fields by one or two spaces, depending on how the program was compiled.
 	metadata := strings.ReplaceAll(fmt.Sprint(response.GetDynamicMetadata().AsMap()), "  ", " ")
 	return answered{text.String(), headers.String(), metadata}
 }
 
-// coarse converts the number of seconds until a window ends to the time at which the window ends, rounded to a minute.
-// The rounding is necessary because the two services are not asked at the same time. The rounding is harmless because
-// windows end only at full hours.
+// coarse converts the seconds until a window ends to its end, rounded to a minute. The services are asked at slightly
+// different times, and windows end only at full hours.
 func coarse(t *testing.T, seconds string) string {
 	t.Helper()
 	n, err := strconv.Atoi(seconds)

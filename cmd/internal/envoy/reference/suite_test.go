@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The keys of needs are the tests of the suite that need a server which the suite does not start itself. The value is
-// the port of this server.
+// needs has the tests of the suite that need another server, with its port.
 var needs = map[string]string{
 	"TestBasicTLSConfig":                   "16381",
 	"Test_mTLS":                            "16381",
@@ -24,8 +23,8 @@ var needs = map[string]string{
 	"TestMultiNodeMemcache":                "",
 }
 
-// TestSuite runs the reference's integration suite against weir-envoy. It needs the compiled suite at
-// bin/integration.test, in which testdata/runner.go replaces the suite's package src/service_cmd/runner.
+// TestSuite runs the reference's integration suite against weir-envoy. The compiled suite must be at
+// bin/integration.test, with testdata/runner.go instead of its package src/service_cmd/runner.
 func TestSuite(t *testing.T) {
 	folder := checkout(t)
 	suite := filepath.Join(folder, "bin", "integration.test")
@@ -45,7 +44,7 @@ func TestSuite(t *testing.T) {
 				t.Skip("weir-envoy has no memcache, or the servers of this test do not run: port ", port)
 			}
 			command := exec.Command(suite, "-test.run", "^"+name+"$", "-test.v")
-			// The tests run in the folder of their package, because they read certificates from the checkout.
+			// The tests read certificates relative to their package.
 			command.Dir, command.Env = filepath.Join(folder, "test", "integration"), environment
 			out, err := command.CombinedOutput()
 			assert.NoError(t, err, string(out))

@@ -13,13 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// MaxConfig is the largest size of a file: 16 MiB. It is also the largest size of an xDS response, which contains all
-// rules.
+// MaxConfig is the largest size of a file, and of an xDS response with all rules: 16 MiB.
 const MaxConfig = 16 << 20
 
-// Read compiles all files below a directory, whatever their extensions, or a single file. It skips names that begin
-// with a dot. This excludes the folders that Kubernetes uses to swap the content of a volume. Read also returns the
-// warnings of all files. If the files could be read, the error is of type [yamlfile.Errors].
+// Read compiles a single file, or all files below a directory, whatever their extensions. It skips names that begin
+// with a dot, such as the folders by which Kubernetes swaps a volume. It also returns the warnings. If the files could
+// be read, the error is of type [yamlfile.Errors].
 func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
 	names, err := list(path)
 	if err != nil {
@@ -62,7 +61,7 @@ func read(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// list returns the files in the order of their names.
+// list returns the files, sorted by name.
 func list(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -71,8 +70,7 @@ func list(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	// WalkDir does not follow a link, so the links in the root are resolved first. Errors have the names as the
-	// operator wrote them.
+	// WalkDir does not follow links, so links in the root are resolved first. Errors keep the operator's names.
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Sink receives what a source finds: a configuration, or an error that says why there is none. A Sink returns the
-// error that it has received, or an error that says why the configuration cannot be used.
+// A Sink receives a configuration, or an error that says why there is none. It returns that error, or says why the
+// configuration cannot be used.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
 
-// Watch reads the directory when it is called, and again whenever a file in the directory changes or a link in its path
-// is swapped, until the context ends. Watch returns an error if it cannot watch the directory.
+// Watch reads the directory at once, and again after each change of a file in it or of a link in its path, until the
+// context ends. It returns an error if the directory cannot be watched.
 func Watch(ctx context.Context, directory string, options config.Options, sink Sink) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -51,8 +51,8 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 	}
 }
 
-// watchAll watches the directory, the folders in it, and the folder of each link in its path. If one of these does not
-// exist, watchAll tries again after the next event.
+// watchAll watches the directory, the folders in it, and the folder of each link in its path. It tries a missing one
+// again after the next event.
 func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bool) {
 	wanted := map[string]bool{}
 	want := func(name string) {

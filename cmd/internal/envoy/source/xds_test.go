@@ -26,8 +26,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A world has go-control-plane's server, a client of it, and a record of their messages. It is used in a synctest
-// bubble.
+// A world has go-control-plane's server, a client, and a record of their messages, in a synctest bubble.
 type world struct {
 	t      *testing.T
 	cache  cache.SnapshotCache
@@ -62,7 +61,6 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, cache: cache.NewSnapshotCache(false, cache.IDHash{}, nil)}
 }
 
-// watch starts the client.
 func (w *world) watch(backoff Backoff) {
 	x := &XDS{
 		Node: &corev3.Node{Id: "n"}, Backoff: backoff,
@@ -131,8 +129,8 @@ func sleep(d time.Duration) {
 
 var tenSeconds = Backoff{Initial: 10 * time.Second, Max: time.Minute, Factor: 2}
 
-// TestABadSnapshotIsRefusedOnce: go-control-plane sends a refused snapshot again at once. So the client waits before it
-// refuses the snapshot again: 10 s, 20 s, 40 s, and then a minute each time. A valid snapshot is then still accepted.
+// TestABadSnapshotIsRefusedOnce: go-control-plane repeats a refused snapshot at once, so the client waits longer before
+// each further refusal. It still accepts a valid snapshot then.
 func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -159,8 +157,8 @@ func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	})
 }
 
-// TestTheServerIsAskedAgain: while the server is unavailable, the client calls it again after waits that become longer.
-// When the server has answered, the waits start over.
+// TestTheServerIsAskedAgain: the client calls an unavailable server again, after growing waits. An answer of the server
+// resets them.
 func TestTheServerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -1,6 +1,5 @@
-// Package runner runs weir-envoy for the reference's integration suite. Compile the suite with this file instead of its
-// own package runner. It then starts the program named by WEIR_ENVOY, with the suite's settings as environment
-// variables, and reads statistics from the debug port.
+// Package runner replaces the package runner of the reference's integration suite. It starts the program named by
+// WEIR_ENVOY, with the suite's settings as environment variables, and reads statistics from the debug port.
 package runner
 
 import (
@@ -71,7 +70,6 @@ func (r *Runner) Stop() {
 	<-r.life.done
 }
 
-// environment returns the environment variables of the settings.
 func environment(s settings.Settings) []string {
 	var all []string
 	v := reflect.ValueOf(s)
@@ -100,7 +98,7 @@ func environment(s settings.Settings) []string {
 	return all
 }
 
-// stats is a store whose counters have the values that the process reports.
+// base is the suite's own store; stats replaces its counters by the values that the process reports.
 type base = gostats.Store
 
 type stats struct {
