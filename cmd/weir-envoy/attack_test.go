@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestClientsThatStall: a client that does not begin a handshake, or does not begin HTTP/2, is cut off. Meanwhile,
-// other clients are answered.
+// TestClientsThatStall: a client that does not begin a handshake or HTTP/2 is cut off. Other clients are answered
+// meanwhile.
 func TestClientsThatStall(t *testing.T) {
 	ca := newAuthority(t)
 	certificate, key := ca.sign("weir.test")
@@ -46,8 +46,7 @@ func TestClientsThatStall(t *testing.T) {
 	assert.Equal(t, 1, r.left("day", "x"))
 }
 
-// TestLinesThatRequestsMakeUp: a value in a request can become part of a name in /stats, but cannot forge a line of
-// /stats.
+// TestLinesThatRequestsMakeUp: a request's value can be part of a name in /stats, but cannot forge a line.
 func TestLinesThatRequestsMakeUp(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{
 		"a.yaml": strings.Replace(file, "- key: day", "- key: day\n    detailed_metric: true", 1)}))
@@ -58,8 +57,7 @@ func TestLinesThatRequestsMakeUp(t *testing.T) {
 	assert.NotContains(t, body, "\nratelimit.service.forged")
 }
 
-// TestPageOfTheProgram: the live page is at the debug port, next to the reference's pages, and has the settings of the
-// flags.
+// TestPageOfTheProgram: the debug port also has the live page, with the settings of the flags.
 func TestPageOfTheProgram(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--debug-hosts=Weir.test", "--debug-keys=full")
 	for range 5 {

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// serveCommand has a flag for each variable that is read. The variables have the names and defaults of the reference.
-// The variables of the last group are the only ones that do not exist in the reference.
+// serveCommand has a flag for each variable, with the reference's names and defaults. Only the last group does not
+// exist in the reference.
 type serveCommand struct {
 	storeFlags   `embed:""`
 	tracingFlags `embed:""`
@@ -111,7 +111,7 @@ type serveCommand struct {
 	DebugPprof     bool          `env:"DEBUG_PPROF" help:"Serve profiles at the debug port."`
 }
 
-// pairs is a map that a variable has as text in the reference's form: key:value,...
+// pairs is the map that a variable has as key:value,...
 type pairs map[string]string
 
 // UnmarshalText parses the pairs, for the parser of the command line.
@@ -130,8 +130,7 @@ func (p *pairs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate refuses invalid numbers. The parser of the command line calls it, so invalid numbers are refused before
-// anything starts.
+// Validate refuses invalid numbers. The parser of the command line calls it before anything starts.
 func (c *serveCommand) Validate() error {
 	for name, port := range map[string]int{
 		"PORT": c.Port, "DEBUG_PORT": c.DebugPort, "GRPC_PORT": c.GRPCPort, "STATSD_PORT": c.StatsdPort,
@@ -198,10 +197,9 @@ func (c *serveCommand) options() envoy.Options {
 	return o
 }
 
-// clientTLS returns the configuration for connections to a TLS server. The parameters certificate and key are the files
-// of the client's certificate. The parameter ca is the file of a private CA that has signed the server's certificate.
-// The parameter name is the name in the server's certificate if it is not the server's address. Each parameter may be
-// "".
+// clientTLS returns the configuration for connections to a TLS server. certificate and key are the client's files, and
+// ca is the file of a private CA. name is the name in the server's certificate, if it is not the server's address. Each
+// may be "".
 func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if certificate != "" || key != "" {

@@ -41,7 +41,7 @@ var gatewayEnvironment = map[string]string{
 	"TRACING_SAMPLING_RATE": "0.6", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://trace-collector.envoy-gateway-system.svc:4318",
 }
 
-// gatewayMapping is a file in the form of Envoy Gateway's mapping file.
+// gatewayMapping has the form of Envoy Gateway's mapping file.
 const gatewayMapping = `
 mappings:
   - match: "ratelimit.service.rate_limit.*.*.total_hits"
@@ -54,9 +54,7 @@ mappings:
     labels: {grpc_method: "$1"}
 `
 
-// TestEnvoyGateway runs the program as Envoy Gateway does: with its environment, without arguments, and on its ports.
-// Three things are different, because the machine of the test cannot provide them:
-//
+// TestEnvoyGateway runs the program as Envoy Gateway does: with its environment, no arguments, and its ports. But:
 //   - The program listens on a loopback address instead of all addresses.
 //   - The folders /certs and /etc are folders of the test.
 //   - The addresses of other programs lead to servers of the test.
@@ -125,7 +123,7 @@ func TestEnvoyGateway(t *testing.T) {
 	}
 }
 
-// The type launched is the program in a separate process.
+// launched is the program in a separate process.
 type launched struct {
 	*exec.Cmd
 	t   *testing.T
@@ -156,7 +154,7 @@ var built = sync.OnceValues(func() (path string, err error) {
 	return path, err
 })
 
-// launch runs the program with arguments. If there are none, it runs the program in the same way as the image.
+// launch runs the program with arguments, or without any as the image does.
 func launch(t *testing.T, environment []string, args ...string) *launched {
 	t.Helper()
 	path, err := built()
@@ -175,7 +173,6 @@ func launch(t *testing.T, environment []string, args ...string) *launched {
 	return l
 }
 
-// log returns what the program has logged so far.
 func (l *launched) log() string {
 	text, err := os.ReadFile(l.Stderr.(*os.File).Name())
 	require.NoError(l.t, err)
@@ -183,8 +180,7 @@ func (l *launched) log() string {
 }
 
 // TestImage: the image has the program where Envoy Gateway and docker compose files for the reference expect it. A
-// compose file has the name of the program as its command, so the entry point of weir's image gets this name as an
-// argument.
+// compose file names the program as its command, so the image's entry point gets this name as an argument.
 func TestImage(t *testing.T) {
 	recipe, err := os.ReadFile("../../Dockerfile.envoy")
 	require.NoError(t, err)

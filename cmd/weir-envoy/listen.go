@@ -83,8 +83,8 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 	return err
 }
 
-// grpcServer returns the server for Envoy, and a function that closes its files. The parameter traced is the option
-// that traces calls, or nil if calls are not traced.
+// grpcServer returns the server for Envoy, and a function that closes its files. traced is the option that traces
+// calls, or nil.
 func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), error) {
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{
@@ -144,7 +144,6 @@ func (p *program) handlers() []handler {
 	return all
 }
 
-// listeners has the open listeners.
 type listeners []net.Listener
 
 func (l *listeners) open(address string) (net.Listener, error) {
@@ -186,7 +185,7 @@ func (p *program) flush(send func(context.Context) error) {
 	}
 }
 
-// drain ends the servers when they have answered their requests, or when the time of DRAIN is over.
+// drain ends the servers after their requests, or at the end of DRAIN.
 func (p *program) drain(server *grpc.Server, servers []*http.Server) {
 	ctx, cancel := p.left()
 	defer cancel()

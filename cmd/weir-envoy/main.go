@@ -1,14 +1,13 @@
 // Command weir-envoy implements Envoy's global rate limit service. It needs no store if one process counts everything.
-// It reads the same files and environment variables as github.com/envoyproxy/ratelimit, which is called the reference
-// here.
+// It reads the files and environment variables of github.com/envoyproxy/ratelimit, called the reference here.
 //
 //	RUNTIME_ROOT=. RUNTIME_WATCH_ROOT=false weir-envoy serve
 //	weir-envoy check config/
 //	weir-envoy variables
 //	weir-envoy version
 //
-// The exit status of weir-envoy is 0 when the work is done, 80 when the command line is wrong and nothing was done, and
-// 1 when the work failed.
+// The exit status is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1 when the
+// work failed.
 package main
 
 import (
@@ -48,9 +47,8 @@ func main() {
 	chosen.FatalIfErrorf(chosen.Run())
 }
 
-// arguments returns the arguments of the command line, without the name of the program in the reference's image. A
-// compose file for that image has this name as the command. If the compose file is used with weir's image, the entry
-// point gets this name as the first argument.
+// arguments returns the arguments without the program's name in the reference's image. A compose file for that image
+// has the name as its command, and weir's entry point gets it as the first argument.
 func arguments(all []string) []string {
 	if len(all) > 0 && all[0] == "/bin/ratelimit" {
 		return all[1:]

@@ -31,7 +31,7 @@ descriptors:
     rate_limit: {unit: year, requests_per_unit: 3}
 `
 
-// The type running is the program under test.
+// running is the program under test.
 type running struct {
 	t      *testing.T
 	ports  map[string]int // by the names of flags
@@ -62,7 +62,7 @@ func parse(t *testing.T, args ...string) *serveCommand {
 	return &c.Serve
 }
 
-// start runs the program on free ports until the test ends, and waits until the program answers.
+// start runs the program on free ports until the test ends, and waits until it answers.
 func start(t *testing.T, dial []grpc.DialOption, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, ports: freePorts(t, "port", "debug-port", "grpc-port", "prometheus-port", "statsd-port")}
@@ -124,8 +124,7 @@ func request(domain, key, value string, hits uint32) *rlsv3.RateLimitRequest {
 	}}
 }
 
-// left sends a request with one hit, and returns how many hits remain. It returns -1 if the request is refused, and -2
-// if no limit applies.
+// left sends one hit and returns how many hits remain, -1 if it is refused, or -2 if no limit applies.
 func (r *running) left(key, value string) int {
 	r.t.Helper()
 	response, err := r.rls.ShouldRateLimit(context.Background(), request("d", key, value, 1))
@@ -140,7 +139,6 @@ func (r *running) left(key, value string) int {
 	}
 }
 
-// address returns the address on which the program serves Envoy.
 func (r *running) address() string { return fmt.Sprintf("127.0.0.1:%d", r.ports["grpc-port"]) }
 
 func (r *running) get(port, path string) (int, string) {
@@ -153,7 +151,6 @@ func (r *running) get(port, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// log returns the output of the program.
 func (r *running) log() string {
 	r.t.Helper()
 	text, err := os.ReadFile(r.stderr)
@@ -173,7 +170,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// until waits until the function done returns true. The parameter what describes this condition in the error.
+// until waits until done returns true. what describes this condition in the error.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
@@ -183,7 +180,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestProgram calls the running program with a real gRPC client and over real HTTP.
+// TestProgram calls the running program over real gRPC and HTTP.
 func TestProgram(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}))
 	for _, want := range []int{2, 1, 0, -1} {
@@ -240,8 +237,7 @@ func TestProgram(t *testing.T) {
 	assert.Contains(t, body, `weir_envoy_table_keys{table="fixed window of 8760h0m0s"}`)
 }
 
-// TestFilesAreWatched: the program notices if a file is written, if there is a new file of any name, and if a file has
-// a mistake.
+// TestFilesAreWatched: the program notices a changed file, a new file of any name, and a mistake.
 func TestFilesAreWatched(t *testing.T) {
 	root := write(t, map[string]string{"a.yaml": file, ".hidden.yaml": "domain: ["})
 	r := start(t, nil, "--runtime-root="+root)
@@ -265,7 +261,7 @@ func TestFilesAreWatched(t *testing.T) {
 	assert.Contains(t, body, "config_load_error: 1\n")
 }
 
-// TestAFileThatIsWrittenToAllTheTime: if one file is written all the time, the other files are read nevertheless.
+// TestAFileThatIsWrittenToAllTheTime: one file that is written all the time does not keep the others from being read.
 func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	root := write(t, map[string]string{"a.yaml": file})
 	r := start(t, nil, "--runtime-root="+root)
@@ -291,8 +287,8 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	<-stopped
 }
 
-// TestASwappedLink: the program notices if a link in the path of the files leads to another folder. Kubernetes and
-// deployments of the reference change files in this way.
+// TestASwappedLink: the program notices that a link in the path leads to another folder. Kubernetes and deployments of
+// the reference change files in this way.
 func TestASwappedLink(t *testing.T) {
 	root := t.TempDir()
 	for version, limit := range map[string]string{"v1": "3", "v2": "30"} {
@@ -309,14 +305,13 @@ func TestASwappedLink(t *testing.T) {
 	require.NoError(t, os.Rename(current+".new", current))
 	until(t, "the swap is seen", func() bool { return r.left("day", "x") > 3 })
 
-	// The link is changed back, to check that the program now watches the new folder.
+	// Changing the link back shows that the program now watches the new folder.
 	require.NoError(t, os.Symlink("v1", current+".new"))
 	require.NoError(t, os.Rename(current+".new", current))
 	until(t, "the swap back is seen", func() bool { return r.left("day", "x") <= 3 })
 }
 
-// TestTheLogSaysWhatIsReadOfLimits: if limits are read for the values of descriptors, the log says what was read, or
-// why it could not be read.
+// TestTheLogSaysWhatIsReadOfLimits: the log says which limits of values were read, or why they were not.
 func TestTheLogSaysWhatIsReadOfLimits(t *testing.T) {
 	limits := filepath.Join(t.TempDir(), "accounts.csv")
 	require.NoError(t, os.WriteFile(limits, []byte("anna,7/m\n"), 0o600))

@@ -10,7 +10,7 @@ import (
 // lookAtRoom is the interval at which the log may say that a table is full.
 const lookAtRoom = time.Minute
 
-// A roomWatch checks whether counters have found no room since its last check, and logs it.
+// A roomWatch logs whether counters have found no room since its last check.
 type roomWatch struct {
 	*program
 	before map[string]envoy.Table

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestAFullTableIsTold: if a table was full since the last check, the log reports this once.
+// TestAFullTableIsTold: the log reports once that a table was full since the last check.
 func TestAFullTableIsTold(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse} {
 		service, err := envoy.New(envoy.Options{MaxKeys: 10, Overflow: overflow})

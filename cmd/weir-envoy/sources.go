@@ -53,7 +53,7 @@ func (p *program) watch(ctx context.Context, failed chan<- error) error {
 	return nil
 }
 
-// take is called with each configuration from the sources.
+// take receives each configuration from the sources.
 func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) error {
 	for _, warning := range warnings {
 		p.log.Warn("in the rules", "warning", warning)
@@ -78,8 +78,7 @@ func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) 
 	return nil
 }
 
-// dialXDS returns a connection to the server that sends configurations. The connection is opened by the first call on
-// it.
+// dialXDS returns a connection to the server of configurations. The first call opens it.
 func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if p.XDSUseTLS {
@@ -95,8 +94,8 @@ func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	}
 	connection, err := grpc.NewClient(p.XDSServer,
 		grpc.WithTransportCredentials(transport),
-		// Keepalive detects a server that has disappeared without closing the connection. The interval is this long
-		// because by default, servers end connections that ping more often than once in five minutes.
+		// Keepalive detects a server that disappeared without closing the connection. By default, servers end
+		// connections that ping more often than every five minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,

@@ -17,8 +17,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestStartsWithWhatItNeeds: if something that the program needs is missing or invalid, the program does not start, and
-// returns an error.
+// TestStartsWithWhatItNeeds: the program does not start if something that it needs is missing or invalid.
 func TestStartsWithWhatItNeeds(t *testing.T) {
 	serve := func(args ...string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -34,8 +33,8 @@ func TestStartsWithWhatItNeeds(t *testing.T) {
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is not a socket")
 }
 
-// TestTwoListenersOfOneAddress: if two listeners have the same address, the program returns an error. It does not start
-// with only one of them.
+// TestTwoListenersOfOneAddress: two listeners with one address are an error; the program does not start with only one
+// of them.
 func TestTwoListenersOfOneAddress(t *testing.T) {
 	ports := freePorts(t, "one", "grpc")
 	err := parse(t, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--host=127.0.0.1", "--debug-host=127.0.0.1",
@@ -44,7 +43,7 @@ func TestTwoListenersOfOneAddress(t *testing.T) {
 	assert.ErrorContains(t, err, "address already in use")
 }
 
-// TestNumbersWithoutAMeaning: if a number has no meaning, the error has its name, its value and the range.
+// TestNumbersWithoutAMeaning: the error for a meaningless number has its name, its value and the range.
 func TestNumbersWithoutAMeaning(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--port=70000":                 "PORT=70000: want 0 to 65535",
@@ -81,7 +80,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.ErrorContains(t, err, "another program listens there")
 	require.NoError(t, r.end())
 
-	// A killed process leaves its socket files. These files do not prevent a start.
+	// Socket files that a killed process leaves do not prevent a start.
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)

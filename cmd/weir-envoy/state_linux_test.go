@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// TestWhatIsOwedOutlivesTheReplica: if a replica is restarted while its store is lost, it does not get another share.
-// When the store is back, the tokens that the first replica has admitted are charged to the store.
+// TestWhatIsOwedOutlivesTheReplica: a restart while the store is lost gives a replica no second share. The returning
+// store is charged for the first process's tokens.
 func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	port := freeport.Number(t)
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
@@ -52,8 +52,8 @@ func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	assert.Empty(t, files, "nothing is owed")
 }
 
-// TestOtherSettingsPayWhatIsOwed: a replica may be restarted with another policy for a lost store, or with the default
-// prefix set explicitly. It still charges to the store the tokens that the previous replica has admitted.
+// TestOtherSettingsPayWhatIsOwed: a replica charges what the previous one owes even after a restart with another policy
+// for a lost store, or with the default prefix set explicitly.
 func TestOtherSettingsPayWhatIsOwed(t *testing.T) {
 	for name, other := range map[string][]string{
 		"closed": {"--redis-on-loss=closed"}, "open": {"--redis-on-loss=open"},

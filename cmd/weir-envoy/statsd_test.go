@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatsd: packets report the increases of the counters, the number of calls, and the durations of calls.
+// TestStatsd: packets report increases of counters, the number of calls, and their durations.
 func TestStatsd(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestStatsd(t *testing.T) {
 	require.NoError(t, r.end())
 }
 
-// TestStatsdByTCP: by default, statistics are sent over TCP. If the connection is closed, a new one is opened.
+// TestStatsdByTCP: statistics are sent over TCP by default, and over a new connection after the old one is closed.
 func TestStatsdByTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

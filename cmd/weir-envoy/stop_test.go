@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// ofTwoStores has a limit in each of the two stores of a program.
+// ofTwoStores has a limit in each of a program's two stores.
 const ofTwoStores = `
 domain: d
 descriptors:
@@ -32,9 +32,8 @@ descriptors:
   - {key: day, rate_limit: {unit: year, requests_per_unit: 10}}
 `
 
-// TestStopping: when the program gets a SIGTERM, its health checks say that it stops, and it still answers the requests
-// in progress. It charges to its store the tokens that it has admitted without the store, even if the store comes back
-// only after the SIGTERM.
+// TestStopping: after SIGTERM, health checks fail while requests in progress are answered. Tokens admitted without the
+// store are charged, even to a store that returns only after SIGTERM.
 func TestStopping(t *testing.T) {
 	ports := freePorts(t, "port", "debug-port", "grpc-port", "lost", "slow")
 	lost, slow := ports["lost"], ports["slow"]
@@ -97,7 +96,7 @@ func TestStopping(t *testing.T) {
 	assert.Equal(t, 4, other.left("day", "x"), "5 are charged")
 }
 
-// TestDrainIsForAll: when the time of DRAIN is over, the program waits for nothing any more, not even for a store.
+// TestDrainIsForAll: after the time of DRAIN, the program waits for nothing, not even for a store.
 func TestDrainIsForAll(t *testing.T) {
 	store, err := redislimit.Open(t.Context(), "redis://127.0.0.1:1", redislimit.JoinLater())
 	require.NoError(t, err)

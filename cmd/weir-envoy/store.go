@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// storeFlags has the flags for the stores, which have the counters that several replicas share.
+// storeFlags has the flags for the stores with the counters that replicas share.
 type storeFlags struct {
 	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port or redis://[user]:password@host, several for a cluster; the name of the master and the sentinels for Sentinel. Empty: counters are in memory."`
 	RedisType       string        `name:"redis-type" env:"REDIS_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
@@ -53,9 +53,8 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores has the stores in which replicas share counters. The store perSecond has the limits per second, and the store
-// all has the other limits. If perSecond is nil, the store all has every limit. Both are nil if the counters are in
-// memory.
+// stores has the stores of shared counters: perSecond for the limits per second, all for the others. Without perSecond,
+// all has every limit. Both are nil if counters are in memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {
@@ -66,7 +65,7 @@ func (s stores) close() {
 	}
 }
 
-// open connects to the stores. If a store does not answer, open waits for it.
+// open connects to the stores, and waits for a store that does not answer.
 func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []string) (opened stores, err error) {
 	if f.RedisURL == "" {
 		return stores{}, f.withoutAddress(environment)
@@ -97,8 +96,8 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []s
 	return opened, err
 }
 
-// withoutAddress returns an error if REDIS_URL is not set, but another variable suggests that there is a Redis. Without
-// this error, the counters would be in memory, so the replicas would not share them. An operator would not expect this.
+// withoutAddress returns an error if REDIS_URL is not set but another variable suggests a Redis. Without the error,
+// replicas would unexpectedly count in memory, each for itself.
 func (f *storeFlags) withoutAddress(environment []string) error {
 	var names []string
 	for name, value := range set(environment) {
@@ -122,8 +121,7 @@ func (f *storeFlags) withoutAddress(environment []string) error {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// connect opens a store. If the store does not answer, connect tries again, after waits that become longer. It does not
-// try again if the program may start without the store.
+// connect opens a store. It keeps trying, after growing waits, unless the program may start without the store.
 func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
 	address, err := s.address()
 	if err != nil {
@@ -157,15 +155,14 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	}))
 }
 
-// A redisServer has the settings of a Redis or Valkey server. These settings come from the variables whose names begin
-// with the field name.
+// A redisServer has the settings of a Redis or Valkey server, from the variables that begin with name.
 type redisServer struct {
 	name, url, kind, socket, auth, sentinelAuth string
 	tls                                         bool
 	timeout                                     time.Duration
 }
 
-// address returns the address from the variables, in the form for redislimit.Open.
+// address returns the address from the variables, for redislimit.Open.
 func (s redisServer) address() (_ string, err error) {
 	if s.socket == "unix" || strings.HasPrefix(s.url, "/") {
 		return "", fmt.Errorf("%s_URL=%s with %s_SOCKET_TYPE=%s: want host:port and tcp", s.name, s.url, s.name, s.socket)
@@ -213,8 +210,8 @@ func (s redisServer) address() (_ string, err error) {
 	return u.String(), nil
 }
 
-// merge copies the scheme, the user, the password and the database from the URL of a server into u, and returns the
-// host and port of the URL. An error does not repeat the URL, because the URL may have a password.
+// merge copies scheme, user, password and database from a server's URL into u, and returns host and port. An error does
+// not repeat the URL, which may have a password.
 func (s redisServer) merge(u *url.URL, number int, text string) (host string, err error) {
 	one, err := url.Parse(text)
 	if err != nil || one.Hostname() == "" || one.Scheme != "redis" && one.Scheme != "rediss" || strings.Contains(one.Path+one.Fragment, "@") {
@@ -236,8 +233,8 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
 }
 
-// debts returns the beginning of the paths of the files that record debts to the stores, or "" if there are none. The
-// beginning depends on the stores, because the debts must be charged only to these stores.
+// debts returns the path prefix of the files that record debts to the stores, or "". It depends on the stores, because
+// only they may be charged.
 func (f *storeFlags) debts() string {
 	if f.State == "" {
 		return ""
@@ -257,7 +254,7 @@ func (f *storeFlags) debts() string {
 // prefix returns the beginning of the names of keys in the stores.
 func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
-// userPassword splits a value of the reference's variables. The value is either a password or user:password.
+// userPassword splits a value that is a password or user:password.
 func userPassword(auth string) (user, password string) {
 	if user, password, both := strings.Cut(auth, ":"); both {
 		return user, password

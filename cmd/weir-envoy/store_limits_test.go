@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestOverdrawInStore: in every mode of the store, a charge that exceeds its limit counts for all replicas.
+// TestOverdrawInStore: in every mode of the store, a charge beyond the limit counts for all replicas.
 func TestOverdrawInStore(t *testing.T) {
 	address, _ := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": `
@@ -44,8 +44,7 @@ descriptors:
 	}
 }
 
-// TestLocalCache: if a fixed window is known to be exceeded, requests are refused without a call to the store. These
-// requests are not counted.
+// TestLocalCache: a window known to be exceeded refuses requests without a call to the store, and does not count them.
 func TestLocalCache(t *testing.T) {
 	address, stop := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": file})
@@ -71,8 +70,7 @@ func TestLocalCache(t *testing.T) {
 	assert.Equal(t, -1, r.left("day", "x"))
 }
 
-// TestLeases: with REPLICAS, token buckets with many tokens are decided from leases. All other limits are decided by
-// the store.
+// TestLeases: with REPLICAS, large token buckets are decided from leases, and all other limits by the store.
 func TestLeases(t *testing.T) {
 	address, _ := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": `
@@ -96,8 +94,7 @@ descriptors:
 			require.NoError(t, err)
 		}
 	}
-	// For a counter in the store, the page can peek at the counter of a typed value, and reset a counter from its line
-	// in the list.
+	// For a counter in the store, the page can peek at a typed value, and reset a counter from its line.
 	const slow = `{"rule":"d.slow","parts":["a b"]}`
 	_, typed := r.post("/key/peek", slow)
 	assert.Contains(t, typed, `"recorded":true,"limit":10,"remaining":0,`)

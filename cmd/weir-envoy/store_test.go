@@ -25,22 +25,22 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// startRedis runs a redis-server with a password until the test ends. It returns the server's address, and a function
-// that stops it.
+// startRedis runs a redis-server with a password until the test ends. It returns its address, and a function that stops
+// it.
 func startRedis(t *testing.T) (address string, stop func()) {
 	t.Helper()
 	port := freeport.Number(t)
 	return fmt.Sprintf("127.0.0.1:%d", port), runRedis(t, port, "--port", fmt.Sprint(port), "--requirepass", "sesame", "--save", "")
 }
 
-// runRedis runs a redis-server until the test ends. It listens on the given port.
+// runRedis runs a redis-server on a port until the test ends.
 func runRedis(t *testing.T, port int, args ...string) (stop func()) {
 	t.Helper()
 	stop, _ = startedRedis(t, port, args...)
 	return stop
 }
 
-// startedRedis is like runRedis, but also returns the process.
+// startedRedis is runRedis that also returns the process.
 func startedRedis(t *testing.T, port int, args ...string) (stop func(), process *os.Process) {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
@@ -65,8 +65,7 @@ func startedRedis(t *testing.T, port int, args ...string) (stop func(), process 
 	return stop, command.Process
 }
 
-// TestReplicas: two programs with one store count exactly, as if they were one program. If the store is lost, both
-// report this.
+// TestReplicas: two programs with one store count exactly as one program. Both report a lost store.
 func TestReplicas(t *testing.T) {
 	address, stop := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 200", 1)})
@@ -158,7 +157,7 @@ func TestStoreAddresses(t *testing.T) {
 	}
 }
 
-// TestPerSecond: limits per second are in the second store, and all other limits are in the first store.
+// TestPerSecond: limits per second are in the second store, all others in the first.
 func TestPerSecond(t *testing.T) {
 	first, stopFirst := startRedis(t)
 	second, _ := startRedis(t)
@@ -184,7 +183,7 @@ descriptors:
 		"REDIS_PERSECOND without REDIS_PERSECOND_URL: want")
 }
 
-// TestNoAddress: if a flag or a variable suggests that there is a Redis, but there is no address, this is an error.
+// TestNoAddress: a flag or variable that suggests a Redis, without an address, is an error.
 func TestNoAddress(t *testing.T) {
 	none := &parse(t).storeFlags
 	_, err := none.open(context.Background(), slog.Default(), []string{"PATH=/bin", "REDIS_TLS=false", "REDIS_URL="})
@@ -205,7 +204,7 @@ func TestNoAddress(t *testing.T) {
 	}
 }
 
-// TestStoreComesLate: if a store does not answer at the start, the program waits for it.
+// TestStoreComesLate: the program waits for a store that does not answer at the start.
 func TestStoreComesLate(t *testing.T) {
 	port := freeport.Number(t)
 	root := write(t, map[string]string{"a.yaml": file})
@@ -236,9 +235,8 @@ func TestStoreComesLate(t *testing.T) {
 	assert.NoError(t, <-opened)
 }
 
-// TestStartsWithoutItsStore: if REDIS_ON_LOSS is open or share, the program starts without an answer of its store, and
-// reports this. It uses the store as soon as the store answers. Tokens that were admitted from shares are then charged
-// to the store.
+// TestStartsWithoutItsStore: with REDIS_ON_LOSS open or share, the program starts without its store, reports this, and
+// uses the store once it answers. The store is then charged for tokens admitted from shares.
 func TestStartsWithoutItsStore(t *testing.T) {
 	for _, loss := range []string{"share", "open"} {
 		port := freeport.Number(t)
@@ -269,8 +267,7 @@ func TestStartsWithoutItsStore(t *testing.T) {
 	}
 }
 
-// TestDebtsOfAStore: the names of the files with debts depend on the stores to which the debts belong, and contain no
-// password.
+// TestDebtsOfAStore: names of files with debts depend on the stores, and contain no password.
 func TestDebtsOfAStore(t *testing.T) {
 	of := func(url string) string {
 		f := storeFlags{RedisURL: url, State: "/state"}
@@ -326,8 +323,7 @@ func TestSentinelPassword(t *testing.T) {
 	assert.ErrorContains(t, err, "SentinelUser: the address has no master_set")
 }
 
-// TestAnyName: a flag permits any name in a server's certificate. The certificate must be signed by the right CA
-// nevertheless.
+// TestAnyName: a flag permits any name in a server's certificate, but still requires the right CA.
 func TestAnyName(t *testing.T) {
 	right, wrong := newAuthority(t), newAuthority(t)
 	certificate, key := right.sign("somewhere.else")
@@ -346,8 +342,7 @@ func TestAnyName(t *testing.T) {
 	assert.ErrorContains(t, open("--redis-tls-ca="+wrong.file, "--redis-tls-skip-hostname-verification"), "x509: ")
 }
 
-// TestAnExpiredCertificate: if the certificate of a store has expired, the log reports this, both at the start and
-// later.
+// TestAnExpiredCertificate: the log reports a store's expired certificate, at the start and later.
 func TestAnExpiredCertificate(t *testing.T) {
 	ca := newAuthority(t)
 	port := freeport.Number(t)

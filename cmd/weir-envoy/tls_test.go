@@ -56,7 +56,7 @@ func (a *authority) sign(name string) (certificate, key string) {
 	return a.signUntil(name, time.Now().Add(time.Hour))
 }
 
-// signUntil is like sign, but the certificate is valid until the given time.
+// signUntil is sign with an end of the certificate's validity.
 func (a *authority) signUntil(name string, end time.Time) (certificate, key string) {
 	a.t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,7 +75,7 @@ func (a *authority) signUntil(name string, end time.Time) (certificate, key stri
 	return certificate, key
 }
 
-// TestMutualTLS: a client is answered only if its certificate is signed by the CA and has the right name.
+// TestMutualTLS: a client is answered only with a certificate of the CA and the right name.
 func TestMutualTLS(t *testing.T) {
 	ca, stranger := newAuthority(t), newAuthority(t)
 	certificate, key := ca.sign("weir.test")

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestTracing: the collector that the variables of OpenTelemetry name gets a span for each call.
+// TestTracing: the collector in OpenTelemetry's variables gets a span for each call.
 func TestTracing(t *testing.T) {
 	spans := make(chan string, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// noEffect has the variables of the reference that have no effect here. If one of these variables is set, the program
-// reports this.
+// noEffect has the reference's variables without an effect here. The program reports those that are set.
 var noEffect = map[string]string{
 	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... set the waits, as in the reference",
 	"EXPIRATION_JITTER_MAX_SECONDS":                 "counters end with their windows",
@@ -38,7 +37,7 @@ var noEffect = map[string]string{
 	"RUNTIME_WATCH_ROOT":                            "links and files are both watched",
 }
 
-// accepted has the variables of the reference for which only some values have a meaning here. Other values are refused.
+// accepted has the reference's variables that support only some values here. Other values are refused.
 var accepted = map[string]struct {
 	values []string
 	why    string
@@ -49,15 +48,15 @@ var accepted = map[string]struct {
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":           {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
 }
 
-// refused has the variables of the reference that have a meaning which this program does not support.
+// refused has the reference's variables whose meaning this program does not support.
 var refused = map[string]string{
 	"USE_CALENDAR_MONTH_RATE_LIMIT": "a month has 30 days",
 	"USE_DOG_STATSD":                "set USE_STATSD or USE_PROMETHEUS",
 	"USE_DOG_STATSD_MOGRIFIERS":     "set USE_STATSD or USE_PROMETHEUS",
 }
 
-// refusedVariables returns an error that names every variable with a value that is not supported. A variable that is
-// switched off counts as not set.
+// refusedVariables returns an error that names every variable with an unsupported value. A variable that is switched
+// off counts as not set.
 func refusedVariables(environment []string) error {
 	var why []string
 	for name, value := range set(environment) {
@@ -76,7 +75,7 @@ func refusedVariables(environment []string) error {
 	return nil
 }
 
-// idleVariables returns the variables that are set and have no effect, each with the reason.
+// idleVariables returns the variables that are set without effect, each with the reason.
 func idleVariables(environment []string) (idle []variable) {
 	for name := range set(environment) {
 		if why := noEffect[name]; why != "" {
@@ -87,7 +86,7 @@ func idleVariables(environment []string) (idle []variable) {
 	return idle
 }
 
-// set returns the variables of an environment that are neither empty nor switched off.
+// set returns the variables that are neither empty nor switched off.
 func set(environment []string) map[string]string {
 	all := map[string]string{}
 	for _, one := range environment {

@@ -29,7 +29,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// An xdsServer is an xDS server like the one of Envoy Gateway.
+// An xdsServer is an xDS server like Envoy Gateway's.
 type xdsServer struct {
 	cache   cache.SnapshotCache
 	address string
@@ -86,8 +86,8 @@ func limited(requests uint32) *configv3.RateLimitConfig {
 	}}}
 }
 
-// TestXDS: the program uses the first configuration, and then a changed configuration. It refuses a wrong
-// configuration. If the server is unavailable for a time, the program connects again after that.
+// TestXDS: the program uses the first and then a changed configuration, refuses a wrong one, and reconnects to a server
+// that was unavailable.
 func TestXDS(t *testing.T) {
 	x := startXDS(t, freeport.Address(t))
 	x.set(t, "1", limited(1000))
@@ -114,7 +114,7 @@ func TestXDS(t *testing.T) {
 	until(t, "the server that is back is heard", func() bool { return r.left("day", "x") > 2000 })
 }
 
-// The type nonsense is a server whose answers have no meaning.
+// nonsense is a server whose answers have no meaning.
 type nonsense struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	responses []*discoveryv3.DiscoveryResponse
@@ -168,8 +168,7 @@ func TestXDSNonsense(t *testing.T) {
 	assert.Equal(t, 4, r.left("day", "x"))
 }
 
-// TestALargeXDSConfiguration: one answer has all rules, so it may be larger than the messages that gRPC accepts by
-// default.
+// TestALargeXDSConfiguration: one answer has all rules, so it may exceed gRPC's default size of a message.
 func TestALargeXDSConfiguration(t *testing.T) {
 	x := startXDS(t, freeport.Address(t))
 	large := limited(1000)
@@ -185,8 +184,8 @@ func TestALargeXDSConfiguration(t *testing.T) {
 	assert.Greater(t, r.left("day", "x"), 900)
 }
 
-// TestXDSWithTLS: both sides show certificates. If the client's certificate is renewed, the next connection uses the
-// new certificate. If the client does not trust a server, it sends no request to this server.
+// TestXDSWithTLS: both sides show certificates. The next connection uses a client's renewed certificate. An untrusted
+// server gets no request.
 func TestXDSWithTLS(t *testing.T) {
 	ca := newAuthority(t)
 	pair, err := tls.LoadX509KeyPair(ca.sign("xds.test"))
@@ -220,8 +219,8 @@ func TestXDSWithTLS(t *testing.T) {
 	})
 }
 
-// TestXDSQuotaAndMetadata: if the configuration comes over xDS, quota mode works, and an answer has the metadata of the
-// rules that admitted the request.
+// TestXDSQuotaAndMetadata: with a configuration over xDS, quota mode works, and an answer has the metadata of the rules
+// that admitted the request.
 func TestXDSQuotaAndMetadata(t *testing.T) {
 	x := startXDS(t, freeport.Address(t))
 	said, err := structpb.NewStruct(map[string]any{"tier": "gold"})
