@@ -12,8 +12,8 @@ import (
 //	elb_status_code target_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol
 //	target_group_arn "trace_id" "domain_name" "chosen_cert_arn" matched_rule_priority request_creation_time ...
 //
-// The request has a complete URL, with the host. The line may end after the user agent, as lines from before 2018 do.
-// In such a line, the time of the entry is the time of the answer.
+// The request has a complete URL. Lines from before 2018 end after the user agent; their time is the time of the
+// answer.
 //
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
 func (p *parser) parseALB(line []byte) error {
@@ -56,7 +56,7 @@ func (p *parser) parseALB(line []byte) error {
 	return err
 }
 
-// parseELB parses a line of an AWS Classic Load Balancer. The time of the entry is the time of the answer.
+// parseELB parses a line of an AWS Classic Load Balancer. Its time is the time of the answer.
 //
 //	time elb client:port backend:port request_processing_time backend_processing_time response_processing_time
 //	elb_status_code backend_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol
@@ -89,8 +89,7 @@ func (p *parser) parseELB(line []byte) error {
 	return nil
 }
 
-// setURL takes the host out of a target that is a URL with scheme and path. It reports whether the target is such a
-// URL.
+// setURL splits the host from a target that is a URL with scheme and path, and reports whether it is one.
 func (p *parser) setURL() bool {
 	_, rest, ok := bytes.Cut(p.entry.Target, []byte("://"))
 	path := bytes.IndexByte(rest, '/')

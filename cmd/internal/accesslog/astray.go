@@ -9,26 +9,22 @@ import (
 )
 
 const (
-	// around is a number of lines. The date of a line is compared with the dates of this many lines before it and this
-	// many lines after it.
+	// around is how many lines before, and after, a line its date is compared with.
 	around = 16
-	// A date may be up to farAhead later, and up to farBehind earlier, than the dates of all lines around it. farBehind
-	// is larger, because a server may log a long request with the time at which it began, but no server logs a request
-	// before the request arrives.
+	// A date may be farAhead later, or farBehind earlier, than the dates of all lines around it. farBehind is larger: a
+	// server may log a long request at its start time, but never before the request arrives.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
-	// farOff is used instead of farAhead and farBehind for a line that has fewer than around lines before it or after
-	// it.
+	// farOff replaces both bounds for a line with fewer than around lines before or after it.
 	farOff = 366 * 24 * time.Hour
 )
 
 // ErrAstray means that the date of a line is far from the dates of the lines around it.
 var ErrAstray = errors.New("far from the dates of the lines around it")
 
-// astray finds the lines of a file whose date is far from the dates of all lines around it. If such a date were
-// trusted, the request would count at a wrong time. A line is in doubt if its date is not near the date of a line
-// before it. Such a line is held back until the lines after it have been read. The date is wrong if the dates of the
-// lines after it are near each other and are far from it, in the same direction as the dates of the lines before it.
-// Otherwise the log continues at another time, as in files that were concatenated in any order.
+// astray finds lines whose date is far from the dates of all lines around it, because such a request would count at a
+// wrong time. A line in doubt, whose date is not near an earlier line's, waits for the lines after it. Its date is
+// wrong if the dates after it are near each other and far from it, in the same direction as the dates before it.
+// Otherwise the log continues at another time, as in concatenated files.
 type astray struct {
 	recent [around]time.Time // times of the latest entries that were passed on
 	passed int
@@ -43,7 +39,7 @@ type held struct {
 	wrong *LineError
 }
 
-// next returns the next entry of the file, or the error of its line. The entry is valid until the following call.
+// next returns the next entry of the file, or the error of its line. It is valid until the following call.
 func (a *astray) next(f *file) (*Entry, error) {
 	for {
 		if len(a.held) == 0 {
@@ -103,7 +99,7 @@ func (a *astray) pass(at time.Time) {
 	a.passed++
 }
 
-// isNear reports whether a date is near the date of one of the entries before it.
+// isNear reports whether a date is near one of the dates before it.
 func (a *astray) isNear(at time.Time) bool {
 	for i := range min(a.passed, around) {
 		if off := at.Sub(a.recent[(a.passed-1-i)%around]); off <= farAhead && off >= -farBehind {
@@ -123,7 +119,7 @@ func (a *astray) behind() (n int) {
 	return n
 }
 
-// judge returns the error of the first held line, or nil if the date of this line is right.
+// judge returns the error of the first held line, or nil if its date is right.
 func (a *astray) judge(f *file, h *held) *LineError {
 	var before, behind []time.Duration // how much later the date is than the other dates
 	for i := range min(a.passed, around) {
@@ -153,10 +149,9 @@ func (a *astray) judge(f *file, h *held) *LineError {
 		ErrAstray, where)}
 }
 
-// isFar reports whether a date is far, in one direction, from all dates before it and from most dates after it. A
-// distance is far if it is larger than the parameter least, and larger than the distance between the nearest and the
-// farthest of these dates. Of the dates after it, isFar ignores the nearest quarter, because these dates may be wrong
-// in the same way. If there are fewer than around of these dates, isFar ignores the nearest half.
+// isFar reports whether a date is far, in one direction, from all dates before it and most dates after it: farther than
+// least, and farther than these dates are from each other. It ignores the nearest quarter of the dates after it, or
+// half if there are fewer than around, because they may be wrong in the same way.
 func isFar(before, behind []time.Duration, direction, least time.Duration) bool {
 	off := slices.Clone(behind)
 	for i := range off {

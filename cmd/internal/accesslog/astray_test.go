@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dated returns one line for each year, with a date in that year. For the year 0, it returns a line that is not an
-// entry.
+// dated returns one line dated in each year. For the year 0, it returns a line that is not an entry.
 func dated(years ...int) string {
 	var text strings.Builder
 	for i, year := range years {
@@ -29,8 +28,7 @@ func dated(years ...int) string {
 	return text.String()
 }
 
-// outcomes returns the result for each line, in order: its number, or the complement of its number if the line is
-// skipped.
+// outcomes returns the number of each line in order, or the complement of the number if the line is skipped.
 func outcomes(t *testing.T, log *Log) (all []int) {
 	t.Helper()
 	for line := 1; ; line++ {
@@ -50,8 +48,8 @@ func outcomes(t *testing.T, log *Log) (all []int) {
 	}
 }
 
-// TestADateThatLeaps: a line whose date is years too late is skipped, wherever it is in the log. The line is not
-// skipped if all lines after it have such dates, too. A line whose date is years too early is skipped as well.
+// TestADateThatLeaps: a date that is years off is skipped, wherever it is, unless all later lines agree with a late
+// date.
 func TestADateThatLeaps(t *testing.T) {
 	for name, c := range map[string]struct{ years, wrong []int }{
 		"none":                     {[]int{2015, 2015, 2015}, nil},
@@ -91,9 +89,8 @@ func TestADateThatLeaps(t *testing.T) {
 	assert.ErrorIs(t, err, ErrAstray)
 }
 
-// TestADateFarFromThoseAroundIt: a line is skipped if its date is far from the dates of all lines around it. A few such
-// lines in a row are skipped, too. Dates are trusted after a silence, after a long request, in files that were
-// concatenated, and in a log whose dates are in no order.
+// TestADateFarFromThoseAroundIt: a few lines far from all dates around them are skipped. Dates are trusted after a
+// silence, after a long request, in concatenated files, and in a log in no order.
 func TestADateFarFromThoseAroundIt(t *testing.T) {
 	const hour, day = 3600, 24 * 3600
 	steady := func(from, n int) (all []int) {
@@ -150,8 +147,7 @@ func TestADateFarFromThoseAroundIt(t *testing.T) {
 	}
 }
 
-// TestADateThatLeapsInOneOfSeveralFiles: if one of several files begins with a date that is far off, this file is not
-// put after all other files.
+// TestADateThatLeapsInOneOfSeveralFiles: a file whose first date is far off is not put after all other files.
 func TestADateThatLeapsInOneOfSeveralFiles(t *testing.T) {
 	var names []string
 	for name, years := range map[string][]int{"a.log": {2261, 2015, 2015}, "b.log": {2016, 2016, 2016}} {
@@ -176,8 +172,7 @@ func TestADateThatLeapsInOneOfSeveralFiles(t *testing.T) {
 	assert.Equal(t, []int{2015, 2015, 2016, 2016, 2016}, years)
 }
 
-// TestFirstLinesThatAreTooLong: if a log begins with lines that are too long, the format of the lines after them is
-// found nevertheless.
+// TestFirstLinesThatAreTooLong: the format is found after first lines that are too long.
 func TestFirstLinesThatAreTooLong(t *testing.T) {
 	long := strings.Repeat("x", 2*MaxLine+7) + "\n"
 	log := NewLog(strings.NewReader(long + long + combinedLine + long + combinedLine))

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// goodLines returns the lines of a format's sample that are entries, and how many bytes they have.
+// goodLines returns the entries among the lines of a format's sample, and their bytes.
 func goodLines(tb testing.TB, f *format) (lines [][]byte, size int64) {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "logs", f.name+".log"))
@@ -44,7 +44,7 @@ func TestNoFormatAllocatesForALine(t *testing.T) {
 	}
 }
 
-// BenchmarkParse measures the time per line for the lines of a format's sample that are entries.
+// BenchmarkParse measures the time per line for each format.
 func BenchmarkParse(b *testing.B) {
 	for _, f := range formats {
 		b.Run(f.name, func(b *testing.B) {
@@ -61,7 +61,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodingJSON measures encoding/json for the same lines, decoding the same few fields as parseCaddy.
+// BenchmarkEncodingJSON decodes the fields of parseCaddy with encoding/json, for comparison.
 func BenchmarkEncodingJSON(b *testing.B) {
 	f, err := formatNamed("caddy")
 	require.NoError(b, err)

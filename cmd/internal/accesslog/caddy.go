@@ -2,10 +2,9 @@ package accesslog
 
 import "errors"
 
-// parseCaddy parses a line of Caddy's access log, which has the form of JSON. It reads "ts", "request", "size" and
-// "status", and these members of "request": "client_ip" ("remote_ip" before Caddy 2.7), "method", "host", "uri",
-// "proto" and "headers". The time may be a date in any form that has a zone, or a number of seconds since 1970. Only
-// lines with the message "handled request" are requests.
+// parseCaddy parses a line of Caddy's access log in JSON. It reads "ts", "request", "size" and "status" and, in
+// "request", "client_ip" ("remote_ip" before Caddy 2.7), "method", "host", "uri", "proto" and "headers". The time is
+// seconds since 1970 or a date with a zone. Only lines with the message "handled request" are requests.
 //
 // https://caddyserver.com/docs/logging#structured-logs
 // https://caddyserver.com/docs/caddyfile/directives/log

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The Common Log Format and the formats derived from it:
+// The Common Log Format and its derivatives:
 //
 //	common          %h %l %u %t "%r" %>s %b
 //	combined        the fields of common, and "%{Referer}i" "%{User-agent}i"
@@ -17,14 +17,13 @@ import (
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (combined)
 // https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields at the end)
 //
-// Whatever a server appends to these fields is ignored. The line may end anywhere after the size, because loggers cut
-// long lines. The lost part is not needed: client, time, request, status and size come before it.
+// Further fields are ignored. The line may end anywhere after the size, because loggers cut long lines; all needed
+// fields come before it.
 
-// parseCommon parses a line of the common or the combined format. It refuses a line that could be a vhost_combined
-// line, because a virtual host must not be mistaken for the client. A vhost_combined line has one more field before the
-// date, so its user name seems to have spaces. parseCommon refuses a line whose user name has spaces if, in addition,
-// its identity is not "-" (identities are no longer in use) or its first field has a port. It also refuses a line whose
-// identity is an address.
+// parseCommon parses a line of the common or the combined format. It refuses possible vhost_combined lines, because a
+// virtual host must not be mistaken for the client. Their extra field before the date makes the user name seem to have
+// spaces. So it refuses such a user name if the identity is not "-" (identities are no longer in use) or the first
+// field has a port. It also refuses an identity that is an address.
 func (p *parser) parseCommon(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {
@@ -74,15 +73,15 @@ func (p *parser) parseVHost(line []byte) error {
 	return p.parseLogged(date, rest)
 }
 
-// These are the separators of the fields before the opening quote of the request.
+// These separate the fields before the opening quote of the request.
 var (
 	dateStart = []byte(" [")
 	dateEnd   = []byte(`] "`)
 )
 
-// cutDate returns the part before the date, the date, and the part from the opening quote of the request on. It first
-// looks for the end of the date, which is `] "`. This finds the true date: a user name may contain spaces and brackets,
-// and even a whole forged date, but no bare quote, because servers escape quotes.
+// cutDate splits a line into the part before the date, the date, and the rest from the request's opening quote on. It
+// looks for the end of the date first, `] "`: a user name may contain brackets and even a forged date, but no bare
+// quote, because servers escape quotes.
 func cutDate(line []byte) (who, date, rest []byte, err error) {
 	end := bytes.Index(line, dateEnd)
 	if end < 0 {
@@ -98,8 +97,8 @@ func cutDate(line []byte) (who, date, rest []byte, err error) {
 	return line[:start], line[start+len(dateStart) : end], line[end+len(dateEnd)-1:], nil
 }
 
-// cutIdent splits the identity of RFC 1413 from the user name. Each is "-" if there is none. Only the user name may
-// contain spaces.
+// cutIdent splits the identity of RFC 1413 from the user name. An absent one is "-". Only the user name may contain
+// spaces.
 func cutIdent(text []byte) (ident, user []byte, err error) {
 	ident, user, ok := bytes.Cut(text, space)
 	if !ok || len(ident) == 0 || len(user) == 0 {
@@ -108,7 +107,7 @@ func cutIdent(text []byte) (ident, user []byte, err error) {
 	return ident, user, nil
 }
 
-// parseLogged parses the fields that all three formats have, from the date on.
+// parseLogged parses what all three formats have, from the date on.
 func (p *parser) parseLogged(date, rest []byte) (err error) {
 	e := &p.entry
 	if e.Time, err = parseCLF(date); err != nil {
@@ -136,7 +135,7 @@ func (p *parser) parseLogged(date, rest []byte) (err error) {
 	return p.parseReferer(rest[end:])
 }
 
-// parseReferer parses the referer and the user agent. Either may be cut short by the end of the line.
+// parseReferer parses the referer and the user agent. The end of the line may cut either short.
 func (p *parser) parseReferer(rest []byte) error {
 	for _, name := range combinedHeaders {
 		if len(rest) == 0 {
@@ -152,5 +151,5 @@ func (p *parser) parseReferer(rest []byte) error {
 	return nil
 }
 
-// combinedHeaders has the header fields of the combined format, in their order.
+// combinedHeaders has the header fields of the combined format, in order.
 var combinedHeaders = []string{"Referer", "User-Agent"}

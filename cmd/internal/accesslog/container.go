@@ -2,13 +2,12 @@ package accesslog
 
 import "bytes"
 
-// cutContainer removes the text that a container runtime writes around a line of a program, if there is any:
+// cutContainer removes what a container runtime writes around a program's line, if anything:
 //
 //	2026-11-20T09:00:00.123456789Z stdout F ...                        CRI: containerd and CRI-O, as in Kubernetes
 //	{"log":"...\n","stream":"stdout","time":"2026-11-20T09:00:00Z"}   Docker's json-file
 //
-// If the text is only a piece of a line (CRI marks it with P, and in Docker's text it has no line end), it is left
-// unchanged, and no format accepts it.
+// A piece of a line (P in CRI, no line end in Docker) stays unchanged, so that no format accepts it.
 //
 // https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
 // https://docs.docker.com/engine/logging/drivers/json-file/

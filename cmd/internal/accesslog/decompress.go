@@ -15,23 +15,22 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxWindow is the most memory, in bytes, that decompression may use. "zstd --long" needs this much, and "xz -9" needs
-// half of it. Without a bound, a file of a few bytes could ask for gigabytes.
+// maxWindow bounds the memory of decompression, in bytes. "zstd --long" needs all, "xz -9" half. Without a bound, a
+// file of a few bytes could ask for gigabytes.
 const maxWindow = 128 << 20
 
-// A coding is a form in which a log is stored: a compression, or an encoding of its characters.
+// A coding is a compression of a log, or an encoding of its characters.
 type coding struct {
 	name string
 	is   func(start []byte) bool
 	open func(io.Reader) (io.Reader, error) // nil for a coding that is refused
 }
 
-// startSize is how many bytes are needed to distinguish the codings.
+// startSize is how many bytes distinguish the codings.
 const startSize = 10
 
-// codings has the known codings. They are recognized by their first bytes, not by file names, so that they are also
-// found in a pipe. Several compressed streams in a row, as in concatenated rotated logs, are read as one. This does not
-// apply to UTF-16.
+// codings has the known codings. Their first bytes identify them, not file names, so they are also found in a pipe.
+// Several compressed streams in a row, as in concatenated rotated logs, are read as one; not so UTF-16.
 var codings = []coding{
 	{"gzip", magic("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"bzip2", isBzip2, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
@@ -49,8 +48,8 @@ func magic(bytesAtStart string) func([]byte) bool {
 	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(bytesAtStart)) }
 }
 
-// isBzip2 also checks the magic number of the first block, because a line of text could begin with BZh. The magic
-// number is pi, or the square root of pi for an empty file.
+// isBzip2 also checks the magic number of the first block (pi, or its square root for an empty file), because text
+// could begin with BZh.
 func isBzip2(start []byte) bool {
 	if len(start) < startSize || !bytes.HasPrefix(start, []byte("BZh")) || start[3] < '1' || start[3] > '9' {
 		return false
@@ -59,8 +58,7 @@ func isBzip2(start []byte) bool {
 	return block == "\x31\x41\x59\x26\x53\x59" || block == "\x17\x72\x45\x38\x50\x90"
 }
 
-// isZstd recognizes a frame. It also recognizes a skippable frame, because files that pzstd writes begin with such a
-// frame (RFC 8878, sections 3.1.1 and 3.1.2).
+// isZstd recognizes a frame or a skippable frame, with which files of pzstd begin (RFC 8878, sections 3.1.1 and 3.1.2).
 func isZstd(start []byte) bool {
 	return bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")) ||
 		len(start) >= 4 && start[0]&0xf0 == 0x50 && string(start[1:4]) == "\x2a\x4d\x18"
@@ -80,8 +78,7 @@ func openUTF16(r io.Reader) (io.Reader, error) {
 	return transform.NewReader(r, decoder), nil
 }
 
-// decode returns the text of a stream that may be stored in a coding. It also returns the name of the coding, or "" if
-// there is none.
+// decode returns the text of a stream, and the name of its coding, or "".
 func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 	start, _ := raw.Peek(startSize) // reading the text returns the error again
 	for _, c := range codings {

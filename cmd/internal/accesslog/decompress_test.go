@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packed returns the lines of testdata/packed in a compression. The parameter name is the name of the file.
+// packed returns a file of testdata/packed.
 func packed(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "packed", name))
@@ -29,7 +29,7 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	for i := range 1000 {
 		want = append(want, fmt.Sprintf("line %d", i+1))
 	}
-	// This is a skippable frame of 4 bytes. Files of pzstd begin with such a frame.
+	// Files of pzstd begin with such a skippable frame, here of 4 bytes.
 	skipped := "\x50\x2a\x4d\x18\x04\x00\x00\x00\x00\x00\x00\x00"
 	for name, file := range compressions {
 		t.Run(name, func(t *testing.T) {
@@ -52,9 +52,8 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestBrokenCompressionIsExplained cuts compressed data off at many places. The error must say that the file is
-// truncated. Then it changes a byte at many places. Nearly all of these changes must be found, and the error must say
-// that the data are damaged.
+// TestBrokenCompressionIsExplained: the error says that cut data are truncated. Nearly all changed bytes are found, and
+// the error says that the data are damaged.
 func TestBrokenCompressionIsExplained(t *testing.T) {
 	for name, file := range compressions {
 		t.Run(name, func(t *testing.T) {

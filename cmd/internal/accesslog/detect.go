@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// sampleLines is how many lines detect reads at the start of a log. It reads only lines in the first MaxLine bytes.
+// sampleLines is how many first lines detect reads, within the first MaxLine bytes.
 const sampleLines = 1000
 
-// A sample has the facts that were learned from the first lines of a log.
+// A sample is what the first lines of a log show.
 type sample struct {
 	format *format // nil if all lines are blank
 	fields Fields
 	begins time.Time // the time of the earliest entry; zero if there is none
 }
 
-// detect finds the format of the first lines, and the fields that they have. Lines without a known format are ignored
-// if other lines have one, because servers write other things to their logs, too. detect returns an error if no line
-// has a known format, or if lines have different formats.
+// detect finds the format of the first lines, and their fields. Lines without a known format are ignored if other lines
+// have one, because servers also log other things. It returns an error if no line has a known format, or lines have
+// different formats.
 //
-// The parameter start is the start of the log, and the parameter whole says whether it is the complete log. If the
-// parameter given is not nil, it is the format of the log, and detect only finds the fields.
+// start is the start of the log, and whole says whether it is the complete log. A given format is not detected: detect
+// then only finds the fields.
 func detect(start []byte, whole bool, given *format) (sample, error) {
 	lines := sampled(start, whole)
 	if given != nil {
@@ -58,7 +58,7 @@ type sampledLine struct {
 	text   []byte
 }
 
-// sampled returns the first lines. A last line without a line end counts only if it is the end of the log.
+// sampled returns the first lines. A last line without a line end counts only at the end of the log.
 func sampled(start []byte, whole bool) (lines []sampledLine) {
 	for number := 1; len(start) > 0 && number <= sampleLines; number++ {
 		text, rest, ended := bytes.Cut(start, []byte("\n"))
@@ -104,7 +104,7 @@ func try(formats []*format, lines []sampledLine) []*trial {
 	return trials
 }
 
-// t.is(line) reports whether the line has the format of the trial. If so, the trial learns the fields of the line.
+// is reports whether the line has the format of the trial, which then learns the line's fields.
 func (t *trial) is(line *sampledLine) bool {
 	t.parser.learned.reset()
 	if err := t.parser.parse(t.format, line.text); err != nil {
@@ -143,7 +143,7 @@ func unknown(line sampledLine, trials []*trial) error {
 	return fmt.Errorf("%s", text.String())
 }
 
-// shown returns a line in the form for an error: escaped, and cut to the width of a screen.
+// shown returns a line for an error: escaped, and cut to the width of a screen.
 func shown(line []byte) string {
 	const longest = 200
 	cut := ""

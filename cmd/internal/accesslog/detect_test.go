@@ -17,8 +17,7 @@ const (
 		`"-" "curl/8"` + "\n"
 )
 
-// read returns the contents of a log as text. The log is read in the given format, or in the detected format if the
-// parameter format is "".
+// read returns the contents of a log as text, in a format or, for "", the detected format.
 func read(t *testing.T, format, text string) (all []string) {
 	t.Helper()
 	log := NewLog(strings.NewReader(text))

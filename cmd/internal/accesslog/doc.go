@@ -14,10 +14,9 @@
 //	log.go         the entries of several files are merged by their time
 //	spool.go       a stream is copied, so that it can be read again
 //
-// A bad line is never fatal. It gives a LineError that says what is wrong with the line, so a caller can skip the line,
-// count it and show the reason. Only a failing stream ends the reading. A line that could be read in two ways is a bad
-// line, because a guess could attribute the requests of one client to another.
+// A bad line gives a LineError with the reason, so that a caller can skip and count it; only a failing stream ends the
+// reading. A line with two possible readings is bad, because a guess could attribute requests to another client.
 //
-// The parsers are our own because we found no maintained library that says why a line is bad. A line allocates nothing,
-// except for header names that were not seen before.
+// The parsers are our own, because no maintained library that we found says why a line is bad. A line allocates
+// nothing, except for new header names.
 package accesslog

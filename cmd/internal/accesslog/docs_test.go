@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestTheDocumentNamesEveryFormat: the table of docs/program.md has a row for each format, and no other row.
+// TestTheDocumentNamesEveryFormat: the table of docs/program.md has exactly one row for each format.
 func TestTheDocumentNamesEveryFormat(t *testing.T) {
 	texts, err := document.Read("../../..")
 	require.NoError(t, err)

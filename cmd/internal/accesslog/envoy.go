@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Envoy does not escape quotes in its text logs, so a client could forge fields. A line is split at its quotes. A line
-// with the wrong number of quotes is refused, because its fields cannot be identified.
+// Envoy does not escape quotes in its text logs, so a client could forge fields. A line is split at its quotes, and
+// refused if their number is wrong.
 
 // parseEnvoy parses a line of Envoy's default format:
 //
@@ -39,7 +39,7 @@ func (p *parser) parseEnvoy(line []byte) error {
 	return nil
 }
 
-// parseIstio parses a line of Istio's default format. It has the fields of Envoy's default format and more:
+// parseIstio parses a line of Istio's default format, which extends Envoy's:
 //
 //	[START_TIME] "METHOD PATH PROTOCOL" RESPONSE_CODE RESPONSE_FLAGS RESPONSE_CODE_DETAILS
 //	CONNECTION_TERMINATION_DETAILS "UPSTREAM_TRANSPORT_FAILURE_REASON" BYTES_RECEIVED BYTES_SENT DURATION
@@ -74,7 +74,7 @@ func (p *parser) parseIstio(line []byte) error {
 }
 
 // cutAtQuotes sets the targets to the texts before, between and after the quotes of a line. A nil target skips a text.
-// Between two quoted fields there is one space.
+// One space is between two quoted fields.
 func cutAtQuotes(line []byte, targets ...*[]byte) error {
 	if n, want := bytes.Count(line, quoteMark), len(targets)-1; n != want {
 		return fmt.Errorf("the line has %d quotes, not %d: Envoy does not escape them, "+
@@ -114,9 +114,8 @@ func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 	p.setHeader("X-Request-Id", id)
 }
 
-// lastForwarded returns the last address of X-Forwarded-For. It is the only address in the list that a client cannot
-// forge, because a proxy has appended it. This proxy is the Envoy that wrote the log or, if this Envoy trusts a proxy
-// in front of it, the proxy in front.
+// lastForwarded returns the last address of X-Forwarded-For, the only one that a client cannot forge. A proxy has
+// appended it: the Envoy that wrote the log or, if this Envoy trusts a proxy in front of it, that proxy.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/headers#x-forwarded-for
 func lastForwarded(list []byte) []byte {

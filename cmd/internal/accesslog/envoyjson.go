@@ -2,10 +2,10 @@ package accesslog
 
 import "errors"
 
-// parseEnvoyJSON parses a line of Envoy's access log as JSON, with the names of Istio's default format: "start_time",
+// parseEnvoyJSON parses a line of Envoy's access log in JSON, with the names of Istio's default format: "start_time",
 // "method", "path", "protocol", "response_code", "bytes_sent", "authority", "x_forwarded_for", "user_agent",
-// "request_id" and "downstream_remote_address". The member "downstream_remote_address" is the client as Envoy has
-// determined it. Without this member, the client is the last address of X-Forwarded-For: see lastForwarded.
+// "request_id" and "downstream_remote_address". The last is the client as Envoy determined it; without it, the client
+// comes from lastForwarded.
 //
 // https://istio.io/latest/docs/tasks/observability/logs/access-log/#default-access-log-format
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage (DOWNSTREAM_REMOTE_ADDRESS)

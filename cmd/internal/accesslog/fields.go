@@ -2,12 +2,9 @@ package accesslog
 
 import "slices"
 
-// Fields says which fields a log has for each request. Every log has the client, the time, the method, the target and
-// the status, so they are not listed. If a request has no value of a header in the log, Fields shows whether the client
-// did not send the header or the server does not log it.
-//
-// The format determines the fields. If the fields of a format are configured, they are found in the first lines of the
-// log.
+// Fields says which fields a log has for each request, besides client, time, method, target and status. So a missing
+// header was either not logged or not sent. The format determines the fields; if they are configurable, the first lines
+// show them.
 type Fields struct {
 	Host    bool     // the host of the request
 	headers []string // header fields in the log, canonical and sorted; if all is set, the fields not in the log
@@ -20,7 +17,7 @@ func (f Fields) Header(name string) bool {
 	return listed != f.all
 }
 
-// f.and(g) returns the fields that are in f and also in g.
+// and returns the fields of both f and g.
 func (f Fields) and(g Fields) Fields {
 	both := Fields{Host: f.Host && g.Host, all: f.all && g.all}
 	switch {
@@ -36,7 +33,7 @@ func (f Fields) and(g Fields) Fields {
 	return both
 }
 
-// only(names, f) returns the names for which f has a header field.
+// only returns the names for which f has a header field.
 func only(names []string, f Fields) (held []string) {
 	for _, name := range names {
 		if f.Header(name) {

@@ -47,8 +47,8 @@ func (f *file) openStream() (err error) {
 	return err
 }
 
-// look finds the format. If the file can be opened again and is not the only file, look then closes it. Otherwise there
-// could be more open files than the system permits.
+// look finds the format. It closes a file that can be opened again, unless it is the only one: the system bounds the
+// number of open files.
 func (f *file) look() error {
 	if len(f.log.files) == 1 || !f.reopens() {
 		return f.lookAt(f.open)
@@ -76,7 +76,6 @@ func (f *file) lookAt(open func() error) error {
 	return err
 }
 
-// next reads the next entry into entry.
 func (f *file) next() (err error) {
 	f.entry, err = f.order.next(f)
 	f.ready = err == nil

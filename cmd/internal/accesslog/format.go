@@ -12,8 +12,8 @@ type format struct {
 	parse func(*parser, []byte) error
 }
 
-// formats has all known formats. A line has at most one of these formats, with one exception: combined and common have
-// the same parser. detect tries only combined, and calls it common if no line has a referer.
+// formats has all known formats. A line has at most one, except that combined and common share a parser: detect tries
+// only combined, and calls it common if no line has a referer.
 var formats = []*format{
 	combined,
 	common,
@@ -52,7 +52,7 @@ func Formats() []string {
 	return names
 }
 
-// formatNamed returns the format with a name. For "" it returns nil, and the format must be detected.
+// formatNamed returns the format with a name; for "" nil, which means that the format must be detected.
 func formatNamed(name string) (*format, error) {
 	if name == "" {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fuzzFormat parses any bytes as a line of a format. It checks that the parser either refuses them with a readable
-// reason or returns an entry that a replay can use. The seeds are the lines of the samples of all formats.
+// fuzzFormat parses any bytes as a line of a format: the parser must refuse them with a readable reason, or return an
+// entry that a replay can use. The seeds are all samples.
 func fuzzFormat(f *testing.F, name string) {
 	format, err := formatNamed(name)
 	require.NoError(f, err)
@@ -49,10 +49,10 @@ func fuzzFormat(f *testing.F, name string) {
 	})
 }
 
-// isCLF reports whether the format is common or combined, which have the same parser.
+// isCLF reports whether the format is common or combined, which share a parser.
 func isCLF(f *format) bool { return f == combined || f == common }
 
-// checkEntry checks the promises that the comment of Entry makes.
+// checkEntry checks the promises of Entry's comment.
 func checkEntry(t *testing.T, e *Entry) {
 	t.Helper()
 	assert.NotEmpty(t, e.Client)
@@ -90,8 +90,8 @@ func FuzzEnvoy(f *testing.F)         { fuzzFormat(f, "envoy") }
 func FuzzIstio(f *testing.F)         { fuzzFormat(f, "istio") }
 func FuzzEnvoyJSON(f *testing.F)     { fuzzFormat(f, "envoy_json") }
 
-// FuzzCombinedRoundTrip checks that parsing loses nothing of a good line: if the entry is written as a line again and
-// parsed, it gives the same entry.
+// FuzzCombinedRoundTrip: an entry that is written as a line and parsed again is the same entry, so parsing loses
+// nothing.
 func FuzzCombinedRoundTrip(f *testing.F) {
 	for _, name := range []string{"common", "combined"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))
@@ -110,7 +110,7 @@ func FuzzCombinedRoundTrip(f *testing.F) {
 	})
 }
 
-// write returns an entry as a line of the combined format, with the escapes that nginx uses.
+// write returns an entry as a line of the combined format, with nginx's escapes.
 func write(e *Entry) []byte {
 	header := map[string][]byte{"Referer": []byte("-"), "User-Agent": []byte("-")}
 	for _, h := range e.Headers {
@@ -131,9 +131,8 @@ func escape(text []byte) (escaped []byte) {
 	return escaped
 }
 
-// FuzzLog reads any bytes as a log. It checks that reading ends, that each line gives an entry, a reason or an error,
-// and that the reader uses the detected format. The test skips compressed logs, because decompressing them takes
-// memory. TestBrokenCompressionIsExplained tests compressed logs.
+// FuzzLog reads any bytes as a log: reading ends, and each line gives an entry, a reason or an error, in the detected
+// format. It skips compressed logs, which take memory: see TestBrokenCompressionIsExplained.
 func FuzzLog(f *testing.F) {
 	for _, name := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))

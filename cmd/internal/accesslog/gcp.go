@@ -2,8 +2,8 @@ package accesslog
 
 import "errors"
 
-// parseGCP parses an entry of Google Cloud Logging for a request to an Application Load Balancer, as JSON on one line.
-// The time of the entry is "timestamp", and the request is in "httpRequest", with a complete URL.
+// parseGCP parses an entry of Google Cloud Logging for an Application Load Balancer, as JSON on one line. "timestamp"
+// is the time, and "httpRequest" has the request with a complete URL.
 //
 // https://cloud.google.com/load-balancing/docs/https/https-logging-monitoring
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#httprequest

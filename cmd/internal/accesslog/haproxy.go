@@ -6,16 +6,15 @@ import (
 	"fmt"
 )
 
-// parseHTTPLog parses a line that HAProxy writes with "option httplog" or "option httpslog". With "option httplog", it
-// has the following fields. With "option httpslog", it has more fields at the end.
+// parseHTTPLog parses a line of HAProxy with "option httplog", or with "option httpslog", which adds fields at the end:
 //
 //	client_ip:client_port [request_date] frontend backend/server TR/Tw/Tc/Tr/Ta status_code bytes_read
 //	captured_request_cookie captured_response_cookie termination_state actconn/feconn/beconn/srv_conn/retries
 //	srv_queue/backend_queue {captured_request_headers} {captured_response_headers} "http_request"
 //
-// The names of captured headers are not logged, so their values are not used. HAProxy writes quotes, and braces in
-// headers, as # with two hexadecimal digits. So the first quote of a line is the quote before the request. The date has
-// no zone and is read as UTC.
+// Captured headers have no names in the log, so they are not used. HAProxy writes quotes, and braces in headers, as #
+// with two hexadecimal digits, so the first quote is the one before the request. The date has no zone and is read as
+// UTC.
 //
 // https://docs.haproxy.org/3.0/configuration.html#8.2.3 (HTTP log format), #8.6 (non-printable characters)
 func (p *parser) parseHTTPLog(line []byte) error {
@@ -42,7 +41,7 @@ func (p *parser) parseHTTPLog(line []byte) error {
 	if e.Time, err = parseHAProxy(date[1 : len(date)-1]); err != nil {
 		return err
 	}
-	// With "option logasap", the server logs the number of bytes sent so far, after a plus sign.
+	// With "option logasap", the size has a plus sign and is the number of bytes sent so far.
 	if err := e.setOutcome(status, bytes.TrimPrefix(size, []byte("+"))); err != nil {
 		return err
 	}

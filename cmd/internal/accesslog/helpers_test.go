@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// entries ranges over the entries and bad lines of a log. If reading fails for another reason, this error comes last.
+// entries ranges over the entries and bad lines of a log. Any other error comes last.
 func entries(log *Log) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for {

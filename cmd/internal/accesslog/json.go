@@ -8,13 +8,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A member is a scalar of a line of JSON: its name, the names of the objects around it, and its value as text.
+// A member is a scalar of a line of JSON, with its name and the names of the objects around it.
 type member struct {
 	parent      parent
 	name, value []byte
 }
 
-// parent says in which object a member is. Members of objects that are not listed here are skipped.
+// parent says in which object a member is. Members of other objects are skipped.
 type parent int
 
 const (
@@ -25,11 +25,9 @@ const (
 	elsewhere
 )
 
-// parseJSON collects the members of a line that is one JSON object. It is strict: a duplicate name is an error, because
-// a client can add a forged member if the server does not escape what it logs. Bytes that are not UTF-8 are accepted,
-// because nginx logs them as they were sent.
-//
-// The tokenizer is the one of encoding/json/v2 in Go's library. It allocates nothing for a token.
+// parseJSON collects the members of a line that is one JSON object. A duplicate name is an error: a client can forge a
+// member if the server does not escape what it logs. Bytes that are not UTF-8 are accepted, because nginx logs them as
+// sent. The tokenizer of encoding/json/v2 allocates nothing for a token.
 func (p *parser) parseJSON(line []byte) error {
 	if line[0] != '{' {
 		return errors.New("not a JSON object")
@@ -135,8 +133,7 @@ func (in parent) inner(name []byte) parent {
 	return elsewhere
 }
 
-// unquote returns a copy of a scalar, as text. The copy is needed because the tokenizer reuses the memory of the scalar
-// for the next one.
+// unquote returns a scalar as text. It is a copy, because the tokenizer reuses the memory.
 func (p *parser) unquote(raw []byte) ([]byte, error) {
 	start := len(p.scratch)
 	if raw[0] != '"' {
@@ -148,13 +145,12 @@ func (p *parser) unquote(raw []byte) ([]byte, error) {
 	return p.scratch[start:], err
 }
 
-// The type logged has the fields that the JSON formats have in common, as the server logged them.
+// logged has the fields that the JSON formats have in common, as logged.
 type logged struct {
 	client, time, method, target, proto, line, status, size []byte
 }
 
-// setLogged fills the entry. If a format logs the request line in one field, the parts of the request line are empty in
-// l.
+// setLogged fills the entry. If the log has the request line in one field, its parts in l are empty.
 func (p *parser) setLogged(l *logged) (err error) {
 	e := &p.entry
 	if err := e.setClient(l.client); err != nil {
@@ -192,7 +188,7 @@ func orAbsent(field []byte) []byte {
 
 var absentMark = []byte("-")
 
-// first(target, value) sets the target to the value, unless the target already has a value.
+// first sets the target to the value, unless the target already has one.
 func first(target *[]byte, value []byte) {
 	if absent(*target) {
 		*target = value

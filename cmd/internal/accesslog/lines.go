@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// MaxLine is the longest line that is read, in bytes without its line end. Web servers limit a request head to a few
-// kilobytes, so a longer line is damaged. The bound keeps such a line from taking more and more memory.
+// MaxLine is the longest line that is read, in bytes without its line end. It bounds memory: web servers limit a
+// request head to a few kilobytes, so a longer line is damaged.
 const MaxLine = 1 << 20
 
 // ErrLineTooLong means that a line of more than MaxLine bytes was skipped. Reading can continue after it.
@@ -18,8 +18,7 @@ var ErrLineTooLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 // lineEnd is room for the longest line end, "\r\n".
 const lineEnd = 2
 
-// The type lines splits a stream, which may be compressed, into lines. It has one buffer of a little more than MaxLine
-// bytes, no matter how long the input is.
+// lines splits a stream, which may be compressed, into lines. Its one buffer has little more than MaxLine bytes.
 type lines struct {
 	source *sticky       // the given stream
 	raw    *bufio.Reader // source with a buffer
@@ -34,9 +33,8 @@ func newLines(r io.Reader) *lines {
 	return &lines{source: source, raw: bufio.NewReaderSize(source, 64<<10)}
 }
 
-// next returns the next line without its line end; the slice is valid until the following call. At the end of the input
-// the error is io.EOF. ErrLineTooLong concerns only one line, so reading can continue after it. Any other error is
-// final, and says what is wrong with the input and after which line.
+// next returns the next line without its line end, valid until the following call. The error is io.EOF at the end.
+// After ErrLineTooLong, reading can continue; any other error is final, and says what is wrong after which line.
 func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
 		return nil, err
@@ -62,7 +60,7 @@ func (l *lines) next() ([]byte, error) {
 	return line, nil
 }
 
-// slice returns the next line with its line end. If the line is too long, slice returns only the last part of the line.
+// slice returns the next line with its line end, or only the last part of a line that is too long.
 func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	line, err = l.text.ReadSlice('\n')
 	for errors.Is(err, bufio.ErrBufferFull) {
@@ -72,9 +70,9 @@ func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	return line, tooLong, err
 }
 
-// start returns the beginning of the text, up to the size of the buffer. It must be called before the first call of
-// next. start leaves out lines that are too long. The result whole says whether the returned text is the complete text.
-// If not even one line can be read, start returns the error of next.
+// start returns the beginning of the text, up to the size of the buffer, without lines that are too long. whole says
+// whether it is the complete text. It must be called before next. If not even one line can be read, it returns the
+// error of next.
 func (l *lines) start() (text []byte, whole bool, err error) {
 	if err := l.open(); err != nil {
 		return nil, false, err
@@ -121,8 +119,7 @@ func (l *lines) explain(err error) error {
 	return damaged(err, l.coding, l.number)
 }
 
-// The type sticky returns an error, including io.EOF, again at each later call. (bufio.Reader forgets an error that
-// Peek met.)
+// sticky repeats an error, including io.EOF, at each later call, because bufio.Reader forgets an error that Peek met.
 type sticky struct {
 	r   io.Reader
 	err error

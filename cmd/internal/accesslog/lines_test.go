@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// compress returns text as one gzip member.
 func compress(t *testing.T, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -11,11 +11,10 @@ import (
 
 // A Log has the entries of one or more files. It is not safe for concurrent use.
 //
-// Memory does not grow with the log. A file is open only while Next reads entries from the time range of the file. It
-// then needs a buffer of a little more than MaxLine bytes, memory for its compression, and memory for the lines that
-// are being sorted. All open files together sort at most 16,384 lines and 4 MiB of text. These two bounds are divided
-// equally among the files that are open when the lines are read. A log that needs more lines is sorted on disk, with at
-// most about ten times sortBytes of memory.
+// Memory does not grow with the log. A file is open only while Next reads entries of its time range. It then needs a
+// buffer of little more than MaxLine bytes, and memory for decompression. All open files together hold back at most
+// 16,384 lines and 4 MiB of text for sorting, divided equally. A log that needs more is sorted on disk, with at most
+// about ten times sortBytes of memory.
 type Log struct {
 	format *format // nil to detect it
 	client string  // the header field that has the client; "" if the format has it
@@ -36,24 +35,23 @@ type Log struct {
 	watch func(doing string, read int64)
 }
 
-// NewLog returns the log in a stream. The stream may be compressed. NewLog detects the format.
+// NewLog returns the log in a stream, which may be compressed. The format is detected.
 func NewLog(r io.Reader) *Log {
 	l := &Log{window: manyLines}
 	l.files = []*file{{log: l, stream: &spool{stream: io.NopCloser(r)}}}
 	return l
 }
 
-// HoldNone turns sorting off until Widen is called. Without sorting, a log that is in order is read fastest. HoldNone
-// must be called before the first Next.
+// HoldNone turns sorting off until Widen is called. This is fastest for a log that is in order. It must be called
+// before the first Next.
 func (l *Log) HoldNone() { l.window = noLines }
 
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held back for sorting")
 
-// Logged sets a function that gets every entry in the order of the lines of its file. Whenever Next returns an entry,
-// the function gets an entry of the same file. If the log is sorted on disk, the function gets all entries before Next
-// returns the first. Logged must be called before the first Next. If the parameter see is nil, no function is called.
-// With [Log.HoldNone], no function may be set.
+// Logged sets a function that gets every entry in the order of the lines of its file. Each Next that returns an entry
+// passes one of the same file to the function; if the log is sorted on disk, the function gets all entries before the
+// first. It must be called before the first Next, and not with [Log.HoldNone]. nil means no function.
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is not an entry.
@@ -74,7 +72,7 @@ func (e *LineError) Error() string {
 // Unwrap returns the reason.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// asLineError returns err as a *LineError; nil for any other error and for nil.
+// asLineError returns err as a *LineError, or nil.
 func asLineError(err error) *LineError {
 	if err == nil {
 		return nil // without an allocation
@@ -84,13 +82,12 @@ func asLineError(err error) *LineError {
 	return line
 }
 
-// Next returns the next entry. The entry is valid until the following call. The error is io.EOF at the end. If a line
-// is not an entry, the error is a *LineError, and reading may continue with the next line. Any other error is final,
-// except that [Log.Widen] starts over after ErrUnsorted.
+// Next returns the next entry, valid until the following call. The error is io.EOF at the end. After a *LineError, for
+// a line that is not an entry, reading may continue. Any other error is final, except that [Log.Widen] starts over
+// after ErrUnsorted.
 //
-// The entries come in the order of their times, whatever the order of the files and of their lines. So the logs of
-// several machines become one log. Entries with the same time come in the order of their files, and then in the order
-// of their lines.
+// The entries come in the order of their times, then of their files, then of their lines. So the logs of several
+// machines become one log.
 func (l *Log) Next() (*Entry, error) {
 	if err := l.look(); err != nil {
 		return nil, err
@@ -126,8 +123,8 @@ func (l *Log) Next() (*Entry, error) {
 	return e, err
 }
 
-// earliest returns the active file whose next entry is the earliest. If several have the same time, it returns the
-// first in the given order. If there are no files, it returns io.EOF.
+// earliest returns the active file with the earliest next entry; of equal times, the first file. If there are no files,
+// it returns io.EOF.
 func (l *Log) earliest() (*file, error) {
 	for {
 		if err := l.makeReady(); err != nil {
@@ -191,7 +188,7 @@ func (l *Log) activate(f *file) error {
 	return l.named(f, f.open())
 }
 
-// look finds the format of every file. Only the first call does anything.
+// look finds the format of every file, at its first call.
 func (l *Log) look() error {
 	if l.looked {
 		return l.looking
@@ -207,8 +204,8 @@ func (l *Log) look() error {
 	return nil
 }
 
-// Rewind makes Next start over with the first entry. A stream that can be read only once, such as standard input, is
-// copied while it is read. If there was no room for the copy, Rewind returns an error.
+// Rewind makes Next start over with the first entry. A stream such as standard input is copied while it is read;
+// without room for the copy, Rewind returns an error.
 func (l *Log) Rewind() error {
 	for _, f := range l.files {
 		if err := l.named(f, f.rewind()); err != nil {
@@ -223,13 +220,13 @@ func (l *Log) Rewind() error {
 	return nil
 }
 
-// Reopens reports whether the log can start over without a copy. It can if no file is standard input or another stream.
+// Reopens reports whether the log can start over without a copy, because no file is a stream such as standard input.
 func (l *Log) Reopens() bool {
 	return !slices.ContainsFunc(l.files, func(f *file) bool { return !f.reopens() })
 }
 
-// Widen makes Next start over after ErrUnsorted. After that, more lines are held back for sorting, or the log is sorted
-// on disk. Widen returns the errors of Rewind.
+// Widen makes Next start over after ErrUnsorted, with more lines held back or with sorting on disk. It returns the
+// errors of Rewind.
 func (l *Log) Widen() error {
 	switch l.window {
 	case noLines:
@@ -258,8 +255,8 @@ func (l *Log) named(f *file, err error) error {
 	return err
 }
 
-// Fields returns the fields that the log has for each request. If the log has several files, these are the fields that
-// all files have. Fields returns the error that Next would return.
+// Fields returns the fields that all files of the log have for each request. It returns the error that Next would
+// return.
 func (l *Log) Fields() (Fields, error) {
 	if err := l.look(); err != nil {
 		return Fields{}, err
@@ -281,8 +278,8 @@ func (l *Log) Fields() (Fields, error) {
 	return *all, nil
 }
 
-// Format returns the names of the formats of the files, such as "combined" or "alb, haproxy". It is "" before the first
-// call of Next or Fields, and for a log without a line.
+// Format returns the formats of the files, such as "combined" or "alb, haproxy". It is "" before the first Next or
+// Fields, and for a log without a line.
 func (l *Log) Format() string {
 	var names []string
 	for _, f := range l.files {
@@ -301,7 +298,7 @@ func (l *Log) Name() string {
 	return fmt.Sprintf("%d files", len(l.files))
 }
 
-// Size returns the size of all files together, as stored, or -1 if it is unknown, as for a pipe.
+// Size returns the stored size of all files, or -1 if it is unknown, as for a pipe.
 func (l *Log) Size() (size int64) {
 	for _, f := range l.files {
 		if f.info == nil || !f.info.Mode().IsRegular() {
@@ -312,7 +309,7 @@ func (l *Log) Size() (size int64) {
 	return size
 }
 
-// Watch sets a function that gets a description of the current work, and how many bytes, as stored, were read so far.
+// Watch sets a function that gets a description of the current work, and how many stored bytes were read so far.
 func (l *Log) Watch(watch func(doing string, read int64)) { l.watch = watch }
 
 func (l *Log) count(n int) {

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lineAt returns a line of a client, with a time that is the given number of seconds after a fixed instant.
+// lineAt returns a line of a client, some seconds after a fixed instant.
 func lineAt(client string, second int) string {
 	at := time.Date(2015, time.May, 17, 10, 0, second, 0, time.UTC)
 	return fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 1\n", client, at.Format(clfForm))
@@ -39,7 +39,7 @@ func writeFiles(t interface {
 	return names
 }
 
-// clients reads the log and returns the client of each entry, in order. For a bad line, it returns the reason.
+// clients returns the client of each entry in order, or the reason of a bad line.
 func clients(t *testing.T, log *Log) (all []string) {
 	t.Helper()
 	for e, err := range entries(log) {
@@ -82,8 +82,7 @@ func TestSeveralFilesAreMergedByTime(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsEveryEntryOnce: from any set of files, each entry is returned once, in the order of time. Entries with
-// the same time keep the order of their file.
+// TestMergeKeepsEveryEntryOnce: from any files, each entry comes once, in the order of time, then of its file.
 func TestMergeKeepsEveryEntryOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var texts []string
@@ -229,8 +228,7 @@ func TestUTF16IsRead(t *testing.T) {
 	}
 }
 
-// TestLinesOfDocker: Docker wraps lines of any format in JSON. The wrapped text ends in a line end, unless it is a
-// piece of a line.
+// TestLinesOfDocker: Docker wraps lines of any format in JSON. Only a piece of a line has no line end in it.
 func TestLinesOfDocker(t *testing.T) {
 	wrap := func(line, stream string) string {
 		text, err := json.Marshal(map[string]string{"log": line, "stream": stream, "time": "2026-11-20T09:00:00Z"})
@@ -268,7 +266,6 @@ func TestLinesOfDocker(t *testing.T) {
 	}
 }
 
-// readEntries returns the entries as text.
 func readEntries(log *Log) (all []string, err error) {
 	for {
 		e, err := log.Next()

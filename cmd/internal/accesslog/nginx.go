@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// parseNginx parses a line of nginx as JSON. nginx has no built-in JSON format: the operator writes it in the
-// configuration, with escape=json. Each member must have the name of its variable:
-//
+// parseNginx parses a line of nginx as JSON (escape=json). The operator's configuration defines the format; each member
+// must have the name of its variable:
 //   - client: "remote_addr"
 //   - time: "time_iso8601", "time_local" or "msec", or the value of one of these variables under the name "time",
 //     "timestamp" or "@timestamp"

@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// Stdin is the name that stands for standard input in the arguments of Open.
+// Stdin is the name of standard input in the arguments of Open.
 const Stdin = "-"
 
-// Open returns the log in the files with these names. It reads nothing yet. The name Stdin means standard input. If no
-// file has a given name, the name is used as a pattern of path/filepath.Match. The parameter format is one of the names
-// that Formats returns, or "" to detect the format of each file.
+// Open returns the log in the named files. It reads nothing yet. Stdin means standard input, and a name without a file
+// is a pattern of path/filepath.Match. format is one of Formats, or "" to detect each file's format.
 //
-// The entries come in the order of their times, whatever the order of the files: see Log.Next. The error says what to
-// do if a file is missing, is a directory, is not readable, or is given twice.
+// The entries come in the order of their times: see Log.Next. The error says what to do about a file that is missing, a
+// directory, not readable, or given twice.
 func Open(names []string, format string) (*Log, error) {
 	given, err := formatNamed(format)
 	if err != nil {
@@ -41,7 +40,7 @@ func Open(names []string, format string) (*Log, error) {
 	return l, nil
 }
 
-// expand returns the files that a name or pattern stands for.
+// expand returns the files of a name or pattern.
 func expand(name string) ([]string, error) {
 	if _, err := os.Lstat(name); name == Stdin || err == nil || !strings.ContainsAny(name, `*?[`) {
 		return []string{name}, nil

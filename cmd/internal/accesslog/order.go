@@ -6,18 +6,16 @@ import (
 )
 
 const (
-	// noLines, fewLines and manyLines are how many lines the open files together hold back for sorting. A log that
-	// needs more lines is read again with the next of these numbers. If manyLines are not enough either, it is sorted
-	// on disk.
+	// These are how many lines the open files together hold back for sorting. A log that needs more is read again with
+	// the next number, and at last sorted on disk.
 	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
 	// orderBytes is how many bytes of text the open files together hold back.
 	orderBytes = 4 << 20
 )
 
-// order sorts the entries of a file by their times. Sorting is needed because servers stamp a request with its start
-// time but log it at its end. Some servers also round the time. order holds back as many lines as it may, and passes on
-// the earliest. So a line that comes too early waits for the lines that belong before it, and a late line is put in its
-// place among the lines that are held back. If a line comes too late even for this, Log.Next detects it.
+// order sorts the entries of a file by time, because servers log a request at its end with its start time, and some
+// round the time. It holds back as many lines as it may, and passes on the earliest. Log.Next detects a line that comes
+// too late even for this.
 type order struct {
 	latest time.Time // latest time of the entries that were read
 	queue  []place   // sorted by time; entries with the same time are in the order in which they came
@@ -29,14 +27,14 @@ type order struct {
 	end    error // the error that ended the reading, returned after the queue
 }
 
-// A place is an entry's place in the queue. It has a copy of the entry's time, so that the search for a place is fast.
+// A place is an entry's place in the queue, with a copy of its time for a fast search.
 type place struct {
 	nanos int64
 	*kept
 }
 
-// kept is an entry with its text, or the error of a line. An error has no time, so it stays directly after the entry
-// with the latest time that was read before it.
+// kept is an entry with its text, or the error of a line. An error stays directly after the latest entry that was read
+// before it.
 type kept struct {
 	entry Entry
 	text  []byte
@@ -44,7 +42,7 @@ type kept struct {
 	uses  int // how many more times the entry will be used
 }
 
-// next returns the next entry of the file, or the error of a line. The entry is valid until the following call.
+// next returns the next entry of the file, or the error of a line. It is valid until the following call.
 func (o *order) next(f *file) (*Entry, error) {
 	if f.log.window == noLines {
 		return f.astray.next(f)
@@ -93,8 +91,7 @@ func (o *order) read(f *file) {
 	}
 }
 
-// nextLogged calls its parameter show with the next entry in the order of the file. nextLogged is called once for each
-// entry that next has returned.
+// nextLogged calls show with the next entry in the order of the file, once for each entry that next has returned.
 func (o *order) nextLogged(show func(*Entry)) {
 	k := o.logged[0]
 	o.logged = o.logged[1:]
@@ -154,7 +151,7 @@ func (o *order) keep(e *Entry) *kept {
 	return k
 }
 
-// copy copies a text of the entry to the end of k.text, and makes the entry use the copy.
+// copy appends a text of the entry to k.text, and makes the entry use the copy.
 func (k *kept) copy(part *[]byte) {
 	if len(*part) == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestLinesAreSorted: lines are sorted by time among the lines that are held back, and keep their order if their times
-// are equal. Each line reports how late it came.
+// TestLinesAreSorted: lines are sorted by time among those held back, and each reports how late it came. Equal times
+// keep their order.
 func TestLinesAreSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))
 	type line struct {
@@ -46,8 +46,7 @@ func TestLinesAreSorted(t *testing.T) {
 	require.Len(t, want, i)
 }
 
-// TestALineAheadOfItsTimeWaits: a line that comes too early waits until the earlier lines have come. The lines after it
-// keep their order.
+// TestALineAheadOfItsTimeWaits: a line that comes too early waits for the earlier lines. Later lines keep their order.
 func TestALineAheadOfItsTimeWaits(t *testing.T) {
 	const lines, ahead = 4 * manyLines, 1700
 	var text strings.Builder
@@ -69,15 +68,15 @@ func TestALineAheadOfItsTimeWaits(t *testing.T) {
 	require.Equal(t, lines, n)
 }
 
-// wide returns a log that holds back as many lines as a log can.
+// wide returns a log that holds back as many lines as possible.
 func wide(text string) *Log {
 	log := NewLog(strings.NewReader(text))
 	log.window = manyLines
 	return log
 }
 
-// TestALineTooLateForTheWindow: if a line comes too late to be sorted among the lines that are held back, the reading
-// ends with an error. The log is read again with more lines held back, and at last it is sorted on disk.
+// TestALineTooLateForTheWindow: a line that is too late ends the reading with an error. Widen then holds back more
+// lines, and at last sorts on disk.
 func TestALineTooLateForTheWindow(t *testing.T) {
 	for lines, widened := range map[int]int{0: 0, 1: 1, fewLines - 1: 1, fewLines: 2, manyLines - 1: 2, manyLines: 3} {
 		name := writeFiles(t, strings.Repeat(lineAt("a", 9), lines)+lineAt("late", 0)+"nonsense\n"+lineAt("b", 10))[0]
@@ -107,8 +106,7 @@ func TestALineTooLateForTheWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsSortedIsBounded: the lines that are held back have a bound on the size of their text, in addition to the
-// bound on their number. The memory of the text is reused.
+// TestWhatIsSortedIsBounded: the held lines are also bounded by the size of their text, and its memory is reused.
 func TestWhatIsSortedIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	log := NewLog(strings.NewReader(strings.Repeat(strings.Replace(lineAt("a", 0), "GET /", "GET /"+long, 1), 500)))
@@ -123,8 +121,7 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, held, orderBytes/len(long)+1)
 }
 
-// TestTheOrderOfTheLog: Logged reports the lines in the order of the log, in addition to the order of their times,
-// whether the log is sorted in memory or on disk.
+// TestTheOrderOfTheLog: Logged reports the lines in the order of the log, whether sorted in memory or on disk.
 func TestTheOrderOfTheLog(t *testing.T) {
 	names := writeFiles(t, lineAt("a", 100)+lineAt("b", 3)+lineAt("c", 200)+lineAt("d", 199), lineAt("e", 150)+lineAt("f", 150))
 	for _, onDisk := range []bool{false, true} {
@@ -142,7 +139,7 @@ func TestTheOrderOfTheLog(t *testing.T) {
 	}
 }
 
-// TestSortingDoesNotAllocate: sorting does not allocate after it has allocated the memory for the lines that it holds.
+// TestSortingDoesNotAllocate: sorting allocates only the memory for the lines that it holds.
 func TestSortingDoesNotAllocate(t *testing.T) {
 	var text strings.Builder
 	for i := range 3 * manyLines {
@@ -161,8 +158,7 @@ func TestSortingDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(next))
 }
 
-// TestFilesShareWhatIsHeld: files that are open at the same time share one bound on the lines that they hold back, so
-// more open files do not take more memory.
+// TestFilesShareWhatIsHeld: open files share one bound on held lines, so more files take no more memory.
 func TestFilesShareWhatIsHeld(t *testing.T) {
 	var texts []string
 	const files = 4

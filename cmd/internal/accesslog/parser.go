@@ -57,9 +57,8 @@ func (p *parser) setHeader(name string, value []byte) {
 	}
 }
 
-// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. If the value
-// in a line is this word, the log does not have the header, unless another line has a different value: a client may
-// also send the word REDACTED itself.
+// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. The log has
+// the header only if some line has another value, because a client may also send REDACTED itself.
 func (p *parser) setUnredacted(name string, value []byte) {
 	if string(value) != "REDACTED" {
 		p.setHeader(name, value)
@@ -78,11 +77,10 @@ func (p *parser) setHost(host []byte) {
 	}
 }
 
-// mostNames is how many names of header fields are remembered. There is a bound because clients can invent names.
+// mostNames bounds the remembered names of header fields, because clients can invent names.
 const mostNames = 1000
 
-// canonical returns the canonical form of a header field's name. In the log, the name may have another separator
-// instead of dashes.
+// canonical returns the canonical form of a header field's name, which may have another separator instead of dashes.
 func (p *parser) canonical(logged, name []byte, separator string) string {
 	if known, ok := p.names[string(logged)]; ok {
 		return known
@@ -97,7 +95,7 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 	return canonical
 }
 
-// learned has the fields that lines of a log have in addition to the fields that every log has.
+// learned has the fields of lines beyond those that every log has.
 type learned struct {
 	host    bool
 	all     bool            // every header field, except those that are redacted

@@ -101,13 +101,12 @@ func TestLogsOfARealCaddy(t *testing.T) {
 	checkReal(t, log, "caddy", true, true)
 }
 
-// startServer starts a program with a configuration, and returns a function that stops it. The last argument of the
-// program is the name of the configuration file. The output of the program is in the file "output" in the folder dir.
-// If the program is not installed, the test is skipped.
+// startServer starts a program and returns a function that stops it. Its last argument is the name of the configuration
+// file; its output goes to dir/output. Without the program, the test is skipped.
 func startServer(t *testing.T, dir, name, address, conf string, args ...string) (stop func()) {
 	t.Helper()
 	path := ""
-	// The first place is where make build-caddy puts its programs. The last place is not in every PATH.
+	// make build-caddy puts its programs into the first place. The last place is not in every PATH.
 	for _, where := range []string{"../../../bin/caddy/" + name, name, "/usr/sbin/" + name} {
 		if found, err := exec.LookPath(where); err == nil {
 			path = found
@@ -151,8 +150,8 @@ func startServer(t *testing.T, dir, name, address, conf string, args ...string) 
 	}
 }
 
-// send sends the requests, and returns when all are in the log. It waits for the log because a server may write an
-// entry after the answer, and would lose the entry if it were stopped in between.
+// send sends the requests and waits until all are in the log: a server that is stopped between answer and entry would
+// lose the entry.
 func send(t *testing.T, address, log string) {
 	t.Helper()
 	for _, r := range sentRequests {
@@ -172,8 +171,8 @@ func send(t *testing.T, address, log string) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// checkReal checks that a log has the requests. The log may have one more entry, which is not HTTP. This entry comes
-// from the connection with which the test found out whether the server was ready.
+// checkReal checks that a log has the requests. It may have one more entry, not HTTP, from the check whether the server
+// was ready.
 func checkReal(t *testing.T, path, format string, host, agent bool) {
 	t.Helper()
 	log, err := Open([]string{path}, "")

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the .want files of testdata/logs anew: read what changes in them")
 
-// TestSamplesOfEveryFormat reads a log of each format. Each log also has odd and broken lines. The test compares every
-// field with the .want file.
+// TestSamplesOfEveryFormat compares every field of each format's log, which includes odd and broken lines, with a .want
+// file.
 func TestSamplesOfEveryFormat(t *testing.T) {
 	for _, format := range Formats() {
 		t.Run(format, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestSamplesOfEveryFormat(t *testing.T) {
 	}
 }
 
-// dump reads the sample of a format and returns the detected format and the entries as text.
+// dump returns the detected format and the entries of a sample as text.
 func dump(t *testing.T, format string) string {
 	t.Helper()
 	log, err := Open([]string{filepath.Join("testdata", "logs", format+".log")}, "")
@@ -58,7 +58,7 @@ func dump(t *testing.T, format string) string {
 	return text.String()
 }
 
-// readAll returns the entries of a log as text. For a line that is not an entry, it returns the reason.
+// readAll returns the entries of a log as text, and the reason for each line that is not an entry.
 func readAll(t *testing.T, log *Log) (all []string) {
 	t.Helper()
 	for e, err := range entries(log) {

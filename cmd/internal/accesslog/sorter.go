@@ -13,22 +13,20 @@ import (
 )
 
 const (
-	// The entries are sorted in memory in parts of sortBytes bytes. A sorted part is called a run, and is written to
-	// disk.
+	// Parts of sortBytes bytes are sorted in memory and written to disk as runs.
 	sortBytes = 8 << 20
-	// mostRuns is the number of runs of one level that are merged into one run of the next level. The number is bounded
-	// because each run that is being read takes a buffer.
+	// mostRuns is how many runs of one level are merged into one run of the next level. Each run that is being read
+	// takes a buffer.
 	mostRuns  = 64
 	runBuffer = 64 << 10
 )
 
-// A sorter sorts entries by time, then by file, then by the order in which they came. Its memory does not grow with the
-// number of entries. It sorts parts of sortBytes bytes in memory, writes them to a temporary file as runs, and merges
-// the runs. That file is at most twice the size of the entries if there are fewer than four thousand runs (32 GiB of
-// entries).
+// A sorter sorts entries by time, then by file, then in the order in which they came, in bounded memory. It sorts parts
+// of sortBytes bytes, writes them to a temporary file as runs, and merges the runs. The file is at most twice the size
+// of the entries if there are fewer than four thousand runs (32 GiB of entries).
 //
-// We wrote the sorter because the libraries that we found bound only the number of records in memory. They do not bound
-// the size of a record, and a line may have a mebibyte.
+// The libraries that we found bound only the number of records in memory, not their size, and a line may have a
+// mebibyte.
 type sorter struct {
 	room     int // bytes in memory
 	mostRuns int // number of runs of a level that are merged
@@ -43,7 +41,7 @@ type sorter struct {
 
 func newSorter() *sorter { return &sorter{room: sortBytes, mostRuns: mostRuns} }
 
-// A record is an entry in the form in which the sorter stores it.
+// A record is an entry as the sorter stores it.
 type record struct {
 	nanos int64
 	file  int
@@ -56,10 +54,8 @@ type run struct {
 	level    int
 }
 
-// order compares two records, by time and then by file.
 func (r record) order(s record) int { return cmp.Or(cmp.Compare(r.nanos, s.nanos), r.file-s.file) }
 
-// add adds an entry.
 func (s *sorter) add(e *Entry) error {
 	if s.text == nil {
 		s.text = make([]byte, 0, s.room) // allocated once, because records point into it
@@ -75,7 +71,6 @@ func (s *sorter) add(e *Entry) error {
 	return s.spill()
 }
 
-// sort sorts the records in memory.
 func (s *sorter) sort() { slices.SortStableFunc(s.index, record.order) }
 
 // spill writes the records in memory to the file, as a run. It merges the runs of a level if there are too many.
@@ -112,7 +107,7 @@ func (s *sorter) spill() (err error) {
 
 const sorting = "the lines that are sorted"
 
-// write writes records to the file, as one run. It calls the parameter next for each record, until next returns io.EOF.
+// write writes the records from next, until io.EOF, to the file as one run.
 func (s *sorter) write(level int, next func() ([]byte, error)) error {
 	r := run{s.size, s.size, level}
 	w := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), runBuffer)
@@ -136,7 +131,7 @@ func (s *sorter) write(level int, next func() ([]byte, error)) error {
 	return nil
 }
 
-// The type sorted returns the entries of a sorter, in order.
+// sorted returns the entries of a sorter, in order.
 type sorted struct {
 	merge
 	entry     Entry
@@ -144,7 +139,7 @@ type sorted struct {
 	all, read int64             // bytes of all records, and of those that were read
 }
 
-// sorted returns the entries that were added. No entry may be added after that.
+// sorted returns the entries that were added. No entry may be added afterwards.
 func (s *sorter) sorted() *sorted {
 	s.sort()
 	all := &sorted{merge: s.merge(s.runs), names: map[string]string{}, all: s.added}
@@ -154,7 +149,7 @@ func (s *sorter) sorted() *sorted {
 	return all
 }
 
-// next returns the next entry, or io.EOF after the last entry. The entry is valid until the following call.
+// next returns the next entry, or io.EOF after the last. It is valid until the following call.
 func (s *sorted) next() (*Entry, error) {
 	r, err := s.merge.next()
 	if err != nil {
@@ -165,7 +160,7 @@ func (s *sorted) next() (*Entry, error) {
 	return &s.entry, nil
 }
 
-// done returns which part of the entries next has returned, from 0 to 1.
+// done returns the share of the entries that next has returned, from 0 to 1.
 func (s *sorted) done() float64 { return float64(s.read) / float64(max(s.all, 1)) }
 
 // Close closes the file.
@@ -176,7 +171,7 @@ func (s *sorter) Close() error {
 	return s.file.Close()
 }
 
-// A source returns records in order, either the records of a run or the records in memory.
+// A source returns records in order, from a run or from memory.
 type source struct {
 	order  int
 	memory []record
@@ -209,8 +204,7 @@ func (s *source) advance() error {
 	return nil
 }
 
-// A merge merges several sources into one ordered sequence. It is a heap of the sources: the source with the next
-// record is on top.
+// A merge merges several sources into one ordered sequence. It is a heap with the source of the next record on top.
 type merge struct {
 	sources []*source
 	begun   bool

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheSorterSorts: the sorter sorts by time, then by file, then by line, no matter how much fits into memory and how
-// many runs are merged.
+// TestTheSorterSorts: the order is by time, file, then line, whatever fits into memory and however many runs are
+// merged.
 func TestTheSorterSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &sorter{room: rapid.IntRange(1, 2000).Draw(t, "room"), mostRuns: rapid.IntRange(2, 4).Draw(t, "runs")}
@@ -68,8 +68,8 @@ func TestARecordIsItsEntry(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestAStreamCanBeReadAgain: a second reading begins with the copy of the bytes that the first reading got, and
-// continues with the rest of the stream.
+// TestAStreamCanBeReadAgain: a second reading begins with the copied bytes of the first, and continues with the rest of
+// the stream.
 func TestAStreamCanBeReadAgain(t *testing.T) {
 	const text = "abcdefghij"
 	s := &spool{stream: io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))}
@@ -86,8 +86,8 @@ func TestAStreamCanBeReadAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestNoRoomForTheCopyOfAStream: if there is no room for the copy of a stream, the stream can be read nevertheless.
-// Only reading it again returns an error.
+// TestNoRoomForTheCopyOfAStream: without room for the copy, a stream can be read once; only reading it again is an
+// error.
 func TestNoRoomForTheCopyOfAStream(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")
 	log := NewLog(strings.NewReader(lineAt("a", 1)))

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
-// A spool makes a stream that can be read only once readable again: it keeps a copy of the bytes that were read. If
-// there is no room for the copy, the stream can still be read once.
+// A spool makes a stream readable again by a copy of the bytes that were read. Without room for the copy, the stream
+// can be read once.
 type spool struct {
 	stream  io.ReadCloser
 	copy    *tempfile.File // nil before the first byte, and after a failure

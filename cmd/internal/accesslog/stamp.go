@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Dates outside these years are refused. A log cannot be older than its format. A replay uses time.Time.UnixNano as its
-// clock, which is defined only up to the year 2262.
+// Dates outside these years are refused. A log cannot be older than its format, and time.Time.UnixNano, the clock of a
+// replay, ends in the year 2262.
 const (
 	firstYear = 1970
 	lastYear  = 2261
@@ -33,7 +33,7 @@ func parseCLF(text []byte) (time.Time, error) {
 	return s.time(clfForm)
 }
 
-// parseHAProxy parses a date of HAProxy. The date has no zone and counts as UTC.
+// parseHAProxy parses a date of HAProxy. It has no zone and counts as UTC.
 func parseHAProxy(text []byte) (time.Time, error) {
 	s := newStamp(text)
 	s.dayMonthYear()
@@ -70,7 +70,7 @@ func parseUnix(text []byte) (time.Time, error) {
 	return inRange(time.Unix(digits(whole), int64(s.nanosecond)).UTC(), text)
 }
 
-// parseTime parses a date in any of the forms above that can be distinguished by their first characters.
+// parseTime parses a date in any of the forms above that the first characters distinguish.
 func parseTime(text []byte) (time.Time, error) {
 	switch {
 	case len(text) > 2 && text[2] == '/':
@@ -144,7 +144,7 @@ func (s *stamp) clock() {
 	s.second = s.number(2)
 }
 
-// fraction parses the fraction of a second, if there is one. Digits beyond nanoseconds are dropped.
+// fraction parses the fraction of a second, if any. Digits beyond nanoseconds are dropped.
 func (s *stamp) fraction() {
 	if len(s.rest) == 0 || s.rest[0] != '.' {
 		return
@@ -181,7 +181,7 @@ func (s *stamp) zone() {
 	}
 }
 
-// time returns the instant, in UTC. The parameter form is the expected form of the text.
+// time returns the instant, in UTC. form is the expected form of the text.
 func (s *stamp) time(form string) (time.Time, error) {
 	if !s.ok || len(s.rest) > 0 {
 		return time.Time{}, badForm(s.text, form)

@@ -2,7 +2,7 @@ package accesslog
 
 import "bytes"
 
-// cutSyslog removes the header that a syslog daemon puts before a line, if there is one:
+// cutSyslog removes the header that a syslog daemon puts before a line, if any:
 //
 //	<190>Nov 21 22:07:05 host nginx[42]: ...         RFC 3164, section 4.1, as sent
 //	<190>Nov 21 22:07:05 haproxy[42]: ...            the same from a program that leaves out its host
@@ -10,8 +10,7 @@ import "bytes"
 //	2026-11-21T22:07:05.123+00:00 host nginx: ...    the same with a full date, as rsyslog writes by default
 //	<190>1 2026-11-21T22:07:05Z host nginx 42 - - ...   RFC 5424, section 6
 //
-// No format has lines that begin like this. An incomplete header is not removed, so the parser of the format refuses
-// the line.
+// No format has lines that begin like this. An incomplete header stays, so the format's parser refuses the line.
 func cutSyslog(line []byte) []byte {
 	rest := line
 	if rest[0] == '<' {
@@ -40,8 +39,7 @@ func cutSyslog(line []byte) []byte {
 	return line
 }
 
-// cutSyslogDate cuts off a date and the space after it. The date is in the form of ISO 8601, or in the form of RFC
-// 3164, which has neither a year nor a zone.
+// cutSyslogDate cuts off a date and the space after it. The form is ISO 8601, or RFC 3164 without year and zone.
 func cutSyslogDate(line []byte) (rest []byte, ok bool) {
 	const form = "Jan _2 15:04:05 "
 	if len(line) < len(form) {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// cutField cuts the first field off a line whose fields are separated by one space. Spaces inside "quotes" do not
-// separate. The field is returned without its quotes. Its escapes stay.
+// cutField cuts the first field off a line. One space separates fields, except inside "quotes". The field is returned
+// without its quotes, but with its escapes.
 func cutField(line []byte) (field, rest []byte, err error) {
 	if len(line) == 0 {
 		return nil, nil, errors.New("the line ends too early")
@@ -42,8 +42,8 @@ func cutFields(line []byte, targets ...*[]byte) (rest []byte, err error) {
 	return line, nil
 }
 
-// cutQuoted returns the text between the opening quote of s and the next quote that no backslash escapes, and what
-// follows this quote. If there is no such quote, the result text is the rest of s, and the result closed is false.
+// cutQuoted returns the text between the opening quote of s and the next quote without a backslash, and the rest.
+// Without such a quote, text is the rest of s, and closed is false.
 func cutQuoted(s []byte) (text, rest []byte, closed bool) {
 	s = s[1:]
 	for i := 0; i < len(s); i++ {
@@ -62,9 +62,8 @@ var space = []byte(" ")
 // absent reports whether a field means that the server had nothing to log.
 func absent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
 
-// unescape undoes the escapes of Apache httpd and nginx for bytes that are not printable, for quotes and for
-// backslashes: \" \\ \n \xHH and the like. Other backslashes stay. If there are no escapes, unescape returns the
-// parameter text itself.
+// unescape undoes the escapes of Apache httpd and nginx: \" \\ \n \xHH and the like. Other backslashes stay. Without
+// escapes, it returns text itself.
 //
 // https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats (format notes)
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (escape=default)
@@ -131,8 +130,7 @@ func hexByte(text []byte, mark byte) (b byte, ok bool) {
 	return b, true
 }
 
-// setRequest splits a request line: METHOD target HTTP/version. If a line has another form, the request was not HTTP,
-// and the fields stay empty.
+// setRequest splits a request line: METHOD target HTTP/version. Another form was not HTTP, and leaves the fields empty.
 func (e *Entry) setRequest(line []byte) {
 	method, rest, ok := bytes.Cut(line, space)
 	end := bytes.LastIndexByte(rest, ' ') // found at once, if no space follows the target
@@ -145,8 +143,8 @@ func (e *Entry) setRequest(line []byte) {
 	e.Method, e.Target, e.Proto = method, rest[:end], rest[end+1:]
 }
 
-// setClient sets the client to an address, with or without its port, or to a name. It accepts printable ASCII only,
-// because addresses and names have no other characters. So binary data is refused here.
+// setClient sets the client to an address, with or without its port, or to a name. It accepts only printable ASCII, so
+// that binary data is refused.
 func (e *Entry) setClient(field []byte) error {
 	if len(field) == 0 {
 		return errors.New("no client")
@@ -232,8 +230,7 @@ func isAddress(text []byte) bool {
 	return err == nil
 }
 
-// quote formats a bad field for an error message: escaped, and cut so short that even a megabyte of garbage is one
-// readable line.
+// quote formats a bad field for an error message: escaped, and cut to one readable line.
 func quote(field []byte) string {
 	const longest = 48
 	if len(field) > longest {

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// parseTraefik parses a line of Traefik's access log as JSON: "ClientHost", "StartUTC" or "StartLocal",
+// parseTraefik parses a line of Traefik's access log in JSON: "ClientHost", "StartUTC" or "StartLocal",
 // "RequestMethod", "RequestPath", "RequestProtocol", "RequestHost", "DownstreamStatus", "DownstreamContentSize", and
-// "request_NAME" for each header field that the configuration keeps. Traefik's format "common" is read as combined.
+// "request_NAME" for each configured header field. Traefik's format "common" is read as combined.
 //
 // https://doc.traefik.io/traefik/observability/access-logs/#limiting-the-fieldsincluding-headers (available fields)
 func (p *parser) parseTraefik(line []byte) error {

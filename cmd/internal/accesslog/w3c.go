@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// The formats below are Extended Log File Formats. A log in such a format has a comment above its lines that names the
-// fields. This comment is not read: the parsers expect the default fields in the default order. Times are in UTC.
+// The formats below are Extended Log File Formats. The comment that names the fields is not read: the parsers expect
+// the default fields in their order. Times are in UTC.
 //
 // https://www.w3.org/TR/WD-logfile.html
 

@@ -54,8 +54,7 @@ func (p *parser) cutValue(line []byte) (value, rest []byte, err error) {
 	return []byte(text), rest, nil
 }
 
-// onlyQuotes reports whether only quotes and backslashes are escaped in the value. Such a value is unescaped without an
-// allocation.
+// onlyQuotes reports whether only quotes and backslashes are escaped, so that the value needs no allocation.
 func onlyQuotes(value []byte) bool {
 	for i := 0; i < len(value); i++ {
 		if value[i] == '\\' {
@@ -75,7 +74,7 @@ func (p *parser) parseWeirJSON(line []byte) error {
 	return p.setWeir()
 }
 
-// setWeir fills the entry. The time of the entry is the time of the line minus the duration of the request.
+// setWeir fills the entry. Its time is the time of the line minus the duration of the request.
 func (p *parser) setWeir() error {
 	var l logged
 	var kind, seconds, by []byte
