@@ -14,12 +14,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough is the largest number of requests of a log that FromLog uses for the fit. FromLog uses the requests of the
-// clients with the most refusals.
+// enough bounds the requests that FromLog fits. It uses the clients with the most refusals.
 const enough = 4000
 
-// FromLog fits limits to an access log. A request counts as refused if its answer has one of the statuses. If no
-// statuses are given, it counts as refused if the status is 429. Each client has its own bucket.
+// FromLog fits limits to an access log. A request counts as refused if its answer has one of the statuses; none means
+// 429. Each client has its own bucket.
 func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	if len(statuses) == 0 {
 		statuses = refusals[:1]
@@ -59,7 +58,7 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	return r, nil
 }
 
-// The type logged has the requests of one client in a log.
+// logged has the requests of one client in a log.
 type logged struct {
 	requests []fit.Request
 	refused  int
@@ -87,8 +86,8 @@ func noRefusal(clients []*logged, statuses []int) error {
 	return fmt.Errorf("%s: %s; if %d is a refusal: --refused %d", says, strings.Join(others, ", "), found[0], found[0])
 }
 
-// readLog returns the requests of all clients, and the resolution of the times. Clients with the most refusals come
-// first. If sorting the log needs more memory or the disk, readLog starts over.
+// readLog returns the requests of all clients, those with the most refusals first, and the resolution of the times. It
+// starts over if sorting the log needs more memory or the disk.
 func readLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
 	for {
 		all, resolution, err = tryLog(log, statuses)

@@ -34,8 +34,7 @@ var (
 	target = Target{URL: &url.URL{Scheme: "http", Host: "localhost:80", Path: "/login"}, Address: netip.MustParseAddrPort("127.0.0.1:80")}
 )
 
-// audited audits a simulated server in virtual time. The parameter p is the limit of the server. The function change
-// changes the server's settings.
+// audited audits a simulated server with the limit p in virtual time, after change has changed its settings.
 func audited(t *testing.T, p engine.Policy, change func(*simulated)) *Report {
 	return auditedBy(t, Options{Requests: 1500, Time: time.Minute}, p, change)
 }
@@ -51,7 +50,6 @@ func auditedBy(t *testing.T, o Options, p engine.Policy, change func(*simulated)
 	return r
 }
 
-// way returns the Way of a report that has the name.
 func (r *Report) way(t *testing.T, name string) *Way {
 	for _, w := range r.Ways {
 		if w.Name == name {
@@ -62,8 +60,8 @@ func (r *Report) way(t *testing.T, name string) *Way {
 	return nil
 }
 
-// TestWhatGoesAroundIsFound: if a variant of the request has its own bucket, it passes while the plain request is
-// refused, and the audit finds it.
+// TestWhatGoesAroundIsFound: the audit finds a variant of the request with its own bucket, which passes while the plain
+// request is refused.
 func TestWhatGoesAroundIsFound(t *testing.T) {
 	r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
 		s.key = func(ask Ask) string {
@@ -99,9 +97,8 @@ func TestWhatGoesAroundIsFound(t *testing.T) {
 	assert.Contains(t, global.Rules, "key: global\n")
 }
 
-// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token takes to come back. So
-// the limit may be undecided, or a variant of the request may pass only because a token has come back. In this test all
-// variants share one bucket, so the report must not say that a variant has its own bucket.
+// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token takes to come back.
+// All variants share one bucket, so a variant that passes by such a token must not be reported.
 func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 	for slow, why := range map[time.Duration]string{
 		100 * time.Millisecond: "the limit is undecided",
@@ -117,8 +114,8 @@ func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 	}
 }
 
-// TestFieldsAreHeldAgainstTheLimit: the audit compares the fields of answers with the limit. Correct fields are
-// reported as correct, and wrong fields are found.
+// TestFieldsAreHeldAgainstTheLimit: the audit compares fields of answers with the limit, and finds exactly the wrong
+// ones.
 func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	said := func(wait time.Duration, left int) func(s *simulated) {
 		return func(s *simulated) {
@@ -151,8 +148,8 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	assert.Equal(t, []string{"X-RateLimit-Remaining"}, wrong(audited(t, policy, said(0, 4))))
 }
 
-// TestFieldsOfAHeldRequest: if a request was delayed on its way to the server, the audit checks the fields of later
-// answers as if this request had been sent at the time when it was decided.
+// TestFieldsOfAHeldRequest: a request that was delayed on its way counts from its decision when the fields of later
+// answers are checked.
 func TestFieldsOfAHeldRequest(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	seen := func(sent, done time.Duration, allowed bool, wait string) Seen {
@@ -173,8 +170,8 @@ func TestFieldsOfAHeldRequest(t *testing.T) {
 	assert.Equal(t, 2, truth(log, found)[0].Wrong)
 }
 
-// TestTheRulesAreTheSameLimit: with the rules in the report, weir serve has the same limit as the audited server.
-// TestServers audits a real weir serve with these rules.
+// TestTheRulesAreTheSameLimit: with the rules of the report, weir serve has the audited limit. TestServers audits a
+// real weir serve.
 func TestTheRulesAreTheSameLimit(t *testing.T) {
 	policies := []engine.Policy{
 		engine.SlidingLog(15, 3*time.Second), engine.BatchRefill(4, 2*time.Second, 12), engine.FixedWindow(15, 3*time.Second).Aligned(),
@@ -193,8 +190,7 @@ func TestTheRulesAreTheSameLimit(t *testing.T) {
 	}
 }
 
-// TestAnAuditIsNoAttack: an audit sends no more requests than its bound, and stops when the server fails or no longer
-// answers.
+// TestAnAuditIsNoAttack: an audit keeps its bound on requests, and stops when the server fails or is silent.
 func TestAnAuditIsNoAttack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -246,8 +242,7 @@ func TestOtherAnswersAreShown(t *testing.T) {
 	})
 }
 
-// TestALogInAnyOrder: if the lines of a log are shuffled, the result is the same. The log has more lines than can be
-// sorted in memory.
+// TestALogInAnyOrder: a shuffled log gives the same result, even if it is too long to be sorted in memory.
 func TestALogInAnyOrder(t *testing.T) {
 	lines := make([]string, 20_000)
 	for i := range lines {
@@ -291,8 +286,8 @@ func TestWhoseServer(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestRequestsAreSentAsTheyAreAsked: over a real socket, requests are sent exactly as the audit makes them. Their
-// User-Agent is the name of the audit.
+// TestRequestsAreSentAsTheyAreAsked: requests reach a socket exactly as the audit makes them, with the audit's
+// User-Agent.
 func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	var seen atomic.Pointer[http.Request]
 	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -319,8 +314,8 @@ func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheURL: if an answer is invalid or late, or if the server cannot be reached, the error contains the
-// URL. This is also tested over HTTP/2.
+// TestErrorsNameTheURL: over HTTP/1 and HTTP/2, the error names the URL if an answer is invalid or late, or the server
+// cannot be reached.
 func TestErrorsNameTheURL(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -359,7 +354,7 @@ func TestErrorsNameTheURL(t *testing.T) {
 	fails(t.Context(), http2, "refused")
 }
 
-// TestALogIsFitted: the fit finds the limit that refused the requests of an access log whose times are whole seconds.
+// TestALogIsFitted: the fit finds the limit behind an access log whose times are whole seconds.
 func TestALogIsFitted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten seconds of arithmetic, of which the tests of package fit have a part")

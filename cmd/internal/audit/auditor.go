@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// An Ask is a request. It is sent exactly as its fields say, because spellings matter.
+// An Ask is a request, sent exactly as its fields say, because spellings matter.
 type Ask struct {
 	Method, Target, Host, Proto string
 	Fields                      [][2]string
@@ -29,7 +29,7 @@ type Answer struct {
 	Refused    int // for an Ask that was sent several times: how many were refused
 }
 
-// A Client sends a request and reads the answer. It is called from many goroutines at the same time.
+// A Client sends a request and reads the answer. It is called concurrently.
 type Client interface {
 	Do(context.Context, Ask) (Answer, error)
 }
@@ -47,8 +47,7 @@ type Options struct {
 // ErrStopped means that the audit stopped early, to avoid harm.
 var ErrStopped = errors.New("stopped")
 
-// refusals has the statuses that servers use for refusals, the most common first. Other statuses are errors of the
-// server.
+// refusals has the statuses that servers use for refusals, the most common first. Others are errors of the server.
 var refusals = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, 420, 509}
 
 // An auditor is an audit in progress.
@@ -130,8 +129,8 @@ func (ask Ask) like(plain Ask) bool {
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
 }
 
-// isRefusal reports whether a status means a refusal. The first request counts as admitted, so the status of the first
-// answer never means a refusal.
+// isRefusal reports whether a status is a refusal. The status of the first answer never is, because the first request
+// counts as admitted.
 func (a *auditor) isRefusal(status int) bool {
 	if a.usual.status == 0 {
 		a.usual.status = status
@@ -152,7 +151,7 @@ func (a *auditor) isRefusal(status int) bool {
 	return false
 }
 
-// requests returns the log in the form that package fit needs.
+// requests returns the log for package fit.
 func (a *auditor) requests() []fit.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,8 +26,7 @@ const answerWithin = 30 * time.Second
 type Target struct {
 	URL     *url.URL
 	Address netip.AddrPort // the address for all connections
-	// Roots has the certificate authorities for https; nil means the authorities of the system. Insecure accepts any
-	// certificate.
+	// Roots has the certificate authorities for https; nil means the system's. Insecure accepts any certificate.
 	Roots    *x509.CertPool
 	Insecure bool
 }
@@ -38,8 +37,8 @@ func (t Target) TLS(protocol string) *tls.Config {
 		InsecureSkipVerify: t.Insecure}
 }
 
-// Resolve finds the address of a URL. An audit is a load, and must not hit someone else's server. So Resolve returns an
-// error if the address is neither on this machine nor in a private network, unless the parameter anywhere is set.
+// Resolve finds the address of a URL. An audit is a load, so it returns an error for an address that is neither on this
+// machine nor in a private network, unless anywhere is set.
 func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err error) {
 	if t.URL, err = url.Parse(text); err != nil {
 		return t, err
@@ -68,7 +67,7 @@ func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err err
 	return t, nil
 }
 
-// UserAgent returns the User-Agent with which an audit identifies itself.
+// UserAgent returns the User-Agent of an audit.
 func UserAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
 
 // A dialer is a Client over TCP. It writes requests itself, exactly as given, because a library would change their
@@ -113,8 +112,8 @@ func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	return a, err
 }
 
-// http1 sends a request over HTTP/1 and reads the answer. If it uses an idle connection and the server has meanwhile
-// closed this connection, http1 tries again with a new connection.
+// http1 sends a request over HTTP/1 and reads the answer. It tries again if the server has closed an idle connection
+// meanwhile.
 func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	c, used := d.take(ask)
 	for {
@@ -131,7 +130,7 @@ func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	}
 }
 
-// take returns an idle connection, or nil if there is no idle connection or the Ask may not use one.
+// take returns an idle connection, or nil if there is none or the Ask may not use one.
 func (d *dialer) take(ask Ask) (*conn, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -187,8 +186,7 @@ func (d *dialer) text(ask Ask) string {
 	return strings.Repeat(b.String(), max(ask.Times, 1))
 }
 
-// exchange sends a request, as often as the Ask says, and reads all answers. It keeps the connection open if the
-// connection can be used again.
+// exchange sends a request as often as the Ask says, reads all answers, and keeps a connection that can be used again.
 func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 	keep := false
 	defer func() {

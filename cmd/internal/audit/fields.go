@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Field is a header field of the answers, and says how often the field's claim is wrong.
+// A Field is a header field of the answers, with how often its claim is wrong.
 type Field struct {
 	Name    string `json:"name"`
 	Example string `json:"example"`
@@ -43,7 +43,7 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 			s, at := log[i], by("", decided[i])
 			c.Add(check.Event{At: at, N: 1, Allowed: s.Allowed || found.Limit.Refusals})
 			text := s.Header.Get(name.name)
-			// If two requests are in progress at the same time, it is unknown which was decided first.
+			// Of two requests in progress at the same time, it is unknown which was decided first.
 			alone := (n == 0 || log[order[n-1]].Done.Before(s.Sent)) && (n+1 == len(order) || s.Done.Before(log[order[n+1]].Sent))
 			if text == "" || !alone || found.Limit.Queued > 0 {
 				continue
@@ -67,9 +67,8 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns a duration for each request of a log, in the given order. This duration is the longest answer time
-// among the request itself and the admitted requests before it that still count. Each of these requests may have been
-// decided later than it was sent, by up to its answer time. Its tokens then come back later by the same time.
+// heldBefore returns, for each request, the longest answer time of itself and the admitted requests before it that
+// still count. Each may have been decided that much after it was sent, and its tokens then come back that much later.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }
@@ -87,8 +86,8 @@ func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Du
 	return held
 }
 
-// inOrder returns the indexes of a log's requests in the order of their decisions, as package fit assumes it. It also
-// returns the assumed times of the decisions.
+// inOrder returns the indexes of a log's requests in the order of their decisions, and the times of the decisions, as
+// package fit assumes them.
 func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	base := time.Hour
 	for _, r := range log {
@@ -105,8 +104,7 @@ func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	return order, at
 }
 
-// untrue returns what is wrong with the text of a field, or "" if nothing is. The parameter slack is how much the times
-// may be wrong.
+// untrue returns what is wrong with the text of a field, or "". slack is how much the times may be wrong.
 func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker, found fit.Result) string {
 	whole := time.Duration(0) // by this much, a time of day in whole seconds may be too early
 	if !isSeconds(text) {
@@ -181,8 +179,8 @@ func isSeconds(text string) bool {
 	return err == nil && n <= 1e9
 }
 
-// seconds parses a time to wait: a number of seconds, an HTTP date, or a number of seconds since 1970. If a number
-// would be too large for a time to wait, it is read as a number of seconds since 1970.
+// seconds parses a time to wait: a number of seconds, an HTTP date, or a number too large for a wait, which is in
+// seconds since 1970.
 func seconds(text string, now time.Time) (time.Duration, bool) {
 	if at, err := http.ParseTime(text); err == nil {
 		return at.Sub(now), true

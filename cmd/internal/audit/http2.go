@@ -30,8 +30,7 @@ func newHTTP2Client(d *dialer) *http2Client {
 	}}
 }
 
-// Do implements Client. It ignores the fields From and Times of the Ask. It also ignores the spelling of the target,
-// because HTTP/2 cannot send it.
+// Do implements Client. It ignores the Ask's From and Times, and the spelling of the target, which HTTP/2 cannot send.
 func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

@@ -10,27 +10,25 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Most compares the largest number of requests that were admitted with the largest number that the limit allows.
+// A Most compares the most requests that were admitted with the most that the limit allows.
 type Most struct {
-	// Admitted is the largest number of requests that one key got within any interval as long as the limit's period.
-	// Allowed is the largest number that such a limit can admit within such an interval.
+	// Admitted is the most requests that one key got within any interval as long as the limit's period. Allowed is the
+	// most that such a limit can admit in one.
 	Admitted int    `json:"admitted"`
 	Allowed  uint64 `json:"allowed"`
 	Within   string `json:"within"`
-	// Together is how many requests were sent together at the start, and TogetherAdmitted is how many of them were
+	// Together is how many requests were sent together at the start, and TogetherAdmitted how many of them were
 	// admitted.
 	Together         int `json:"together,omitempty"`
 	TogetherAdmitted int `json:"together_admitted,omitempty"`
-	// TooMany is how many requests beyond the limit were admitted. It is the larger of two numbers: the excess at the
-	// worst instant, and the excess within a period. It is 0 if inexact times may be the cause of the excess, or if the
-	// limit explains all decisions.
+	// TooMany is how many requests were admitted beyond the limit: the larger of the excess at the worst instant and
+	// within a period. It is 0 if inexact times may be the cause, or if the limit explains all decisions.
 	TooMany uint64 `json:"too_many,omitempty"`
 
 	full uint64
 }
 
-// mostOf returns the Most of a log. The parameter together is the number of requests at the start of the log that were
-// sent together.
+// mostOf returns the Most of a log whose first requests, together in number, were sent together.
 func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	l := found.Limit
 	m := &Most{Within: short(l.Per), Together: together, full: l.Capacity(l.Kind)}
@@ -60,8 +58,7 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	return m
 }
 
-// within returns the largest number of admitted requests of one key that were both sent and answered within an interval
-// of length d.
+// within returns the most admitted requests of one key that were both sent and answered within an interval of length d.
 func within(log []fit.Request, d time.Duration) (most int) {
 	admitted := map[string][]fit.Request{}
 	for _, r := range log {
@@ -99,8 +96,8 @@ func (m *Most) write(b *strings.Builder) {
 	}
 }
 
-// widest bounds the relative difference between the shortest and the longest period that explain a log. If the
-// difference is larger, the period is undecided.
+// widest bounds the relative difference of the shortest and longest period of a log. Beyond it, the period is
+// undecided.
 const widest = 0.1
 
 // surely is the lowest confidence with which the kind counts as decided.

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestWhatIsAdmittedTogether: if a server checks the limit first and takes the token later, it admits more concurrent
-// requests than its limit allows, and the report says so.
+// TestWhatIsAdmittedTogether: the report finds a server that checks the limit before it takes the token, and so admits
+// too many concurrent requests.
 func TestWhatIsAdmittedTogether(t *testing.T) {
 	for name, c := range map[string]struct{ racy, counts bool }{"one step": {}, "all are counted": {racy: true, counts: true},
 		"some are not counted": {racy: true}} {
@@ -85,8 +85,8 @@ func TestTheMostInAPeriod(t *testing.T) {
 	}
 }
 
-// TestWhatIsExplainedIsNotTooMuch: the requests may have been decided later than they were sent. So they look like an
-// excess, but the limit explains them, and the report has no excess.
+// TestWhatIsExplainedIsNotTooMuch: requests that look like an excess, but may have been decided later, are not reported
+// as one.
 func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	found := fit.Result{Returned: true, Excess: 5, Limit: fit.Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}}}
 	assert.Zero(t, mostOf(nil, 0, found).TooMany)
@@ -94,8 +94,7 @@ func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	assert.Equal(t, uint64(5), mostOf(nil, 0, found).TooMany)
 }
 
-// TestWhatIsUndecidedIsSaid: if something is undecided, the text, the JSON and the rules of the report say that it is
-// undecided.
+// TestWhatIsUndecidedIsSaid: the text, the JSON and the rules of the report say what is undecided.
 func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	found := fit.Result{Returned: true, Requests: 100, Admitted: 50, Shortest: 2400 * time.Millisecond, Longest: 2600 * time.Millisecond,
 		Fewest: 15, Most: 15, Limit: fit.Limit{Kind: check.FixedWindow, Limit: check.Limit{Tokens: 15, Per: 2500 * time.Millisecond}}}
@@ -122,8 +121,7 @@ func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	assert.Contains(t, json.String(), `"at_once_to": 16`)
 }
 
-// TestThePicture: the report is drawn as a picture with every request. If the audit found no limit, drawing returns an
-// error.
+// TestThePicture: the picture has every request. Without a limit, drawing returns an error.
 func TestThePicture(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(5), 20), engine.SlidingWindow(20, 2*time.Second)} {
 		r := audited(t, policy, func(*simulated) {})
@@ -160,7 +158,7 @@ func TestThePicture(t *testing.T) {
 	assert.ErrorContains(t, (&Report{}).WriteSVG(&strings.Builder{}), "no limit was found")
 }
 
-// TestRefusalsThatCount: if a server charges refused requests, too, the report says that it does.
+// TestRefusalsThatCount: the report says that a server charges refused requests.
 func TestRefusalsThatCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tokens, per = 15, 3 * time.Second

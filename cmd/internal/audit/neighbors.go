@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// These are two addresses of one IPv6 network with a prefix of 64 bits. The network is reserved for documentation. A
-// provider gives each customer a network of this size. So if a limit counts by the complete address, one client can
-// have as many buckets as it wants.
+// These are two addresses of a /64 IPv6 network reserved for documentation. Each customer of a provider gets such a
+// network, so a limit by the complete address gives a client as many buckets as it wants.
 const (
 	neighbor = "2001:db8:0:64::1"
 	another  = "2001:db8:0:64::2"
@@ -18,10 +17,9 @@ const (
 // neighborsIn has the fields from which servers read a client's address.
 var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "Forwarded"}
 
-// tryNeighbors finds out whether a second address of an IPv6 network passes while the first address is refused. If this
-// machine has two such addresses, it sends requests from them. If the server lets a client choose its address by header
-// fields, tryNeighbors also writes such addresses into these fields. It returns the ways that it has tried, and a text
-// for each way that it could not try.
+// tryNeighbors finds out whether a second address of an IPv6 network passes while the first is refused. It uses two
+// such addresses of this machine and, if clients can choose their address by header fields, of those fields. It returns
+// the ways that it tried, and a text for each other way.
 func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
 	try := func(name string, base, other Ask) {
 		w := &Way{What: "IPv6", Name: name, ask: other}
@@ -61,9 +59,8 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 	return tried, notTried
 }
 
-// tryNeighbor sends the request base until it is refused, then the request of w, and then the request base again. If
-// the last request passes, a token has come back, so the result is not certain. tryNeighbor reports whether the result
-// is certain.
+// tryNeighbor sends base until it is refused, then w's request, then base again. If the last passes, a token has come
+// back, and the result is not certain. It reports whether the result is certain.
 func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
 	for n := uint64(0); ; n++ {
 		answer, err := a.do(ctx, base)
@@ -88,8 +85,8 @@ func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64
 	return w.Passes
 }
 
-// sameNetwork returns two addresses of this machine from which the server can be reached. Both are in one IPv6 network
-// of 64 bits. If there are no such addresses, it returns nil.
+// sameNetwork returns two addresses of this machine in one /64 IPv6 network from which the server can be reached, or
+// nil.
 func sameNetwork(server netip.Addr) []string {
 	all, err := net.InterfaceAddrs()
 	if err != nil || !server.Is6() || server.Is4In6() || server.IsLoopback() {

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestNeighborsOfAnIPv6Network: if two addresses of one IPv6 network of 64 bits do not share a bucket, the report says
-// so.
+// TestNeighborsOfAnIPv6Network: the report says if two addresses of one /64 IPv6 network do not share a bucket.
 func TestNeighborsOfAnIPv6Network(t *testing.T) {
 	for bits, passes := range map[int]bool{128: true, 64: false} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
@@ -43,8 +42,8 @@ func TestNeighborsOfAnIPv6Network(t *testing.T) {
 	}
 }
 
-// TestAProtocolWithABucketOfItsOwn: if HTTP/2 has another bucket than HTTP/1.1, the audit finds this. If the server
-// does not support a protocol, the report names the protocol.
+// TestAProtocolWithABucketOfItsOwn: the audit finds a separate bucket of HTTP/2, and names a protocol that the server
+// does not support.
 func TestAProtocolWithABucketOfItsOwn(t *testing.T) {
 	for speaks, says := range map[bool]string{true: "passes while the plain request is refused: protocol HTTP/2\n", false: "not found out: HTTP/2\n"} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
@@ -60,8 +59,8 @@ func TestAProtocolWithABucketOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestHTTP2: the client uses HTTP/2 over TLS, with a check of the certificate, and in clear text. If a server does not
-// support HTTP/2, the client returns an error.
+// TestHTTP2: the client uses HTTP/2 over TLS with a checked certificate, and in clear text. A server without HTTP/2 is
+// an error.
 func TestHTTP2(t *testing.T) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

@@ -14,8 +14,8 @@ const columns = 72
 
 var heights = []rune(" ▁▂▃▄▅▆▇█")
 
-// picture draws the log over time in three lines: the admitted requests, the requests that the limit would have
-// admitted, and the refused requests.
+// picture draws the admitted requests, those that the limit would have admitted, and the refused requests over time, in
+// three lines.
 func picture(log []fit.Request, found fit.Result) string {
 	if len(log) == 0 || found.Limit.Per == 0 {
 		return ""
@@ -29,8 +29,8 @@ func picture(log []fit.Request, found fit.Result) string {
 		columns-1, (end - begin).Round(time.Second))
 }
 
-// overTime counts the requests for each column of a picture. For the counts in the result model, the limit that was
-// found decides all requests again, in their order.
+// overTime counts the requests for each column of a picture. For model, the limit that was found decides all requests
+// again, in order.
 func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (admitted, model, refused [columns]int) {
 	c, err := check.New(found.Limit.Limit, found.Limit.Kind)
 	if err != nil {
@@ -55,7 +55,7 @@ func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (ad
 	return admitted, model, refused
 }
 
-// bars draws counts as a line of bars. The height of a bar is the logarithm of its count.
+// bars draws counts as bars with logarithmic height.
 func bars(counts [columns]int) string {
 	var b strings.Builder
 	for _, n := range counts {

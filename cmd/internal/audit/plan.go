@@ -13,16 +13,15 @@ import (
 // together is the largest number of requests in progress at a time.
 const together = 64
 
-// gaps are pauses of the audit. After each pause, the audit takes all tokens that have come back.
+// gaps are pauses of the audit. After each, the audit takes all tokens that have come back.
 var gaps = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
 	800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond}
 
-// fractions has the pauses of cycles, as fractions of the time in which an empty key fills. After the first pause of a
-// cycle, a single request is sent. After each later pause, all available tokens are taken.
+// fractions has the pauses of cycles, as fractions of the time in which an empty key fills. After the first pause a
+// single request is sent; after each later one, all tokens are taken.
 var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {1.1, 0.5, 0.62}, {1.7, 0.2, 0.9}}
 
-// patterns sends the requests from which the limit is found. The parameter keep is the number of requests that it must
-// leave for later checks, out of the requests that the audit may send.
+// patterns sends the requests from which the limit is found. It leaves keep requests for later checks.
 func (a *auditor) patterns(ctx context.Context, keep int) {
 	a.progress("a burst")
 	_, ok := a.ask(ctx)
@@ -64,7 +63,7 @@ func (a *auditor) patterns(ctx context.Context, keep int) {
 	}
 }
 
-// awaitReturn sends a request from time to time until one is admitted. It waits for at most half of the audit's time.
+// awaitReturn sends a request from time to time until one is admitted, for at most half of the audit's time.
 func (a *auditor) awaitReturn(ctx context.Context) bool {
 	for !a.hasReturned() {
 		a.progress("waiting until something comes back")
@@ -78,8 +77,7 @@ func (a *auditor) awaitReturn(ctx context.Context) bool {
 	return true
 }
 
-// hasReturned reports whether a token has come back. This is so if the audit has received a refusal, and a request that
-// was sent after that was admitted.
+// hasReturned reports whether a request that was sent after a refusal was admitted, so that a token has come back.
 func (a *auditor) hasReturned() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,8 +90,8 @@ func (a *auditor) hasReturned() bool {
 	return slices.ContainsFunc(a.log, func(s Seen) bool { return s.Allowed && !refused.IsZero() && s.Sent.After(refused) })
 }
 
-// poll sends a request after each short pause. It stops after five admitted requests, or after about the time in which
-// an empty key fills (the parameter fills). It reports whether the audit continues.
+// poll sends a request after each short pause, until five are admitted or about the time fills has passed, in which an
+// empty key fills. It reports whether the audit continues.
 func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool {
 	admitted := 0
 	for step := 0; step < 28 && admitted < 5; step++ {
@@ -129,9 +127,8 @@ func (a *auditor) saturate(ctx context.Context) bool {
 	return true
 }
 
-// cycle pauses until the key is full, and then sends one request. Then it pauses for several fractions of the time in
-// which the key fills. After each of these pauses it takes all available tokens. At the end it polls. cycle reports
-// whether there is time for another cycle.
+// cycle pauses until the key is full and sends one request. After each of several fractions of the fill time, it takes
+// all tokens; at the end it polls. It reports whether there is time for another cycle.
 func (a *auditor) cycle(ctx context.Context, fills time.Duration, f []float64, keep int) bool {
 	wait := func(part float64) bool {
 		d := time.Duration(float64(fills) * part)
@@ -198,8 +195,7 @@ func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 	return refused, ok
 }
 
-// drain takes all available tokens. It sends one request after the other, or several at once if tokens come back faster
-// than answers.
+// drain takes all available tokens. It sends several requests at once if tokens come back faster than answers.
 func (a *auditor) drain(ctx context.Context, keep int) bool {
 	began := time.Now()
 	for i, wave := 0, 16; a.room() > keep; i++ {

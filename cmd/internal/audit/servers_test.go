@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// The type configured is a server whose limit is known.
+// configured is a server whose limit is known.
 type configured struct {
 	name  string
 	want  string // kind, tokens, period, at once and queued
@@ -51,8 +51,8 @@ func weirServe(rules string) func(*testing.T, string) {
 	}
 }
 
-// program returns a function that starts a program for a test. In the arguments and the files, ADDRESS and PORT are
-// replaced by the address and the port on which the program listens.
+// program returns a function that starts a program for a test. ADDRESS and PORT in the arguments and files become its
+// address and port.
 func program(files map[string]string, arguments ...string) func(*testing.T, string) {
 	return func(t *testing.T, address string) {
 		dir := t.TempDir()
@@ -72,8 +72,8 @@ func program(files map[string]string, arguments ...string) func(*testing.T, stri
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start(), "make test-audit installs %s", filled[0])
 		t.Cleanup(func() {
-			// The program gets a SIGTERM, because nginx then ends its workers, too. A worker that continues would keep
-			// the output open, and Wait waits until the output is closed.
+			// SIGTERM also ends the workers of nginx. A worker that continues would keep the output open, and Wait
+			// would wait for it.
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			_ = cmd.Wait()
 			if t.Failed() {
@@ -150,8 +150,7 @@ http://ADDRESS {
 	}
 }
 
-// delayed starts a proxy and returns its address. The proxy delays everything by half of the parameter delay in each
-// direction.
+// delayed starts a proxy that delays everything by half of delay in each direction, and returns its address.
 func delayed(t *testing.T, to string, delay time.Duration) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -214,8 +213,7 @@ func (r *Report) limitText() string {
 	return fmt.Sprintf("%s %d/%s %d %d", r.Kind, r.Tokens, r.Per, r.AtOnce, r.Queued)
 }
 
-// TestServers audits configured servers, with and without a delay. It also audits weir serve with the rules of each
-// report.
+// TestServers audits configured servers, with and without a delay, and weir serve with the rules of each report.
 func TestServers(t *testing.T) {
 	for _, c := range servers() {
 		for _, delay := range []time.Duration{0, 60 * time.Millisecond} {

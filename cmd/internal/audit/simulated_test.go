@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// The type simulated is a server in virtual time, whose limit is a limit of package engine.
+// simulated is a server in virtual time with a limit of package engine.
 type simulated struct {
 	limiter *engine.Limiter
 	delay   time.Duration // delay of each answer
@@ -26,13 +26,12 @@ type simulated struct {
 	mu      sync.Mutex
 	offset  time.Duration // offset of the server's clock
 
-	// The function key returns the key of an Ask. Each key has its own bucket. The function answer changes the answer.
-	// Both functions may be nil.
+	// key returns the key of an Ask; each key has its own bucket. answer changes the answer. Both may be nil.
 	key     func(Ask) string
 	answer  func(engine.Decision, *Answer)
 	maxWait time.Duration
 	only1   bool // the server does not support HTTP/2
-	// racy checks the limit, and takes the token a little later. It is nil if the server does both in one step.
+	// racy checks the limit, and takes the token a little later. nil means one step.
 	racy func(key string) engine.Decision
 	slow time.Duration // a refusal takes this much longer on its way back, as a refusal with a large header does
 	held time.Duration // one request or answer in twenty is delayed by up to this time, as on a busy machine
@@ -59,7 +58,6 @@ func (s *simulated) jitter() time.Duration {
 	return d
 }
 
-// Do implements Client.
 func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	a.Header, a.Sent, a.Status, a.Length = http.Header{}, time.Now(), http.StatusOK, 10
 	time.Sleep(s.delay/2 + time.Millisecond + s.jitter())
@@ -97,8 +95,7 @@ func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	return a, ctx.Err()
 }
 
-// TestLimitsAreIdentified: the audit finds the kind, the limit and the period of simulated servers. The servers have
-// short and long delays, and different clocks and phases.
+// TestLimitsAreIdentified: the audit finds kind, limit and period of servers with different delays, clocks and phases.
 func TestLimitsAreIdentified(t *testing.T) {
 	bucket := func(rate engine.Rate, burst uint64) engine.Policy { return engine.TokenBucket(rate, burst) }
 	for name, c := range map[string]struct {
@@ -154,8 +151,8 @@ func TestLimitsAreIdentified(t *testing.T) {
 	}
 }
 
-// A stickTable counts the requests of one client as HAProxy's http_req_rate does, including refused requests. The first
-// request begins a window, and so does the first request after a pause.
+// A stickTable counts the requests of one client, refused ones too, as HAProxy's http_req_rate does. The first request,
+// and the first after a pause, begins a window.
 type stickTable struct {
 	mu             sync.Mutex
 	per            time.Duration
@@ -163,7 +160,7 @@ type stickTable struct {
 	current, prior int64
 }
 
-// take counts a request. It refuses the request if the period then has more requests than the argument most.
+// take counts a request, and refuses it if the period then has more than most.
 func (s *stickTable) take(most int64) engine.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +175,7 @@ func (s *stickTable) take(most int64) engine.Decision {
 	return engine.Decision{Allowed: s.current+s.prior*int64(left)/int64(s.per) <= most}
 }
 
-// TestChargedRefusalsAreCertain: if a server charges refused requests, the audit reports that with certainty.
+// TestChargedRefusalsAreCertain: the audit reports with certainty that a server charges refused requests.
 func TestChargedRefusalsAreCertain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the search for a limit is slow under the race detector")

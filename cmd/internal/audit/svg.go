@@ -19,12 +19,12 @@ type drawing struct {
 	admitted, refused []float64     // times of requests that the server decided, in seconds
 }
 
-// steps is the number of instants at which the remaining tokens are drawn, in addition to the instants of requests.
+// steps is at how many instants, besides those of requests, the remaining tokens are drawn.
 const steps = 1500
 
-// WriteSVG draws the log of one key: the tokens that the key had left under the limit that was found, and below them
-// each request with the server's decision. If the limit explains the log, requests are refused when nothing is left. If
-// the log has many keys, WriteSVG draws the log of the first key. WriteSVG returns an error if no limit was found.
+// WriteSVG draws the log of one key, the first of many: the tokens left under the limit that was found, and below them
+// each request with the server's decision. If the limit explains the log, requests are refused when nothing is left. It
+// returns an error if no limit was found.
 func (r *Report) WriteSVG(w io.Writer) error {
 	if !r.found.Returned {
 		return errors.New("there is no picture: no limit was found")

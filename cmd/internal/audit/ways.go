@@ -18,8 +18,8 @@ type Way struct {
 	Field string `json:"-"`
 	ask   Ask
 
-	// Passes says that this variant was admitted while the plain request was refused. Refused says that the variant was
-	// refused, too. Both are false if the audit could not find out whether the variant passes.
+	// Passes says that this variant was admitted while the plain request was refused; Refused says that it was refused,
+	// too. Both are false if the audit could not find out.
 	Passes  bool `json:"passes"`
 	Refused bool `json:"refused"`
 	// Status is the status of the answer. Same says that the answer looks like an answer to the plain request.
@@ -96,11 +96,9 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// noWays returns why the audit does not try other ways to send the request, or "" if it tries them. The audit waits
-// until the plain request is refused, and then at once sends the request in the other way. If this second request
-// passes, the other way may have its own bucket. The audit may conclude this only if no token can have come back to the
-// plain request's bucket in between. So the audit must know how long it takes until a token comes back, and this time
-// must be long.
+// noWays returns why the audit does not try other ways to send the request, or "". Another way is tried at once after a
+// refusal of the plain request. If it passes, it may have its own bucket, unless a token has come back in between. So
+// the audit must know that a token takes long to come back.
 func (a *auditor) noWays(r *Report, found fit.Result) string {
 	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))
 	switch {

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// rest is a number of tokens. Most checks first spend a budget until only this number is left. The number is small so
-// that it can be measured precisely, however large the budget is.
+// rest is the number of tokens that most checks leave of a budget. It is small, so that it can be measured precisely
+// however large the budget is.
 const rest = 1500
 
-// cost returns a check that the gateway charges exactly what a call of act costs. The function act returns this cost.
+// cost returns a check that the gateway charges exactly what act returns as its cost.
 func cost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		var want span
@@ -49,8 +49,8 @@ func (k *key) passes(ctx context.Context, q asked) (answer, error) {
 
 func exactly(tokens int) span { return span{tokens, tokens} }
 
-// smallBody makes an answer cost much more than the size of its request suggests. This happens with real APIs if the
-// API has cached or stored most of the input.
+// smallBody makes an answer cost much more than its request's size suggests, as when an API has cached or stored the
+// input.
 func smallBody(ctx context.Context, k *key) (span, error) {
 	const tokens = 900
 	number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -89,7 +89,7 @@ func failing(status int) func(context.Context, *key) error {
 	}
 }
 
-// leaves makes the client disconnect before an answer begins, or in the middle of the answer.
+// leaves makes the client disconnect before an answer, or in the middle of it.
 func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 1000
@@ -132,13 +132,12 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	})
 }
 
-// stream returns a play that streams a chat. It streams a text with the given number of tokens, and then the events in
-// the parameter more.
+// stream returns a play that streams a chat of about tokens tokens, and then the events in more.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }
 
-// leavesAtDone makes the client disconnect when it has read [DONE], as SDKs do, while the model keeps the stream open.
+// leavesAtDone makes the client disconnect at [DONE], as SDKs do, while the model keeps the stream open.
 func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	for range 3 {
@@ -161,7 +160,7 @@ func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	return exactly(3 * tokens), nil
 }
 
-// brokenStream makes a stream break off after its beginning has reported the cost up to that point.
+// brokenStream breaks a stream off after its beginning has reported the cost up to that point.
 func brokenStream(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800
@@ -185,7 +184,7 @@ func withoutUsage(ctx context.Context, a *auditor) (string, error) {
 	})(ctx, a)
 }
 
-// hidden checks whether a client gets the usage event of a stream although the client did not ask for this event.
+// hidden checks whether a client gets a stream's usage event without having asked for it.
 func hidden(ctx context.Context, a *auditor) (string, error) {
 	k, asked := a.fresh(), false
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
@@ -270,8 +269,7 @@ func sentAgain(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%s; sent %d times", found, a.model.seen(number)), err
 }
 
-// hostile makes an answer report an impossible usage. Whatever the gateway charges for such an answer, the budget must
-// not grow, and no client may be locked out.
+// hostile makes an answer report an impossible usage. The budget must not grow, and no client may be locked out.
 func hostile(input, output string) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -281,7 +279,7 @@ func hostile(input, output string) func(context.Context, *auditor) (string, erro
 	})
 }
 
-// debt makes one answer cost more than the budget, and checks that nothing is left of the budget after that.
+// debt makes one answer cost more than the budget, and checks that nothing is left.
 func debt(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, chatAnswer(2*rest)))

@@ -21,8 +21,8 @@ type Options struct {
 	// Listen is the address of the model that is configured in the gateway.
 	Listen string
 	Model  string // the name of the language model
-	// Fields are header fields that are sent with each request. {n} in a value is replaced by the number of a key. Each
-	// key has its own budget.
+	// Fields are header fields of each request. The number of a key replaces {n} in a value; each key has its own
+	// budget.
 	Fields    [][2]string
 	UserAgent string
 	// Tokens is the budget of each key, at least 4,000. No tokens of the budget may come back while the audit runs.
@@ -35,11 +35,10 @@ type Options struct {
 
 // A Result is the result of one check.
 type Result struct {
-	// Pitfall is the number that the pitfall has in docs/budgets.md.
+	// Pitfall is the number of the pitfall in docs/budgets.md.
 	Pitfall string `json:"pitfall"`
 	Name    string `json:"name"`
-	// Fault says what is wrong, and Skipped says why the check was not made. Both are "" if the check found nothing
-	// wrong.
+	// Fault says what is wrong, and Skipped why the check was not made. Both are "" if the check found nothing wrong.
 	Fault   string `json:"fault,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
 	// Found says what was measured.

@@ -22,7 +22,7 @@ import (
 
 const tokens = 10_000
 
-// audited audits the gateway at a URL. The parameter model is the address at which the gateway expects the model.
+// audited audits the gateway at a URL, which expects the model at the address model.
 func audited(t *testing.T, gateway, model string, all []check) *Report {
 	t.Helper()
 	u, err := url.Parse(gateway)
@@ -73,7 +73,7 @@ rules:
 	assert.True(t, json.Valid([]byte(out.String())))
 }
 
-// seeded has the faults that the gateway of these tests can have, and for each fault the check that finds it.
+// seeded has the possible faults of the tests' gateway, and for each the check that finds it.
 var seeded = map[string]string{
 	"":                                      "",
 	"holds nothing":                         "100 requests at once",
@@ -108,8 +108,7 @@ var seeded = map[string]string{
 	"a hit of the cache is free":            "openai-chat.json",
 }
 
-// TestEachFaultIsFound: each fault is found by the check that seeded names for it. In a gateway without faults, no
-// check finds a fault.
+// TestEachFaultIsFound: the check in seeded finds each fault, and no check finds one in a gateway without faults.
 func TestEachFaultIsFound(t *testing.T) {
 	for fault, by := range seeded {
 		t.Run(fault, func(t *testing.T) {
@@ -134,8 +133,7 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 }
 
-// TestAGatewayThatSendsAgain: if a gateway charges a request once, no matter how often it sends the request, no check
-// finds a fault.
+// TestAGatewayThatSendsAgain: a gateway that retries but charges once has no fault.
 func TestAGatewayThatSendsAgain(t *testing.T) {
 	model := freeport.Address(t)
 	g := &gateway{upstream: "http://" + model, limit: tokens, fault: "sent again", left: map[string]int{}}
@@ -147,8 +145,8 @@ func TestAGatewayThatSendsAgain(t *testing.T) {
 	assert.Contains(t, r.Results[0].Found, "sent 2 times")
 }
 
-// TestNothingToMeasure: the audit returns an error if the budget of a gateway differs from the budget in the options,
-// if the gateway has no budget, or if there is no gateway.
+// TestNothingToMeasure: without a gateway, without a budget, or with another budget than the options state, the audit
+// returns an error.
 func TestNothingToMeasure(t *testing.T) {
 	for fault, says := range map[string]string{"": "a key is refused after", "refuses nothing": "a key is not refused after"} {
 		model := freeport.Address(t)

@@ -20,7 +20,7 @@ type check struct {
 // together is how many requests are sent at the same time.
 const together = 100
 
-// checks returns all checks, in their order. The first two find out whether the budget can be measured.
+// checks returns all checks in order. The first two find out whether the budget can be measured.
 func checks() []check {
 	return append([]check{
 		{"", "the budget of a key", isBudget},
@@ -69,7 +69,7 @@ func checks() []check {
 	}, corpus()...)
 }
 
-// compare returns the measured span as text. If it does not overlap with the wanted span, it also returns a fault.
+// compare returns the measured span as text, and a fault if it does not overlap with the wanted span.
 func compare(got, want span) (string, error) {
 	costs := strconv.Itoa(want.least)
 	if want.most > want.least {
@@ -142,8 +142,8 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holds finds out whether the gateway holds an estimate of a request's cost while the request is in progress. If the
-// gateway holds no estimates, the checks of estimates are skipped.
+// holds finds out whether the gateway holds an estimate while a request is in progress. If not, the checks of estimates
+// are skipped.
 func holds(ctx context.Context, a *auditor) (string, error) {
 	const tokens = 1200
 	held, err := a.held(ctx, 2*tokens, 2*tokens/steps, 100, func(k *key, n int) asked { return k.chat(n, tokens, nil) })
@@ -196,8 +196,8 @@ func image(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// refusals sends requests whose bound is larger than the number of tokens that are left. The gateway must not charge
-// the requests that it refuses.
+// refusals sends requests whose bound exceeds the tokens left. The gateway must not charge the requests that it
+// refuses.
 func refusals(ctx context.Context, a *auditor) (string, error) {
 	const left, costs = 1500, 20
 	paid := 0
@@ -215,7 +215,7 @@ func refusals(ctx context.Context, a *auditor) (string, error) {
 	return compare(got, span{paid, paid})
 }
 
-// firstPasses sends a request without a bound to a key that was not used before. The request must pass.
+// firstPasses sends a request without a bound to a new key. The request must pass.
 func firstPasses(ctx context.Context, a *auditor) (string, error) {
 	tokens := a.Tokens / 2
 	got, err := a.charged(ctx, a.Tokens, a.Tokens/steps, func(k *key) error {
@@ -249,7 +249,7 @@ func aboveTheBudget(ctx context.Context, a *auditor) (string, error) {
 	return compare(got, span{paid, paid})
 }
 
-// negativeBound measures how many tokens are held while a request with a bound below 0 is in progress.
+// negativeBound measures how many tokens are held for a request with a bound below 0.
 func negativeBound(ctx context.Context, a *auditor) (string, error) {
 	held, err := a.held(ctx, 2400, 2400/steps, 100, func(k *key, n int) asked { return k.chat(n, -1200, nil) })
 	if refused := fault(""); errors.As(err, &refused) {

@@ -11,14 +11,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// pitfalls has the pitfall of each answer in the corpus, by the beginning of the file's name. Files that are not listed
-// are about answers that are cut off, and about line ends.
+// pitfalls has the pitfall of each answer in the corpus, by the beginning of the file's name. Other files are about
+// cut-off answers and line ends.
 var pitfalls = []struct{ begin, pitfall string }{
 	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
 }
 
-// corpus returns the checks for the corpus. For each answer, the gateway must charge the cost that the answer reports.
+// corpus returns a check for each answer in the corpus: the gateway must charge the cost that the answer reports.
 func corpus() (all []check) {
 	for _, f := range usage.Corpus() {
 		for _, p := range pitfalls {
@@ -31,10 +31,9 @@ func corpus() (all []check) {
 	return all
 }
 
-// fixture returns the check of one answer. The answer is repeated until its cost can be measured.
+// fixture returns the check of one answer, which it repeats until the cost can be measured.
 func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
-	// The number of held tokens must differ from the number of charged tokens, so that the check can tell which of the
-	// two numbers the gateway counts.
+	// Held and charged tokens must differ, so that the check can tell which of the two the gateway counts.
 	total, times, bound := int(f.Says.Total), 20, 16
 	if f.Final {
 		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// A gateway is a proxy in front of a model. It counts the tokens of each key, and has one fault or none.
+// A gateway is a proxy in front of a model that counts the tokens of each key, with at most one fault.
 type gateway struct {
 	upstream string
 	limit    int
@@ -26,15 +26,14 @@ type gateway struct {
 	served []served
 }
 
-// served is a request in progress. Its channel done is closed when the request is charged.
+// served is a request in progress. done is closed when the request is charged.
 type served struct {
 	key  string
 	left context.Context // done when the client has disconnected
 	done chan struct{}
 }
 
-// begin begins a request of a key. First, it waits until the key's requests whose clients have disconnected are
-// charged.
+// begin begins a request of a key, after all of the key's requests with disconnected clients are charged.
 func (g *gateway) begin(key string, r *http.Request) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,8 +59,7 @@ func (g *gateway) begin(key string, r *http.Request) (end func()) {
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
 
-// take takes tokens of a key if that many tokens are left. If the parameter must is set, it takes them in any case. A
-// negative number gives tokens back.
+// take takes tokens of a key if that many are left, or in any case if must is set. A negative number gives tokens back.
 func (g *gateway) take(key string, tokens int, must bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,7 +78,7 @@ func (g *gateway) take(key string, tokens int, must bool) bool {
 	return true
 }
 
-// boundsOf returns the forms in which a request to a path can bound its answer.
+// boundsOf returns how a request to a path can bound its answer.
 func boundsOf(path string) *usage.Bounds {
 	switch {
 	case strings.HasSuffix(path, "/responses"):
@@ -205,8 +203,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pass sends a request to the upstream. It returns the answer, or nil if there is none, and how often the request is
-// charged.
+// pass sends a request to the upstream. It returns the answer or nil, and how often the request is charged.
 func (g *gateway) pass(r *http.Request, body []byte) (*http.Response, int) {
 	for tries := 1; ; tries++ {
 		q, _ := http.NewRequestWithContext(r.Context(), r.Method, g.upstream+r.URL.RequestURI(), bytes.NewReader(body))
@@ -225,7 +222,7 @@ func (g *gateway) pass(r *http.Request, body []byte) (*http.Response, int) {
 	}
 }
 
-// broken returns how many tokens are charged in addition to the held tokens if there was no answer.
+// broken returns how many tokens are charged beyond the held ones if there was no answer.
 func (g *gateway) broken(held int) int {
 	if g.is("leaving early is free") {
 		return -held
@@ -246,7 +243,6 @@ func (g *gateway) brokenOff(held int, said []byte) int {
 	return held
 }
 
-// cost returns the cost of an answer.
 func (g *gateway) cost(u usage.Usage, said []byte) int {
 	switch {
 	case g.is("hostile numbers are taken"):
@@ -263,7 +259,7 @@ func (g *gateway) cost(u usage.Usage, said []byte) int {
 	return int(u.Total)
 }
 
-// said returns the total number of tokens that an answer reports, even if this number is negative or has a fraction.
+// said returns the total tokens that an answer reports, even if negative or with a fraction.
 func (g *gateway) said(all []byte) (n int) {
 	_, after, _ := bytes.Cut(all, []byte(`"total_tokens":`))
 	var number json.Number
@@ -272,7 +268,6 @@ func (g *gateway) said(all []byte) (n int) {
 	return int(min(max(value, -1e9), 1e9))
 }
 
-// refuse sends the answer that no tokens are left.
 func (g *gateway) refuse(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "3600")
 	if !g.is("SDKs are told to retry") {

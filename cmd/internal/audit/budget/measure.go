@@ -15,13 +15,13 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// promptTokens is the approximate cost of the shortest prompt. The model's answers report this number.
+// promptTokens is the cost of the shortest prompt in the model's answers, close to the real one.
 const promptTokens = 15
 
 // within is the longest time that an answer may take.
 const within = 30 * time.Second
 
-// steps is the number of requests with which the rest of a budget is measured.
+// steps is how many requests measure the rest of a budget.
 const steps = 60
 
 // ErrNoBudget means that the gateway does not have the budget that the options claim, so nothing can be measured.
@@ -33,16 +33,15 @@ type key struct {
 	number int
 }
 
-// A span is a range that contains a number of tokens. The exact number is unknown, because each request of a
-// measurement costs several tokens.
+// A span is a range that contains a number of tokens: each request of a measurement costs several, so the exact number
+// is unknown.
 type span struct{ least, most int }
 
 func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
 
-// s.may(want) reports whether the two spans overlap. If they do, the two numbers may be equal.
+// may reports whether the spans overlap, so that the two numbers may be equal.
 func (s span) may(want span) bool { return s.least <= want.most && s.most >= want.least }
 
-// fresh returns a key that was not used before.
 func (a *auditor) fresh() *key {
 	a.keys++
 	return &key{a, a.keys}
@@ -71,7 +70,6 @@ func (a answer) String() string {
 	return fmt.Sprintf("status %d", a.status)
 }
 
-// asked is a request to the gateway.
 type asked struct {
 	method, path string
 	body         string
@@ -113,7 +111,7 @@ func (k *key) do(ctx context.Context, q asked) (a answer) {
 	return a
 }
 
-// readUntil reads until it has read the text, or to the end.
+// readUntil reads up to the text, or to the end.
 func readUntil(r io.Reader, text string) (all []byte, err error) {
 	buffer := make([]byte, 8<<10)
 	for {
@@ -133,8 +131,8 @@ func readUntil(r io.Reader, text string) (all []byte, err error) {
 
 type object = map[string]any
 
-// chat returns a request for a chat. The prompt is the mark of the play with the given number. The parameter more has
-// additional fields. A bound of 0 means no bound.
+// chat returns a request for a chat whose prompt is the mark of a play. more has further fields. A bound of 0 means no
+// bound.
 func (k *key) chat(number, bound int, more object) asked {
 	body := object{"model": k.Model, "messages": []object{{"role": "user", "content": mark + strconv.Itoa(number)}}}
 	if bound != 0 {
@@ -152,8 +150,7 @@ func (k *key) chat(number, bound int, more object) asked {
 	return asked{method: http.MethodPost, path: "/v1/chat/completions", body: string(text), number: number}
 }
 
-// pay sends a chat and makes the model's answer cost the given number of tokens. The bound in the request equals the
-// tokens of the answer.
+// pay sends a chat whose answer costs the given number of tokens. The request's bound equals the answer's tokens.
 func (k *key) pay(ctx context.Context, tokens int) answer {
 	return k.do(ctx, k.chat(k.paid(tokens), max(tokens-promptTokens, 1), nil))
 }
@@ -179,9 +176,9 @@ func (k *key) keep(ctx context.Context, rest int) error {
 	return nil
 }
 
-// left finds out how many tokens of a budget are left. It sends requests that cost unit tokens each, until one is
-// refused, or until the requests have cost three times the parameter of. A gateway that holds an estimate refuses when
-// less than a unit is left. A gateway that does not hold an estimate may admit more tokens than are left.
+// left measures how many tokens of a budget are left. It sends requests of unit tokens until one is refused, or until
+// they have cost three times of. A gateway without estimates may admit more tokens than are left; with estimates, it
+// refuses when less than a unit is left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)
@@ -196,8 +193,8 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged measures what act costs. It uses a new key, and first spends so much of the key's budget that as many tokens
-// are left as the parameter of says. After the call of act, it measures the rest with requests of unit tokens each.
+// charged measures what act costs: it leaves of tokens of a new key, calls act, and measures the rest with requests of
+// unit tokens.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {
@@ -213,8 +210,8 @@ func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) erro
 	return span{of - left.most, of - left.least}, err
 }
 
-// held measures how many tokens the gateway holds for a request that has no answer yet. If the gateway does not pass on
-// this request, the error is a fault.
+// held measures how many tokens the gateway holds for a request without an answer yet. The error is a fault if the
+// gateway does not pass the request on.
 func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *key, number int) asked) (held span, err error) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A play answers all requests that have the same mark. It acts as the model.
+// A play acts as the model for all requests with one mark.
 type play func(w http.ResponseWriter, r *http.Request, q request)
 
 // A request is a request that the model has received.
@@ -22,8 +22,8 @@ type request struct {
 	times int // how many requests with this mark came before
 }
 
-// A model is the server behind the gateway. A mark in the text of a request says how to answer the request. The mark is
-// in the text because the gateway may change everything else.
+// A model is the server behind the gateway. A mark in a request's text says how to answer, because the gateway may
+// change everything else.
 type model struct {
 	server http.Server
 	done   chan error
@@ -34,7 +34,7 @@ type model struct {
 	gets  int         // number of requests without a body
 }
 
-// mark is the beginning of each mark. The rest of a mark is the number of its play.
+// mark begins each mark, before the number of the play.
 const mark = "weir-audit-"
 
 // startModel starts the model's server at an address.
@@ -59,7 +59,7 @@ func (m *model) stop() error {
 	return err
 }
 
-// m.add(p) makes a new mark, and returns the number of this mark. The play p answers the requests with this mark.
+// add returns the number of a new mark, whose requests the play p answers.
 func (m *model) add(p play) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +113,6 @@ func markOf(body []byte) int {
 	return n
 }
 
-// reply answers with a body.
 func reply(w http.ResponseWriter, contentType, body string) {
 	w.Header().Set("Content-Type", contentType)
 	_, _ = io.WriteString(w, body) // an error means that the gateway has disconnected
@@ -125,7 +124,6 @@ func fixed(contentType, body string) play {
 	return func(w http.ResponseWriter, _ *http.Request, _ request) { reply(w, contentType, body) }
 }
 
-// These are media types.
 const (
 	jsonType = "application/json"
 	sseType  = "text/event-stream"
@@ -145,7 +143,7 @@ func chatUsage(input, output string) string {
 	return `"usage":{"prompt_tokens":` + input + `,"completion_tokens":` + output + `,"total_tokens":` + total + `}`
 }
 
-// chatAnswer returns a complete answer to a chat. The answer says that it costs the given number of tokens.
+// chatAnswer returns a complete answer to a chat that reports the given cost.
 func chatAnswer(tokens int) string {
 	input := min(promptTokens, tokens)
 	return `{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"tiny","choices":[{"index":0,"message":{"role":"assistant",` +

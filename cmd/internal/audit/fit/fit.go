@@ -12,8 +12,8 @@ import (
 
 // A Request is one request of a log, and its decision.
 type Request struct {
-	// Sent is when the request was sent, and Done is when the answer had arrived, both since 1970. The decision was
-	// made in between. In a server's log, Sent and Done are the same time.
+	// Sent and Done are when the request was sent and its answer had arrived, both since 1970. The decision was in
+	// between. In a server's log they are equal.
 	Sent, Done time.Duration
 	Key        string // the key, which has its own bucket; "" if all requests share one
 	Allowed    bool
@@ -23,37 +23,36 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Each window begins when the time Phase has passed after a multiple of the period. If Phase is Anchored, the first
-	// request begins the first window instead. After that, windows follow each other without a gap, until a window has
-	// no request. The next request then begins a new window.
+	// Phase is how long after a multiple of the period each window begins. If it is Anchored, a request begins the
+	// first window. Further windows follow without a gap, until one has no request; the next request then begins a new
+	// window.
 	Phase time.Duration
 	// Refusals says that refused requests are charged, too.
 	Refusals bool
-	// Queued is the largest number of requests that wait, so up to this many requests of a burst are delayed. It is 0
-	// if the limit does not make requests wait.
+	// Queued is how many requests of a burst may be delayed, because they wait for their turn. 0 means that none waits.
 	Queued uint64
 }
 
 // Anchored is the Phase of a limit whose windows begin with a request.
 const Anchored time.Duration = -1
 
-// A clock converts the times of events, in the order of the events, to the times that determine the windows of a limit.
+// A clock converts the times of events, in order, to the times that determine the windows of a limit.
 type clock struct {
 	limit  Limit
 	anchor map[string]time.Duration
 	latest map[string]time.Duration
 }
 
-// Clock returns a function that converts the times of requests to the times that determine the limit's windows. The
-// returned function must be called for the requests in their order.
+// Clock returns a function that converts the times of requests to the times that determine the limit's windows. It must
+// be called for the requests in order.
 func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).at }
 
 func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// c.at returns the converted time of an event. For anchored windows, the time never goes back, and the event may begin
-// a window.
+// at returns the converted time of an event. For anchored windows, the time never goes back, and the event may begin a
+// window.
 func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
@@ -76,18 +75,18 @@ type Result struct {
 	// RunnerUp is the best limit of another kind. RunnerUpMisfits is the number of decisions that it does not explain.
 	RunnerUp        Limit
 	RunnerUpMisfits int
-	// Same has the kinds that explain the log equally well. The requests of the log cannot distinguish these kinds.
+	// Same has the kinds that explain the log equally well, because its requests cannot distinguish them.
 	Same []check.Promise
 	// Returned says that a request was admitted after a refusal. If none was, the kind and the period are unknown.
 	Returned bool
 	// Shortest and Longest are the bounds of the periods that explain the log equally well.
 	Shortest, Longest time.Duration
-	// Fewest and Most are the bounds of the capacity: the number of tokens that a full key has. A limit with any
-	// capacity from Fewest to Most explains the log as well as Limit does.
+	// Fewest and Most are the bounds of the capacity (the tokens of a full key) with which a limit explains the log as
+	// well as Limit does.
 	Fewest, Most uint64
-	// RefusalsUnsure says that a limit that does not charge refused requests explains the log nearly as well.
+	// RefusalsUnsure says that a limit without charges for refused requests explains the log nearly as well.
 	RefusalsUnsure bool
-	// At the worst instant, at least Excess requests were admitted beyond the limit.
+	// Excess is the least number of requests admitted beyond the limit at the worst instant.
 	Excess uint64
 	// Tolerance is how much the times of the log may be wrong.
 	Tolerance time.Duration
@@ -101,8 +100,7 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy returns a number from 0 to 1, which is larger the more the parameter others exceeds the parameter misfits. The
-// parameter others is the number of misfits of another limit.
+// moreBy returns a number from 0 to 1 that grows with how far others, the misfits of another limit, exceeds misfits.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
@@ -115,8 +113,8 @@ func sure(all []candidate) float64 {
 	return moreBy(all[0].misfits, all[1].misfits)
 }
 
-// Log fits every kind of limit to a log. Times in a server's log are rounded down to multiples of the parameter
-// resolution. For times that a client measured, this parameter is 0.
+// Log fits every kind of limit to a log. resolution is the unit to which a server's log rounds times down; 0 for times
+// that a client measured.
 func Log(requests []Request, resolution time.Duration) (Result, error) {
 	f := newFitter(requests, resolution)
 	if f.refused == 0 {
@@ -178,9 +176,8 @@ type event struct {
 	held      time.Duration // the request was decided at most this much after At, or before At if it was refused
 }
 
-// newFitter orders the requests of a log. If requests were in progress at the same time, the admitted requests come
-// first, because an admission counts from the time when the request was sent, and a refusal from the time when its
-// answer arrived.
+// newFitter orders the requests of a log. Of concurrent requests, the admitted ones come first, because an admission
+// counts from its sending, and a refusal from its answer.
 func newFitter(requests []Request, resolution time.Duration) *fitter {
 	f := &fitter{base: math.MaxInt64}
 	excess := make([]time.Duration, 0, len(requests))
@@ -228,8 +225,8 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	return f
 }
 
-// waiting finds out whether admitted requests wait for their turn. If they do, their answers take much longer than the
-// answers to refused requests. The function also finds the interval at which the waiting requests leave.
+// waiting finds out whether admitted requests wait for their turn, so that they take much longer than refusals, and at
+// which interval waiting requests leave.
 func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
 	if resolution > 0 || len(excess) == 0 {
 		return
@@ -269,19 +266,18 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit. For each decision, it calls on(explained, excess). The argument explained says
-// whether the limit explains the decision. The argument excess says by how many tokens an admission exceeds the limit.
-// judge continues as long as the function on returns true.
+// judge replays the log under a limit, and calls on for each decision until on returns false. explained says whether
+// the limit explains the decision, and excess by how many tokens an admission exceeds the limit.
 //
-// Each request was decided at an unknown time between its sending and its answer. A decision is explained if it is
-// right for some choice of these times. judge tries only two choices: either every admission was decided as early as
-// possible, or every admission was decided as late as possible.
+// Each request was decided at an unknown time between its sending and its answer. A decision is explained if some
+// choice of these times makes it right. judge tries only two: every admission as early as possible, or as late as
+// possible.
 func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	early, late := newReplay(l, false), newReplay(l, true)
 	if early == nil || late == nil {
 		return
 	}
-	// The choice of decision times matters only if some admitted requests were delayed.
+	// The choice of times matters only if some admitted requests were delayed.
 	both := slices.ContainsFunc(f.events, func(e event) bool { return e.Allowed && e.held > f.tolerance })
 	for _, e := range f.events {
 		explained, excess := early.next(e)
@@ -295,8 +291,7 @@ func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	}
 }
 
-// misfits returns how many decisions a limit does not explain. If the number is larger than the argument most, misfits
-// may return any number above most.
+// misfits returns how many decisions a limit does not explain. Above most, the number may be wrong.
 func (f *fitter) misfits(l Limit, most int) (n int) {
 	f.judge(l, func(explained bool, _ uint64) bool {
 		if !explained {
@@ -307,9 +302,8 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 	return n
 }
 
-// most returns the largest number of tokens that one key has used of its burst or of its window, as the limit counts
-// them. The result usual is the most frequent number of tokens that keys had used when they were refused. If too many
-// requests were admitted at one time, the result usual is lower than the result most.
+// most returns the most tokens that a key has used of its burst or window, as the limit counts. usual is the most
+// frequent number at refusals; it is lower than most if too many requests were admitted at one time.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1

@@ -10,9 +10,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestSeveralNumbersExplainALog: each second, a token comes back to a bucket of five. In the log, a request takes this
-// token one millisecond before it comes back. The times of the log are not exact to a millisecond, so the bucket of
-// five explains the log. A bucket of six explains it, too.
+// TestSeveralNumbersExplainALog: a token that is taken one millisecond early is within the tolerance of the times, so a
+// bucket of five explains the log, and so does a bucket of six.
 func TestSeveralNumbersExplainALog(t *testing.T) {
 	var log []Request
 	ask := func(at time.Duration, allowed bool) {
@@ -32,8 +31,8 @@ func TestSeveralNumbersExplainALog(t *testing.T) {
 	assert.Equal(t, [2]uint64{5, 6}, [2]uint64{r.Fewest, r.Most}, "%+v", r)
 }
 
-// TestWindowsThatARequestBegins: if a window without a request follows the latest window with a request, the next
-// request begins a window. This is so even if the latest request was less than two periods ago.
+// TestWindowsThatARequestBegins: after a window without a request, the next request begins a window, even less than two
+// periods after the latest request.
 func TestWindowsThatARequestBegins(t *testing.T) {
 	at := Limit{Phase: Anchored, Limit: check.Limit{Per: 10}}.Clock()
 	var times []time.Duration
@@ -43,8 +42,7 @@ func TestWindowsThatARequestBegins(t *testing.T) {
 	assert.Equal(t, []time.Duration{100, 106, 118, 130, 133, 150}, times)
 }
 
-// TestSeveralPeriodsExplainALog: every six seconds, a burst of 15 is admitted and one request is refused. Aligned
-// windows of many lengths make the same decisions.
+// TestSeveralPeriodsExplainALog: aligned windows of many lengths make the same decisions about the log's bursts.
 func TestSeveralPeriodsExplainALog(t *testing.T) {
 	var log []Request
 	for i := range time.Duration(10) {

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A replay decides the requests of a log again under a limit. It assumes either that all requests were decided as early
-// as possible, or that all were decided as late as possible.
+// A replay decides the requests of a log again under a limit. It assumes that all were decided as early, or all as
+// late, as possible.
 type replay struct {
 	limit  Limit
 	late   bool
@@ -37,10 +37,9 @@ func newReplay(l Limit, late bool) *replay {
 	return r
 }
 
-// next reports whether the limit explains the next decision. For an admission, it also returns by how many tokens the
-// admission exceeds the limit. The tokens of an admission may come back later or earlier than assumed, by up to the
-// time for which the request was delayed. If there was no room when a request was admitted, the request counts as
-// decided when there was room.
+// next reports whether the limit explains the next decision, and by how many tokens an admission exceeds the limit.
+// Tokens of a delayed admission may come back earlier or later than assumed, by up to the delay. A request that was
+// admitted without room counts as decided when there was room.
 func (r *replay) next(e event) (explained bool, excess uint64) {
 	k := r.latest
 	if k == nil || r.last != e.Key {
@@ -82,7 +81,7 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 	return explained, excess
 }
 
-// The type blocked is a key that has no room, or had none before.
+// blocked is a key that has no room, or had none before.
 type blocked struct {
 	until time.Duration // the last time without room
 	ever  bool

@@ -12,11 +12,11 @@ import (
 type candidate struct {
 	limit   Limit
 	misfits int
-	// shortest and longest are the shortest and the longest period with which the limit explains as many decisions.
+	// shortest and longest bound the periods with which the limit explains as many decisions.
 	shortest, longest time.Duration
 }
 
-// try makes l the candidate's limit if l explains more decisions than the candidate's previous limit.
+// try makes l the candidate's limit if it explains more decisions.
 func (c *candidate) try(f *fitter, l Limit) {
 	switch n := f.misfits(l, c.misfits); {
 	case n < c.misfits:
@@ -26,8 +26,8 @@ func (c *candidate) try(f *fitter, l Limit) {
 	}
 }
 
-// kinds has the promises to search for, the simplest first. If two promises explain the log equally well, the earlier
-// one is used.
+// kinds has the promises to search for, the simplest first. Of two that explain the log equally well, the earlier one
+// is used.
 var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow, check.SlidingExact, check.SlidingEstimate,
 	check.BatchRefill}
 
@@ -75,8 +75,8 @@ type finder struct {
 	refusals bool
 }
 
-// periods returns the usual periods that a log may show, and other periods in between. Each of these other periods is
-// longer than the period before it, by the fraction in the parameter step.
+// periods returns the usual periods that a log may show, and others in between, each longer than the last by the
+// fraction step.
 func (f *fitter) periods(step float64) (all []time.Duration) {
 	for _, d := range usual {
 		if d <= f.span {
@@ -90,8 +90,8 @@ func (f *fitter) periods(step float64) (all []time.Duration) {
 	return all
 }
 
-// counts returns the sizes of a limit to try: the largest number of tokens that a key has used, and slightly smaller
-// numbers. If keys were mostly refused after far fewer tokens, it also returns that number.
+// counts returns the sizes of a limit to try: the most tokens that a key has used, and slightly fewer. If keys were
+// mostly refused after far fewer, it also returns that number.
 func (of *finder) counts(l Limit) (all []uint64) {
 	most, usual := of.most(l)
 	if of.refusals {
@@ -118,9 +118,8 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 	}
 }
 
-// bounds returns the shortest and the longest period that explain as many decisions as the best period. It tries
-// periods in steps of a hundredth of the best period. If windows begin at a phase, few periods fit the phase. In that
-// case, bounds returns the shortest and the longest of the tried periods that explain as many decisions.
+// bounds returns the shortest and the longest period that explain as many decisions as the best one, in steps of a
+// hundredth of it. If windows begin at a phase, few periods fit the phase, so bounds uses the periods that were tried.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
 	shortest, longest = best.limit.Per, best.limit.Per
@@ -145,8 +144,8 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 	return shortest, longest
 }
 
-// numbers returns the smallest and the largest number of tokens of a full key that explain as many decisions as the
-// best number, with the best period. It tries numbers that differ from the best number by up to a hundred.
+// numbers returns the fewest and the most tokens of a full key that explain as many decisions as the best number, up to
+// a hundred away, with the best period.
 func (of *finder) numbers() (fewest, most uint64) {
 	best := *of.best
 	explains := func(n uint64) bool {
@@ -193,8 +192,7 @@ func (of *finder) bucket() {
 	of.round()
 }
 
-// round replaces the time of a token by numbers that people often configure, if these numbers explain as many
-// decisions.
+// round replaces the time of a token by a common one that explains as many decisions.
 func (of *finder) round() {
 	token := of.best.limit.Per
 	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
@@ -221,9 +219,8 @@ func (of *finder) window() {
 	}
 }
 
-// usualPeriod replaces a period by a nearby period that people often configure. The nearby period may be the true one,
-// but on a busy machine it explains slightly fewer decisions. So it must not take part in the comparison of the kinds,
-// and usualPeriod runs after this comparison.
+// usualPeriod replaces a period by a common one nearby. On a busy machine, the true period may explain slightly fewer
+// decisions. So this must not affect the comparison of the kinds, and comes after it.
 func (of *finder) usualPeriod() {
 	for _, per := range usual {
 		if off := float64(per) - float64(of.best.limit.Per); math.Abs(off) <= widest*float64(per) {
@@ -233,11 +230,10 @@ func (of *finder) usualPeriod() {
 	}
 }
 
-// widest is the largest relative difference between the best numbers and the numbers that replace them.
+// widest is the largest relative difference between the best numbers and their replacements.
 const widest = 0.04
 
-// of.instead replaces the best numbers by other numbers if these explain nearly as many decisions. It reports whether
-// it has replaced them.
+// instead replaces the best numbers if others explain nearly as many decisions, and reports whether it has.
 func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
@@ -279,8 +275,7 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// of.at(per, phase, bucket) tries windows of the length per that begin at the given phase. If the kind of limit is a
-// bucket with batch refills, it tries refills with half to twice the rate of the parameter bucket, which is the best
+// at tries windows of the length per at a phase. For batch refills, it tries half to twice the rate of bucket, the best
 // bucket.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
@@ -290,7 +285,7 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 	batch := float64(bucket.Tokens) / float64(bucket.Per) * float64(per)
 	first := of.first()
-	// With a refill of one token, the limit is a bucket. With a refill of the complete burst, it is a window.
+	// With a refill of one token, the limit is a bucket; with a refill of the complete burst, a window.
 	for l.Tokens = max(2, uint64(batch/2)); l.Tokens < first && l.Tokens <= uint64(2*batch)+2; l.Tokens++ {
 		if l.Tokens <= 24 || math.Abs(float64(l.Tokens)-batch) <= 1 {
 			for _, l.Burst = range []uint64{first, first - 1} {

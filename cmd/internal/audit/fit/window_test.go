@@ -12,9 +12,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// windowLog returns the log of a server whose windows begin with a request. A request takes at least half a millisecond
-// to the server, and so does its answer on the way back. One in twenty of these requests and answers is delayed by less
-// than the parameter held, as on a busy machine.
+// windowLog returns the log of a server whose windows begin with a request. Requests and answers take at least half a
+// millisecond each. One in twenty is delayed by less than held, as on a busy machine.
 func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Request) {
 	random := rand.New(rand.NewPCG(seed, 35))
 	c, err := check.New(check.Limit{Tokens: 15, Per: per, Burst: 1}, check.FixedWindow)
@@ -42,8 +41,8 @@ func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Reques
 	return log
 }
 
-// TestWindowsAreRounded: on a busy machine, the fit rounds a period to a nearby period that people often configure. Any
-// other period stays as it is.
+// TestWindowsAreRounded: on a busy machine, a period is rounded to a common period nearby, and otherwise stays as it
+// is.
 func TestWindowsAreRounded(t *testing.T) {
 	for _, c := range []struct {
 		per, held time.Duration
@@ -64,8 +63,7 @@ func TestWindowsAreRounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatMayNotCount: the log of a busy machine may look as if refused requests were charged. In this case,
-// the result says that it is unsure whether they were charged.
+// TestRefusalsThatMayNotCount: if a busy machine makes refusals look charged, the result says that it is unsure.
 func TestRefusalsThatMayNotCount(t *testing.T) {
 	for _, seed := range []uint64{5, 12} {
 		r, err := Log(windowLog(t, 3*time.Second, 600*time.Millisecond, seed), 0)
