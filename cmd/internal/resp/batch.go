@@ -29,8 +29,8 @@ func (b *batch) begin(c *conn) {
 	b.negative, b.fileLimits, b.fileTables = c.settings.Negative, c.settings.Limits, c.settings.Tables
 }
 
-// key returns the key for a text under a quota. The zero quota means the limit of the table. The method also charges
-// the key with the tokens that it owes to previous limiters.
+// key returns the key for a text under a quota; the zero quota means the table's limit. It charges the key with what it
+// owes to previous limiters.
 func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	k := t.Limiter.KeyBytes(text).With(quota)
 	if t.Formers.Any() {
@@ -39,8 +39,8 @@ func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	return k
 }
 
-// place returns the table of a limit, and the key for a text in it. If the table does not accept the limit, place
-// answers the command with an error.
+// place returns the table of a limit, and the key for a text in it. It answers with an error if the table does not
+// accept the limit.
 func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) {
 	if l.name != "" {
 		if own, has := b.fileTables[l.name]; has {
@@ -56,8 +56,8 @@ func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) 
 	return t, t.key(l.key(text), quota), true
 }
 
-// ofTable returns the table of a key's limit. The key contains the name of the limit. The result ok is false if the
-// limit has no separate table.
+// ofTable returns the table of a key's limit, whose name the key contains. ok is false if the limit has no separate
+// table.
 func (b *batch) ofTable(text []byte) (t Table, ok bool) {
 	name, _, isNamed := bytes.Cut(text, []byte{':'})
 	if isNamed {
@@ -92,7 +92,7 @@ func (b *batch) command(c *conn, args [][]byte) {
 	b.run(c, known, args)
 }
 
-// run answers a command, or adds it to the gathered takes. The parameter known describes the command.
+// run answers a command that known describes, or adds it to the gathered takes.
 func (b *batch) run(c *conn, known *command, args [][]byte) {
 	if !known.gathers {
 		b.decide()

@@ -3,14 +3,14 @@ package resp
 import "time"
 
 const (
-	// maxCommand is the length of the longest command, in bytes. So it also bounds the length of a key.
+	// maxCommand is the most bytes in a command. So it also bounds the length of a key.
 	maxCommand = 64 << 10
-	// maxArguments is how many arguments a command may have, including its name.
+	// maxArguments is the most arguments in a command, including its name.
 	maxArguments = 1024
 	// smallBuffer is the size of a connection's buffer while the connection waits for a command.
 	smallBuffer = 4 << 10
-	// queueBytes and queueCommands bound a transaction before EXEC: the bytes of arguments, including 1 to 3 bytes for
-	// the length of each, and the number of commands.
+	// queueBytes and queueCommands bound a transaction before EXEC: the bytes of arguments, with 1 to 3 bytes for the
+	// length of each, and the number of commands.
 	queueBytes, queueCommands = 256 << 10, 16 << 10
 	// flushAt is how many bytes of answers are gathered before they are written.
 	flushAt = 64 << 10
@@ -21,15 +21,15 @@ const (
 	strangersCommand   = smallBuffer
 	strangersArguments = 10
 
-	// lineMax is the length of the longest line that announces a number. Every number in range has fewer digits.
+	// lineMax bounds a line that announces a number. Every number in range has fewer digits.
 	lineMax = 32
-	// nameMax is the length of the longest name of a connection or of a client library, in bytes.
+	// nameMax is the most bytes in the name of a connection or of a client library.
 	nameMax = 128
 	// wrongMost is the number of wrong passwords after which a connection ends.
 	wrongMost = 10
 )
 
-// These are the timeouts. Between commands, a client may wait for as long as it likes, or for Settings.IdleTimeout.
+// These are the timeouts. Between commands, only Settings.IdleTimeout bounds the wait.
 const (
 	// commandTimeout is how long the rest of a command, a TLS handshake, or the password of a new client may take.
 	commandTimeout = 10 * time.Second
@@ -39,7 +39,6 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// bounds has the bounds for a client.
 type bounds struct{ command, arguments int }
 
 var (

@@ -19,8 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// memory is a connection without a network. Read takes bytes from the field in until this field is empty. Write drops
-// all bytes.
+// memory is a connection without a network. Read takes the bytes of in, and Write drops all bytes.
 type memory struct {
 	net.Conn
 	in   []byte
@@ -84,8 +83,8 @@ func (c impatient) SetWriteDeadline(time.Time) error {
 	return c.TCPConn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 }
 
-// TestASlowReaderIsDropped: if a client sends without end and reads nothing, the server keeps no more than a bounded
-// buffer for it, and ends the connection.
+// TestASlowReaderIsDropped: a client that sends without end and reads nothing gets only a bounded buffer, and is cut
+// off.
 func TestASlowReaderIsDropped(t *testing.T) {
 	d := openWith(t, func(c net.Conn) net.Conn { return impatient{c.(*net.TCPConn)} })
 	c := d.dial()
@@ -99,8 +98,7 @@ func TestASlowReaderIsDropped(t *testing.T) {
 	assert.EqualValues(t, 1, d.counters.Count().Slow)
 }
 
-// TestALargeBufferIsGivenBack: a connection gives its large buffer back when it waits for commands again. The memory
-// for answers is bounded.
+// TestALargeBufferIsGivenBack: a waiting connection gives its large buffer back. The memory for answers is bounded.
 func TestALargeBufferIsGivenBack(t *testing.T) {
 	settings := &Settings{Limiter: newClock().limiter(t, longestOfTests)}
 	m := &memory{}
@@ -159,7 +157,7 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestAPassword: every command except the login needs the password. Before the login, a client gets little memory.
+// TestAPassword: only the login works without the password. Until then, a client gets little memory.
 func TestAPassword(t *testing.T) {
 	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled."
 	for _, c := range []struct{ name, sent, want string }{
@@ -185,8 +183,8 @@ func TestAPassword(t *testing.T) {
 	assert.True(t, strings.HasPrefix(got, "%7 ") && strings.HasSuffix(got, " $2 me"), got)
 }
 
-// TestPasswordsAreNotGuessedInAPipeline: a connection ends after a few wrong passwords. If the right password comes
-// after them in the same pipeline, it is not read.
+// TestPasswordsAreNotGuessedInAPipeline: a few wrong passwords end the connection, so a right one later in the pipeline
+// is not read.
 func TestPasswordsAreNotGuessedInAPipeline(t *testing.T) {
 	d := open(t, "secret")
 	answer := d.says(strings.Repeat("AUTH wrong\r\nRESET\r\n", wrongMost) + "AUTH secret\r\nPING\r\n")
@@ -196,8 +194,7 @@ func TestPasswordsAreNotGuessedInAPipeline(t *testing.T) {
 	assert.Contains(t, answer, "PONG")
 }
 
-// TestChangedSettings: a new password from a reload applies only to connections that are opened later. A new table
-// applies to all connections.
+// TestChangedSettings: a new password applies only to new connections, and a new table to all.
 func TestChangedSettings(t *testing.T) {
 	d := open(t)
 	c := d.dial()
@@ -220,8 +217,8 @@ func TestChangedSettings(t *testing.T) {
 	assert.Equal(t, "*5 :1 :1 :0 :60 :60", ask())
 }
 
-// TestShutdownAnswersWhatItHasRead: at a shutdown, connections that wait for a command end at once. If commands were
-// already read from a connection, this connection ends when the commands are answered.
+// TestShutdownAnswersWhatItHasRead: a shutdown ends waiting connections at once, but first answers commands that were
+// already read.
 func TestShutdownAnswersWhatItHasRead(t *testing.T) {
 	var reads atomic.Int64
 	answer := make(chan struct{})

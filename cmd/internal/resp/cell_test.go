@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell computes the rule of redis-cell as its documents describe it, with exact fractions of seconds. For each key it
-// stores the time at which the key will be full again (the theoretical arrival time). One token is worth a time of
-// period / count, and at most max_burst + 1 tokens may be taken at once. There is one difference from redis-cell: if
-// the limit of a key changes, the key owes the same number of tokens as before, not the same time.
+// A cell computes the documented rule of redis-cell with exact fractions. For each key it stores the time at which the
+// key will be full again (the theoretical arrival time). One token is worth period / count, and at most max_burst + 1
+// tokens may be taken at once. Unlike in redis-cell, after a change of the limit a key owes the same number of tokens,
+// not the same time.
 type cell struct {
 	full  map[string]*big.Rat
 	token map[string]*big.Rat // the time that one of the tokens that the key owes is worth
@@ -85,13 +85,11 @@ func TestTheModelIsThePublishedOne(t *testing.T) {
 	assert.Equal(t, [5]int64{1, 1, 0, -1, 10}, c.throttle(now, "once", 0, 1, 10, 2))
 }
 
-// TestAgreesWithRedisCell: the server and a cell decide the same random sequences, and must return the same integers.
-// The limits of a key change during a sequence. If the worth of a token is a whole number of the table's ticks, the
-// cell is the published rule. Otherwise, the cell rounds the worth of a token up to a whole number of ticks.
+// TestAgreesWithRedisCell: the server and a cell return the same integers for random sequences, with changing limits.
+// The cell is the published rule if a token is worth whole ticks of the table, and otherwise rounds that worth up.
 func TestAgreesWithRedisCell(t *testing.T) {
 	rates := []struct{ count, period int64 }{
-		// The tokens of the first line are worth a whole number of nanoseconds, and the tokens of the second line are
-		// not.
+		// Tokens of the first line are worth whole nanoseconds, those of the second line are not.
 		{30, 60}, {1, 1}, {1, 10}, {100, 1}, {10, 60}, {1000, 1}, {1, 3600}, {120, 60}, {5000, 3600},
 		{3, 1}, {7, 60}, {97, 1}, {999, 7}, {123457, 86400}, {1_000_003, 10},
 	}
@@ -142,8 +140,8 @@ func TestAgreesWithRedisCell(t *testing.T) {
 	}
 }
 
-// TestMonthlyLimits: a table for long limits gives the same answers as a table for shorter limits. This holds for every
-// limit, and at any nanosecond.
+// TestMonthlyLimits: a table for long limits answers every limit, at any nanosecond, as a table for shorter limits
+// does.
 func TestMonthlyLimits(t *testing.T) {
 	for _, longest := range []time.Duration{52 * 24 * time.Hour, 365 * 24 * time.Hour} {
 		for nanos := range int64(33) {
@@ -158,8 +156,7 @@ func TestMonthlyLimits(t *testing.T) {
 	}
 }
 
-// gap returns the number of nanoseconds until the next request. It may be none, few, or enough for all keys to be full
-// again.
+// gap returns the nanoseconds until the next request: none, few, or enough for all keys to be full again.
 func gap(random *rand.Rand) int64 {
 	switch random.IntN(4) {
 	case 0:

@@ -76,7 +76,7 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// enter gets the current settings. The caller must call the function leave when it no longer uses these settings.
+// enter gets the current settings. The caller must call leave after using them.
 func (c *conn) enter() (leave func()) {
 	settings := c.server.Settings()
 	if settings == nil {
@@ -88,7 +88,7 @@ func (c *conn) enter() (leave func()) {
 	return settings.Leave
 }
 
-// A wait says what a connection waits for. This determines how long it may wait.
+// A wait says what a connection waits for, which determines how long it may wait.
 type wait uint8
 
 const (
@@ -163,8 +163,8 @@ func (c *conn) shrink() {
 	}
 }
 
-// answer answers the complete commands in the buffer, and keeps the rest of the bytes. It returns false if the
-// connection is broken.
+// answer answers the complete commands in the buffer, and keeps the other bytes. It returns false if the connection is
+// broken.
 func (c *conn) answer() bool {
 	defer c.enter()()
 	b := batches.Get().(*batch)
@@ -201,16 +201,15 @@ func (c *conn) bounds() bounds {
 	return strangersBounds
 }
 
-// When a connection ends, data of the client is read and dropped until the client closes its side. These are the bounds
-// of the time and of the number of bytes.
+// These bound the time and the bytes for which a closing connection still reads, and drops, a client's data.
 const (
 	lastWords      = time.Second
 	lastWordsAtEnd = 20 * time.Millisecond // when the server stops
 	lastBytes      = 1 << 20
 )
 
-// finish tells the client that no more answers follow, and then reads what the client has sent meanwhile. Closing a
-// connection with unread data would send a reset, and the reset can overtake the last answer.
+// finish announces the end of the answers, and then reads what the client still sends. Closing a connection with unread
+// data would send a reset, which can overtake the last answer.
 func (c *conn) finish() {
 	type half interface{ CloseWrite() error }
 	most := lastWords

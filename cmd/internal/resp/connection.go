@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// These are the commands about the connection, and the commands that clients send when they connect.
+// These commands are about the connection, or are sent by clients when they connect.
 
 func ping(_ *conn, b *batch, args [][]byte) {
 	if len(args) == 2 {
@@ -31,8 +31,7 @@ func choose(_ *conn, b *batch, args [][]byte) {
 	b.ok()
 }
 
-// hello answers HELLO [version [AUTH user password] [SETNAME name]]. If something in the command is wrong, it changes
-// nothing.
+// hello answers HELLO [version [AUTH user password] [SETNAME name]]. A wrong command changes nothing.
 func hello(c *conn, b *batch, args [][]byte) {
 	resp3, known, name := c.resp3, c.known, c.name
 	if len(args) > 1 {
@@ -108,9 +107,8 @@ func auth(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// allows reports whether a password is valid. If not, it answers with an error. If no password is configured, every
-// password is valid. A connection with many wrong passwords ends, so that a pipeline cannot try a million passwords per
-// second.
+// allows reports whether a password is valid, and otherwise answers with an error. Without configured passwords, all
+// are valid. Many wrong passwords end the connection, so that a pipeline cannot try a million per second.
 func (b *batch) allows(c *conn, user, password []byte) bool {
 	if string(user) == defaultUser && (len(c.settings.Passwords) == 0 || c.settings.Passwords.have(password)) {
 		return true
@@ -161,14 +159,13 @@ func client(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// resetConnection answers RESET.
 func resetConnection(c *conn, b *batch, _ [][]byte) {
 	c.name, c.resp3, b.resp3, c.multi = "", false, false, nil
 	c.known = len(c.settings.Passwords) == 0
 	b.line('+', "RESET")
 }
 
-// info answers INFO with all sections, even if the client asks for certain sections.
+// info answers INFO with all sections, even if the client asks for certain ones.
 func info(c *conn, b *batch, _ [][]byte) {
 	stats, n := c.settings.Stats(), c.server.Counters.Count()
 	var all strings.Builder
@@ -235,8 +232,8 @@ func describe(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// entry writes what cluster clients read about a command: its name, the number of its arguments, and which arguments
-// are keys.
+// entry writes what cluster clients read about a command: its name, the number of its arguments, and which of them are
+// keys.
 func (b *batch) entry(c *command) {
 	arity, first, last, step := int64(c.atLeast), int64(0), int64(c.lastKey), int64(0)
 	if c.atMost != c.atLeast {

@@ -34,8 +34,7 @@ func (c *Counters) Count() Count {
 	return n
 }
 
-// counts has the counts of a batch. A batch counts here first, so that the goroutines of several connections seldom
-// write to the same words of memory.
+// counts has the counts of a batch, so that goroutines of several connections seldom write to the same words of memory.
 type counts struct {
 	commands                                      [commandCount]uint32
 	allowed, limited                              uint64

@@ -19,7 +19,6 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// clock is a clock that the test moves.
 type clock struct{ nanos atomic.Int64 }
 
 func newClock() *clock {
@@ -38,7 +37,7 @@ func (c *clock) limiter(t testing.TB, longest time.Duration) *engine.Limiter {
 	return l
 }
 
-// A door is the server under test. It listens on a loopback port.
+// A door is the server under test on a loopback port.
 type door struct {
 	*Server
 	t        *testing.T
@@ -105,7 +104,7 @@ func (d *door) dial() *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// says opens a connection, sends text, and returns all answers until the server closes the connection.
+// says sends text over a new connection, and returns all answers until the server closes it.
 func (d *door) says(text string) string {
 	d.t.Helper()
 	c := d.dial()
@@ -118,7 +117,7 @@ func (d *door) says(text string) string {
 	return string(answer)
 }
 
-// resp returns commands in the form in which clients send them. Each line has the words of one command.
+// resp returns commands as clients send them. Each line has the words of one command.
 func resp(lines ...string) string {
 	var r reply
 	for _, line := range lines {
@@ -131,7 +130,7 @@ func resp(lines ...string) string {
 	return string(r.out)
 }
 
-// flat makes answers readable: it replaces their line ends by spaces.
+// flat replaces the line ends of answers by spaces.
 func flat(answer string) string { return strings.TrimSpace(strings.ReplaceAll(answer, "\r\n", " ")) }
 
 func TestAnswers(t *testing.T) {
@@ -239,9 +238,8 @@ func TestSecondsAreRoundedUp(t *testing.T) {
 	assert.Equal(t, "*5 :0 :1 :0 :-1 :2", flat(d.says(resp("CL.THROTTLE a 0 1 2"))))
 }
 
-// TestAPipelineKeepsItsOrder: answers come in the order of the commands. This is also true if other commands are
-// between the gathered ones, and if the gathered commands take different numbers of tokens, fail, or are too many to be
-// gathered at once.
+// TestAPipelineKeepsItsOrder: answers keep the order of the commands, even if gathered takes are mixed with other
+// commands, differ in tokens, fail, or are too many to be gathered at once.
 func TestAPipelineKeepsItsOrder(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, "*5 :0 :3 :2 :-1 :20 +PONG *5 :0 :3 :0 :-1 :60 -ERR wrong number of arguments for 'cl.throttle' command "+

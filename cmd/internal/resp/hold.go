@@ -11,14 +11,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// heldKeys is the largest total length of the keys of a hold, in bytes. It is bounded because the id of the hold
-// contains the keys.
+// heldKeys bounds the total bytes of a hold's keys, because the hold's id contains them.
 const heldKeys = 4 << 10
 
 // maxFor is the longest lifetime of a hold's id, in seconds. After its lifetime, the hold gives nothing back.
 const maxFor = uint64(sealed.MaxLifetime / time.Second)
 
-// cutFor cuts the arguments "FOR seconds" off the end of a command, if they are there, and parses them.
+// cutFor cuts "FOR seconds" off the end of a command, if present, and parses it.
 func (b *batch) cutFor(args [][]byte) (rest [][]byte, asked time.Duration, ok bool) {
 	n := len(args)
 	if n < 4 || !isWord(args[n-2], "FOR") {
@@ -49,7 +48,7 @@ func hold(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// holdAll answers WEIR.HOLDALL. It is like WEIR.TAKEALL, but has FOR seconds, and its answer has an id.
+// holdAll answers WEIR.HOLDALL: WEIR.TAKEALL with FOR seconds, and an id in the answer.
 func holdAll(c *conn, b *batch, args [][]byte) {
 	args, asked, ok := b.cutFor(args)
 	if !ok {
@@ -114,7 +113,7 @@ type holding struct {
 	receipt engine.Receipt
 }
 
-// open returns the holdings of an id. The parameter text is the content of the id, which this program has sealed.
+// open returns the holdings in text, the content of an id that this program has sealed.
 func (b *batch) open(text []byte) (all []holding, err error) {
 	for len(text) > 0 {
 		name, rest, ok := cutText(text)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ask sends a command about one limit, and returns the names and values of its answer, as words.
+// ask sends a command about one limit, and returns the names and values of its answer.
 func (d *door) ask(command string) map[string]string {
 	d.t.Helper()
 	got := map[string]string{}
@@ -34,8 +34,7 @@ func (d *door) remaining(key string) string {
 	return d.ask("WEIR.PEEK " + key + " LIMIT 100/d")["remaining"]
 }
 
-// TestHoldAndSettle: a hold takes its estimate. When the hold is settled, the key is charged with the cost of the
-// request instead. This cost may be less or more than the estimate, or zero.
+// TestHoldAndSettle: a hold takes its estimate until it is settled with the cost, which may be less, more, or zero.
 func TestHoldAndSettle(t *testing.T) {
 	d := open(t)
 	hold := func(cost string) string {
@@ -64,8 +63,8 @@ func TestHoldAndSettle(t *testing.T) {
 	assert.Equal(t, "800", d.ask("WEIR.SETTLE " + all["id"] + " 1800")["lost"], "beyond ten limits")
 }
 
-// TestLateAndForgedHolds: after its lifetime, an id gives nothing back, but the cost beyond the estimate is charged. If
-// this server has not sealed an id, the answer is an error.
+// TestLateAndForgedHolds: a late id gives nothing back, but the cost beyond the estimate is charged. An id that this
+// server has not sealed is an error.
 func TestLateAndForgedHolds(t *testing.T) {
 	d := open(t)
 	for asked, after := range map[string]time.Duration{" FOR 5": 5 * time.Second, "": 10 * time.Minute, " FOR 86400": 24 * time.Hour} {
@@ -89,8 +88,8 @@ func TestLateAndForgedHolds(t *testing.T) {
 	}
 }
 
-// TestHoldsOutliveATable: if an id was made under the previous table, it gives nothing back in the new table, but the
-// cost beyond the estimate is charged. The id can still be used only once.
+// TestHoldsOutliveATable: an id of the previous table gives nothing back, charges the cost beyond the estimate, and can
+// still be used only once.
 func TestHoldsOutliveATable(t *testing.T) {
 	d := open(t)
 	less, more := d.ask("WEIR.HOLD a LIMIT 100/d COST 40")["id"], d.ask("WEIR.HOLD a LIMIT 100/d COST 40")["id"]
@@ -171,8 +170,8 @@ func TestAHoldEndsOnAnotherConnection(t *testing.T) {
 	require.Equal(t, "80", d.remaining("a"))
 }
 
-// TestSettleWhereALimitDoesNotFit: after a reload, the table accepts only shorter limits. If the limit of a hold does
-// not fit the table, settling the hold is an error, and its id stays valid.
+// TestSettleWhereALimitDoesNotFit: if a reloaded table does not accept a hold's limit, settling is an error, and the id
+// stays valid.
 func TestSettleWhereALimitDoesNotFit(t *testing.T) {
 	d := open(t)
 	id := d.ask("WEIR.HOLD a LIMIT 100/20d COST 40")["id"]

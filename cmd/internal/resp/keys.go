@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// owes returns the time until a key owes nothing. The time is for the current rate of the key.
+// owes returns the time until a key owes nothing, at the key's current rate.
 func (b *batch) owes(text []byte) (left time.Duration) {
 	left = Table{b.limiter, b.formers}.owes(text)
 	if t, ok := b.ofTable(text); ok {
@@ -35,8 +35,7 @@ func exists(_ *conn, b *batch, args [][]byte) {
 	b.integer(owing)
 }
 
-// noKey is the answer of TTL for a key that does not exist. A key that owes nothing counts as a key that does not
-// exist.
+// noKey is the answer of TTL for a key that does not exist. A key that owes nothing counts as one.
 const noKey = -2
 
 // ttl answers TTL key and PTTL key. The time is rounded up.

@@ -64,9 +64,8 @@ func TestNamedLimits(t *testing.T) {
 	}
 }
 
-// TestNamedLimitsAfterAReload: if a reload changes the numbers of a limit, tokens that were taken before still count.
-// If the limit of a queued command no longer exists at EXEC, this command gets an error, but the other commands of the
-// transaction are executed. A hold under such a limit can be settled.
+// TestNamedLimitsAfterAReload: tokens still count after a limit's numbers change, and its holds can be settled. If a
+// queued command's limit is gone at EXEC, only this command gets an error.
 func TestNamedLimitsAfterAReload(t *testing.T) {
 	d := openNamed(t)
 	c := d.dial()

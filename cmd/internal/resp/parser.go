@@ -15,14 +15,13 @@ func (e *protocolError) Error() string { return "Protocol error: " + e.message }
 
 func broken(format string, args ...any) error { return &protocolError{fmt.Sprintf(format, args...)} }
 
-// A parser finds commands in the bytes that a client has sent. A command is an array of bulk strings, or an inline
-// command, which is a line of words.
+// A parser finds commands in a client's bytes: arrays of bulk strings, or inline commands, which are lines of words.
 type parser struct {
 	args [][]byte // the arguments of the last command, which are parts of the text
 }
 
-// next parses the first command of text. It returns the length of the command, or 0 if its end has not arrived yet. A
-// command without arguments, such as an empty line, is ignored.
+// next parses the first command of text and returns its length, or 0 if its end has not arrived. A command without
+// arguments, such as an empty line, is ignored.
 func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	p.args = p.args[:0]
 	if len(text) == 0 {
@@ -71,8 +70,7 @@ func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	return at, nil
 }
 
-// unfinished returns the result for a command whose end has not arrived. This is 0, or an error if the command is
-// already too long.
+// unfinished returns 0 for a command whose end has not arrived, or an error if the command is already too long.
 func (p *parser) unfinished(text []byte, most bounds) (int, error) {
 	p.args = p.args[:0]
 	if len(text) >= most.command {
@@ -85,8 +83,8 @@ func tooLong(most bounds) error {
 	return broken("a command of more than %d bytes", most.command)
 }
 
-// number parses the digits that begin at the index in the parameter at, and the line end after them. The result next is
-// the index after the line end, or 0 if the line end has not arrived yet.
+// number parses the digits at index at, and the line end after them. next is the index after the line end, or 0 if it
+// has not arrived.
 func number(text []byte, at int, what string) (n int64, next int, err error) {
 	line := text[at:min(len(text), at+lineMax)]
 	end := bytes.IndexByte(line, '\n')
@@ -107,7 +105,7 @@ func number(text []byte, at int, what string) (n int64, next int, err error) {
 	return n, next, nil
 }
 
-// inline parses the words of a line. A person may have typed them.
+// inline parses the words of a line, which a person may have typed.
 func (p *parser) inline(text []byte, most bounds) (int, error) {
 	end := bytes.IndexByte(text, '\n')
 	if end < 0 || end >= most.command {
@@ -134,9 +132,8 @@ func (p *parser) inline(text []byte, most bounds) (int, error) {
 	return end + 1, nil
 }
 
-// word parses the word of a line that begins at the index in the parameter at. It writes the word over the text from
-// which it was parsed. This is possible because no word is longer than its text. Parts of a word may be in quotes. In
-// "...", there are the escapes of C and \xHH. In '...', the only escape is \'.
+// word parses the word at index at, and writes it over its own text, which is never shorter. Parts may be in quotes:
+// "..." has the escapes of C and \xHH, and '...' only \'.
 func word(line []byte, at int) (word []byte, next int, err error) {
 	to := at
 	begin := to
@@ -156,9 +153,8 @@ func word(line []byte, at int) (word []byte, next int, err error) {
 	return line[begin:to], at, nil
 }
 
-// quoted copies the text up to the closing quote. The text begins at the index in the parameter at, and the copy begins
-// at the index in the parameter to. quoted returns the end of the copy, and the index after the quote. A space or the
-// end of the line must follow the quote.
+// quoted copies the text from index at up to the closing quote to index to. It returns the end of the copy, and the
+// index after the quote, where a space or the end of the line must follow.
 func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	for at < len(line) && line[at] != quote {
 		c, n := line[at], 1
@@ -177,7 +173,7 @@ func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	return to, at + 1, nil
 }
 
-// escaped parses an escape. It returns the character that the escape means, and the length of the escape.
+// escaped returns the character that an escape means, and the escape's length.
 func escaped(text []byte, quote byte) (c byte, n int) {
 	switch c = text[1]; {
 	case quote == '\'' && c != '\'':

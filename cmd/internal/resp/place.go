@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A place is the room for one request in flight. If the place is not released, it is counted at least for its lifetime.
-// These are the bounds of this lifetime.
+// A place is the room for one request in flight. An unreleased place counts for at least its lifetime, which has these
+// bounds.
 const (
 	MinPlace = time.Second
 	MaxPlace = sealed.MaxLifetime / 2 // a place may count for twice its lifetime, and its id must be valid that long
@@ -27,8 +27,8 @@ type Places struct {
 	ids      Holds         // separate from the holds, whose used ids could otherwise fill the room for releases
 }
 
-// NewPlaces returns Places with room for the given number of keys, and for as many ids of released places. The
-// parameter now is nil for the system's clock.
+// NewPlaces returns Places with room for the given number of keys, and for as many ids of released places. now is nil
+// for the system's clock.
 func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, now func() time.Time, options ...engine.Option) (*Places, error) {
 	uses, err := sealed.NewUses(2*lifetime, keys, options...) // a place may be counted for twice its lifetime
 	if err != nil {
@@ -102,9 +102,9 @@ func enter(c *conn, b *batch, args [][]byte) {
 	b.integer(int64(d.Remaining))
 }
 
-// release answers WEIR.RELEASE id. It answers 1 for the first release while the place may still be counted, and
-// otherwise 0. If there is no room to remember the release, it answers with an error, and the place stays taken. If
-// this release were accepted, a second release of the id would free another place.
+// release answers WEIR.RELEASE id with 1 for the first release while the place may still be counted, and otherwise with
+// 0. Without room to remember the release, it answers with an error, and the place stays taken: a second release of the
+// id would free another place.
 func release(c *conn, b *batch, args [][]byte) {
 	places, ok := b.places(c)
 	if !ok {

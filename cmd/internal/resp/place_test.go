@@ -25,7 +25,7 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, "0", enter()["allowed"])
 	assert.Equal(t, "0", d.ask("WEIR.ENTER a LIMIT 2 COST 3")["allowed"])
 
-	// A place that is not released is forgotten after some time. Releasing it later makes no room.
+	// An unreleased place is forgotten after some time, so releasing it later makes no room.
 	d.clock.nanos.Add(int64(2 * time.Minute))
 	require.Equal(t, "1", enter()["allowed"])
 	require.Equal(t, "1", enter()["allowed"])
@@ -34,8 +34,7 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, ":0", flat(d.says(resp("EXISTS a"))), "what is in flight is apart from what is taken")
 }
 
-// TestPlacesThatAreNone: if an id does not belong to a place, or the number of places is out of range, the answer is an
-// error.
+// TestPlacesThatAreNone: an id of no place, or a number of places out of range, is an error.
 func TestPlacesThatAreNone(t *testing.T) {
 	d := open(t)
 	hold := d.ask("WEIR.HOLD a LIMIT 1/s")["id"]
@@ -77,8 +76,8 @@ func TestSettlesCrowdOutNoReleases(t *testing.T) {
 	}
 }
 
-// TestReleasesWithoutRoom: if there is no room to remember a release, the answer is an error, and the place stays
-// taken. A repeated or late release frees nothing, and is not an error.
+// TestReleasesWithoutRoom: without room to remember a release, it is an error and the place stays taken. A repeated or
+// late release frees nothing, without an error.
 func TestReleasesWithoutRoom(t *testing.T) {
 	d := open(t)
 	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))
@@ -111,7 +110,7 @@ func TestReleasesWithoutRoom(t *testing.T) {
 	assert.Equal(t, ":1 :0", flat(d.says(resp("WEIR.RELEASE "+id, "WEIR.RELEASE "+id))), "there is room again")
 }
 
-// TestLateReleasesTakeNoRoom: if a release is late, its place is already free, so the release is not remembered.
+// TestLateReleasesTakeNoRoom: a late release is not remembered, because its place is already free.
 func TestLateReleasesTakeNoRoom(t *testing.T) {
 	d := open(t)
 	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))

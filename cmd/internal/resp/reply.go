@@ -25,7 +25,7 @@ func (r *reply) integer(n int64) { r.header(':', n) }
 
 func (r *reply) array(n int) { r.header('*', int64(n)) }
 
-// pairs begins a map of n pairs. In RESP2, this is an array of 2n elements.
+// pairs begins a map of n pairs; in RESP2, an array of 2n elements.
 func (r *reply) pairs(n int) {
 	if r.resp3 {
 		r.header('%', int64(n))
@@ -62,7 +62,7 @@ func (r *reply) null() {
 	}
 }
 
-// boolean writes a boolean. In RESP2, this is an integer.
+// boolean writes a boolean; in RESP2, an integer.
 func (r *reply) boolean(yes bool) {
 	switch {
 	case !r.resp3 && yes:
@@ -87,7 +87,7 @@ func (r *reply) seconds(d time.Duration) {
 	}
 }
 
-// appendSeconds appends a time in seconds. It has up to nine decimals, without zeros at the end.
+// appendSeconds appends a time in seconds, with up to nine decimals and no zeros at the end.
 func appendSeconds(to []byte, d time.Duration) []byte {
 	if d < 0 {
 		return append(to, "-1"...) // engine.Never is the only negative time
@@ -117,8 +117,7 @@ func ceilSeconds(d time.Duration) int64 {
 // shown is how many bytes of a client's text an error repeats.
 const shown = 128
 
-// failure writes an error. It converts the text to one line of printable ASCII, because the text may contain data of
-// the client.
+// failure writes an error as one line of printable ASCII, because the text may contain data of the client.
 func (r *reply) failure(text string) {
 	r.out = append(r.out, '-')
 	for i := range len(text) {

@@ -14,9 +14,8 @@ import (
 
 // A Server answers the clients of a listener.
 type Server struct {
-	// Settings returns the current settings. nil means that the settings no longer exist, and connections keep their
-	// last ones. Settings is called for each batch, from any goroutine. For each result, Settings.Leave is called
-	// later.
+	// Settings returns the current settings. It is called for each batch, from any goroutine, and each result's Leave
+	// is called later. nil means that the settings no longer exist, and connections keep their last ones.
 	Settings func() *Settings
 	// TLS is the TLS configuration; nil for none.
 	TLS *tls.Config
@@ -101,9 +100,8 @@ func (s *Server) Open() int {
 // Outlast returns at once, because Redis' protocol cannot announce the end of a connection.
 func (s *Server) Outlast(context.Context) {}
 
-// Shutdown ends all connections. Connections that wait for a command end at once. The others end when they have
-// answered the commands that they have read. If ctx ends first, Shutdown cuts off the remaining connections and returns
-// the error of ctx. No new connections are accepted.
+// Shutdown accepts no new connections, and ends all others: waiting ones at once, the rest after answering the commands
+// that they have read. If ctx ends first, it cuts off the remaining connections and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mutex.Lock()
 	s.draining = true

@@ -10,26 +10,24 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// Settings has the settings that a reload may change. They must not be changed while they are in use. A reload makes
-// new ones.
+// Settings has the settings that a reload may change. A reload makes new ones; they must not be changed while in use.
 type Settings struct {
 	// Limiter decides about commands. Its policy is from [engine.TokenBuckets].
 	Limiter *engine.Limiter
-	// Formers has the previous limiters, or is nil. When a command names a key, the debt of the key in these limiters
-	// is charged to Limiter.
+	// Formers has the previous limiters, or is nil. When a command names a key, the debt of the key there is charged to
+	// Limiter.
 	Formers *live.Formers
 	// Longest is the longest time that a bucket of Limiter may take to fill. Errors mention it.
 	Longest time.Duration
-	// Limits has the limits that commands can name. Token buckets use Limiter, and other limits have Tables. A name
-	// begins with a letter and has no colon.
+	// Limits has the limits that commands can name: token buckets in Limiter, others in Tables. A name begins with a
+	// letter and has no colon.
 	Limits map[string]engine.Policy
-	// Tables has the separate tables of limits, by the names of the limits. Their keys have the same names as in
-	// Limiter.
+	// Tables has the separate tables of limits, by name. Their keys have the same names as in Limiter.
 	Tables map[string]Table
 	// Passwords has the valid passwords for AUTH. If there are none, clients do not need a password.
 	Passwords Passwords
-	// Negative allows a negative quantity in CL.THROTTLE, which gives tokens back, as in redis-cell. Otherwise a
-	// negative quantity is an error.
+	// Negative allows a negative quantity in CL.THROTTLE, which gives tokens back, as in redis-cell. Otherwise it is an
+	// error.
 	Negative bool
 	// Holds makes the ids of holds.
 	Holds *Holds
@@ -47,8 +45,7 @@ type Table struct {
 	Formers *live.Formers // previous limiters, whose debts are charged to Limiter
 }
 
-// Stats returns the sums over all tables: the numbers of keys and slots, the memory, and the counts of keys without
-// room.
+// Stats returns sums over all tables: keys, slots, memory, and counts of keys without room.
 func (s *Settings) Stats() engine.Stats {
 	all := s.Limiter.Stats()
 	for _, t := range s.Tables {
@@ -59,15 +56,15 @@ func (s *Settings) Stats() engine.Stats {
 	return all
 }
 
-// Holds makes the ids of holds, and remembers which ids were used. Uses outlives all Settings, because otherwise an id
-// could be used once more after a reload.
+// Holds makes the ids of holds, and remembers which ids were used. Uses outlives all Settings; otherwise an id could be
+// used once more after a reload.
 type Holds struct {
 	Sealer *sealed.Sealer
 	Uses   *sealed.Uses
 }
 
-// NewHolds returns Holds with room for the given number of ids that were used and have not expired. The key is random,
-// so the ids are valid only in this process. The parameter now is nil for the system's clock.
+// NewHolds returns Holds with room for the given number of used ids that have not expired. The key is random, so ids
+// are valid only in this process. now is nil for the system's clock.
 func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, error) {
 	uses, err := sealed.NewUses(sealed.MaxLifetime, ids, options...)
 	if err != nil {
@@ -83,8 +80,7 @@ func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, 
 // Passwords has the hashes of passwords, so that a comparison takes the same time for every wrong password.
 type Passwords []secretfile.Hash
 
-// ReadPasswords reads a file with one password per line, as [ParsePasswords] does. If the file has more than 64 KiB, it
-// returns an error.
+// ReadPasswords reads a file as [ParsePasswords] does. It returns an error if the file has more than 64 KiB.
 func ReadPasswords(name string) (Passwords, error) {
 	text, err := secretfile.Read(name, "password")
 	if err != nil {
@@ -97,9 +93,8 @@ func ReadPasswords(name string) (Passwords, error) {
 	return all, nil
 }
 
-// ParsePasswords parses a text with one password per line. All of the passwords are valid, so that clients can change
-// from one to the next. Spaces around a password are not part of it, and empty lines are skipped. If there is no
-// password, or if there are more than 16, it returns an error.
+// ParsePasswords parses one password per line, without spaces around it; empty lines are skipped. All are valid, so
+// that clients can change from one to the next. It returns an error for none, or more than 16.
 func ParsePasswords(text string) (all Passwords, err error) {
 	lines, err := secretfile.Lines(text, "password")
 	for _, line := range lines {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxKeys is how many keys a command that takes from several keys can have. It is the bound of [engine.TakeAll].
+// maxKeys bounds the keys of a command, as [engine.TakeAll] does.
 const maxKeys = 64
 
 // A several is a command that takes from all of several keys or from none.
@@ -18,8 +18,8 @@ type several struct {
 	answers  []engine.Answer
 }
 
-// severally parses numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]. There is one limit for each key, or
-// one limit for all keys. If the command is wrong, severally answers with an error.
+// severally parses numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...], with one limit for each key or for
+// all. It answers a wrong command with an error.
 func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
 	n, ok := b.ranged("numkeys", args[1], 1, maxKeys)
 	if !ok {
@@ -87,7 +87,6 @@ func (b *batch) tell(s *several) {
 	}
 }
 
-// takeAll answers WEIR.TAKEALL.
 func takeAll(_ *conn, b *batch, args [][]byte) {
 	s, ok := b.severally(args, false)
 	if !ok {

@@ -51,22 +51,20 @@ func (b *batch) decide() {
 		return
 	}
 	b.takes.n = 0
-	// TakeBatch returns an error only if there is no room for the decisions, and there is room.
+	// TakeBatch returns an error only without room for the decisions, and there is room.
 	_ = b.limiter.TakeBatch(b.keys[:n], b.tokens, b.decided[:n])
 	for i := range n {
 		b.answer(&b.decided[i], b.forms[i])
 	}
 }
 
-// look answers a take of 0 tokens. redis-cell reports a key as limited if the key owes more than its limit. This is
-// possible if its limit was higher before. To find this out, look peeks at one token under a limit that is one token
-// larger.
+// look answers a take of 0 tokens. redis-cell reports a key as limited if the key owes more than its limit, as after a
+// higher limit. So look also peeks at one token under a limit that is one token larger.
 func (b *batch) look(limiter *engine.Limiter, key engine.Key, limit engine.Policy, f form) {
 	b.decide()
 	d := limiter.Peek(key, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 && limiter == b.limiter {
-		// If the limit is already the largest possible, there is no larger one, and the result of the first peek is
-		// used.
+		// Without a larger limit, the first peek is the result.
 		if more, err := limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
 			above := limiter.Peek(key.With(more), 1)
 			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter
@@ -112,7 +110,7 @@ func (b *batch) gcra(d *engine.Decision) {
 	b.seconds(d.ResetAfter)
 }
 
-// counted writes the numbers that the forms of cell and gcra have in common.
+// counted writes the numbers that cell and gcra have in common.
 func (b *batch) counted(d *engine.Decision) {
 	limited := int64(1)
 	if d.Allowed {

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// A transaction has the commands between MULTI and EXEC. EXEC executes them one after the other and answers all
-// together. A nil transaction means that there is none.
+// A transaction has the commands between MULTI and EXEC, which EXEC executes one after the other. A nil transaction
+// means that there is none.
 type transaction struct {
 	queued  []byte // for each command: the number of arguments, and each argument after its length
 	n       int    // number of commands
@@ -106,8 +106,7 @@ func discard(c *conn, b *batch, _ [][]byte) {
 	b.ok()
 }
 
-// watch returns an error. The debt of a key changes with time, so a transaction could never report that a key has not
-// changed.
+// watch returns an error. The debt of a key changes with time, so no transaction could report a key as unchanged.
 func watch(c *conn, b *batch, _ [][]byte) {
 	if c.multi != nil {
 		b.fail("ERR WATCH inside MULTI is not allowed")

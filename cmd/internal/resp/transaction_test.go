@@ -12,7 +12,7 @@ import (
 
 const took = "*5 :0 :3 :2 :-1 :20"
 
-// TestTransactions: EXEC executes the commands between MULTI and EXEC in their order. None is executed before EXEC.
+// TestTransactions: EXEC executes the commands after MULTI in order. None is executed before EXEC.
 func TestTransactions(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
 		{"a batch", "MULTI|CL.THROTTLE a 2 3 60|PING|CL.THROTTLE a 2 3 60 2|DEL a|CL.THROTTLE a 2 3 60|EXEC",
@@ -68,8 +68,7 @@ func TestLargeTransactions(t *testing.T) {
 	assert.Equal(t, 200, strings.Count(got, " *33 "))
 }
 
-// TestEmptyArgumentsOfATransaction: a queued argument takes little memory even if it is empty, so the memory for many
-// empty arguments is bounded.
+// TestEmptyArgumentsOfATransaction: queued empty arguments count towards the bound of a transaction's memory.
 func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	args := make([][]byte, maxArguments)
 	args[0] = []byte("DEL")
@@ -84,8 +83,8 @@ func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	assert.Equal(t, "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded", flat(string(b.out[strings.LastIndex(string(b.out), "-"):])))
 }
 
-// TestArgumentsOfATransaction: arguments are unchanged after they were queued. This includes empty arguments, and
-// arguments so long that their length takes several bytes.
+// TestArgumentsOfATransaction: queued arguments stay unchanged, even empty ones and those whose length takes several
+// bytes.
 func TestArgumentsOfATransaction(t *testing.T) {
 	var queue transaction
 	var b batch
@@ -104,8 +103,7 @@ func TestArgumentsOfATransaction(t *testing.T) {
 	assert.Empty(t, queue.queued)
 }
 
-// TestKeysThatOwe: EXISTS and TTL find a key that owes tokens, and TTL returns how long it takes until they have come
-// back.
+// TestKeysThatOwe: EXISTS and TTL find a key that owes tokens, and TTL returns when they have come back.
 func TestKeysThatOwe(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, ":0 :-2 :-2", flat(d.says(resp("EXISTS a b", "TTL a", "PTTL a"))))

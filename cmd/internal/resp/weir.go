@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// WEIR.TAKE and the commands like it have the arguments key LIMIT rate [BURST n] [COST n]. The options may be in any
-// order. The name of a limit in the rule file may replace the rate and the burst.
+// WEIR.TAKE and similar commands have the arguments key LIMIT rate [BURST n] [COST n], with the options in any order.
+// The name of a limit in the rule file may replace rate and burst.
 
 // A limit is the limit in a command.
 type limit struct {
@@ -18,8 +18,8 @@ type limit struct {
 	name   string // name in the rule file; "" if the command has the numbers
 }
 
-// key returns the key for a text. Each limit of the rule file has its own keys. Otherwise, tokens that were taken under
-// a slow limit would come back faster after a call under a fast limit.
+// key returns the key for a text. Each limit of the rule file has its own keys. Otherwise, tokens taken under a slow
+// limit would come back faster after a call under a fast limit.
 func (l *limit) key(text []byte) []byte {
 	if l.name == "" {
 		return text
@@ -27,12 +27,12 @@ func (l *limit) key(text []byte) []byte {
 	return slices.Concat([]byte(l.name), []byte{':'}, text)
 }
 
-// isName reports whether a text can be the name of a limit in the rule file. The text of a rate cannot be such a name.
+// isName reports whether a text can be the name of a limit in the rule file. The text of a rate cannot.
 func isName(text []byte) bool {
 	return len(text) > 0 && (text[0]|' ' >= 'a' && text[0]|' ' <= 'z')
 }
 
-// byName finds a limit of the rule file. If there is none with this name, it answers with an error.
+// byName finds a limit of the rule file, or else answers with an error.
 func (b *batch) byName(name []byte) (l limit, ok bool) {
 	if l.policy, ok = b.fileLimits[string(name)]; !ok {
 		b.fail(fmt.Sprintf("ERR no limit '%s': want one of redis: limits of the rule file, or a rate such as 100/m", clip(name)))
@@ -176,8 +176,7 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	b.integer(owed)
 }
 
-// reset brings a key into the state that it had before its first token was taken, and reports whether it owed
-// something.
+// reset makes a key as it was before its first take, and reports whether it owed something.
 func (t Table) reset(text []byte, quota engine.Quota) (owed bool) {
 	key := t.key(text, quota)
 	owed = t.Limiter.Peek(key, 0).ResetAfter > 0
