@@ -6,22 +6,20 @@ import (
 	"strings"
 )
 
-// Bounds says at which places of a request a server reads bounds for its answer. A bound at another place has no
-// effect. A nil *Bounds is for an unknown server, and has no places. Bounds are safe for concurrent use.
+// Bounds says where in a request a server reads bounds for its answer; a bound elsewhere has no effect. nil means an
+// unknown server without such places. Bounds are safe for concurrent use.
 type Bounds struct {
 	Object []string   // spellings of the object that contains the bounds; none for the body itself
 	Fields [][]string // spellings of each field; the first field is used for a new bound
 	Batch  bool       // the body is a batch for Anthropic's API; its items have their bounds in params
 }
 
-// maxBounds is the largest number of Fields.
 const maxBounds = 2
 
 // ofItem has the places of bounds in an item of a batch.
 var ofItem = &Bounds{Object: []string{"params"}, Fields: [][]string{{"max_tokens"}}}
 
-// caps has the paths at which a bound of an answer may be. They are in lower case, because some servers ignore the case
-// of keys.
+// caps has the paths at which a bound of an answer may be, in lower case because some servers ignore case.
 var caps = []string{
 	"max_tokens", "max_completion_tokens", "max_output_tokens", "generationconfig.maxoutputtokens",
 	"generation_config.max_output_tokens", "generationconfig.max_output_tokens", "generation_config.maxoutputtokens",
@@ -32,14 +30,12 @@ var caps = []string{
 // IsBound reports whether a folded path may be the path of a bound at any server.
 func IsBound(path string) bool { return slices.Contains(caps, path) }
 
-// IsObject reports whether a folded key is the name of the object from which the server reads its bounds, in any
-// spelling.
+// IsObject reports whether a folded key is the object from which the server reads its bounds, in any spelling.
 func (b *Bounds) IsObject(key string) bool {
 	return b != nil && slices.ContainsFunc(b.Object, func(o string) bool { return Fold(o) == key })
 }
 
-// Find returns the index of the field that has the path, ignoring case. It also returns whether the spelling is exact.
-// If there is no such field, it returns -1.
+// Find returns the index of the field with the path, ignoring case, or -1. exact says whether the spelling is exact.
 func (b *Bounds) Find(path string) (field int, exact bool) {
 	if b == nil {
 		return -1, false
@@ -59,8 +55,8 @@ func (b *Bounds) Find(path string) (field int, exact bool) {
 	return -1, false
 }
 
-// fold changes a key to lower case in place, and returns it. It also folds the long s and the Kelvin sign to s and k,
-// because servers that ignore the case of keys do this.
+// fold changes a key to lower case in place, as servers that ignore case do: the long s and the Kelvin sign become s
+// and k.
 func fold(key []byte) []byte {
 	out := key[:0]
 	for i := 0; i < len(key); i++ {
@@ -81,9 +77,8 @@ func fold(key []byte) []byte {
 // Fold returns an object's key in lower case, because some servers compare keys in this form.
 func Fold(key string) string { return string(fold([]byte(key))) }
 
-// A tally counts the bounds of a body, or of an item of a batch. A field counts as a bound if it is spelled exactly as
-// the server spells it. If the body has the field more than once, in any spelling, the field counts only if each of its
-// values is a bound.
+// A tally counts the bounds of a body, or of an item of a batch. A field must be spelled as the server spells it. If it
+// is repeated in any spelling, it counts only if each value is a bound.
 type tally struct {
 	largest uint64 // the largest value that looks like a bound
 	fields  [maxBounds]struct {
@@ -111,7 +106,7 @@ func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	f.is, f.not, f.largest = f.is || exact, f.not || n == 0, max(f.largest, n)
 }
 
-// bound returns the largest bound that the server obeys, or 0 if there is none.
+// bound returns the largest bound that the server obeys, or 0.
 func (t *tally) bound() (most uint64) {
 	if t.not || t.objects > 1 {
 		return 0
@@ -124,8 +119,8 @@ func (t *tally) bound() (most uint64) {
 	return most
 }
 
-// output returns how long the answer may be. This is the bound that the server obeys, or else the parameter standard.
-// If a value that only looks like a bound is larger, output returns that value.
+// output returns how long the answer may be: the bound that the server obeys, or else standard. A larger value that
+// only looks like a bound replaces it.
 func (t *tally) output(bound, standard uint64) uint64 {
 	if bound == 0 {
 		bound = standard

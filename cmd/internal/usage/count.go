@@ -1,6 +1,6 @@
 package usage
 
-// MaxField is the largest number in a field of a usage. A larger number is ignored, because no request has ten million
+// MaxField is the largest number in a field of a usage. A larger one is ignored, because no request has ten million
 // tokens.
 const MaxField = 10_000_000
 
@@ -40,7 +40,7 @@ type Usage struct {
 	NoInput    bool   // the input is unknown, for example in Ollama if the prompt was cached
 }
 
-// raw has the numbers as the answer reports them: for each field, the last valid number.
+// raw has the last valid number that the answer reports for each field.
 type raw struct {
 	has uint16
 	bad uint16 // a bit for each field whose last value is not a count
@@ -54,9 +54,8 @@ func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 // isNothing reports whether no field has a cost.
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
-// isWhole reports whether the numbers include the complete cost. They do not if a field that adds to the cost has a bad
-// value. A bad input does not matter, because the input is then estimated. A bad total does not matter if there is an
-// output.
+// isWhole reports whether the numbers include the complete cost: no field that adds to it has a bad value. A bad input
+// is estimated instead, and a bad total does not matter if there is an output.
 func (r *raw) isWhole() bool {
 	adds := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
 	switch {
@@ -68,9 +67,8 @@ func (r *raw) isWhole() bool {
 	return !r.isNothing() && r.bad&adds == 0
 }
 
-// usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input. The cached
-// tokens of OpenAI and Gemini are part of the input. For Bedrock, this depends on the model, and the total shows which
-// case it is.
+// usage makes a Usage from the numbers of any API. Cached tokens are part of the input for OpenAI and Gemini, but not
+// for Anthropic. For Bedrock, this depends on the model, and the total shows it.
 func (r *raw) usage() Usage {
 	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
 	u.NoInput = !r.is(fInput) && !r.is(fTotal)
@@ -85,7 +83,7 @@ func (r *raw) usage() Usage {
 	return u
 }
 
-// number parses a whole number of at most [MaxField]. For any other text, it returns false.
+// number parses a whole number of at most [MaxField], or returns false.
 func number(text []byte) (n uint64, ok bool) {
 	if len(text) == 0 || len(text) > 8 {
 		return 0, false

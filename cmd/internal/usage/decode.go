@@ -23,8 +23,7 @@ const (
 // decoding is the number of answers that are being decompressed.
 var decoding atomic.Int64
 
-// An Answer reads the usage in the body of an answer while the body is being sent, compressed or not. Its methods may
-// be called from several goroutines.
+// An Answer reads the usage in a body while it is sent, compressed or not. Its methods may be called concurrently.
 type Answer struct {
 	Encoding string // Content-Encoding; "" for none
 
@@ -46,7 +45,7 @@ func NewAnswer(contentType, encoding string, f *Fields) *Answer {
 	return &Answer{Encoding: strings.ToLower(strings.TrimSpace(encoding)), scanner: NewScanner(contentType, f)}
 }
 
-// Scanner calls f with the scanner. Meanwhile nothing is written to the scanner, so f can read its state.
+// Scanner calls f with the scanner, to which nothing is written meanwhile.
 func (a *Answer) Scanner(f func(*Scanner)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +70,7 @@ func (a *Answer) Unread() bool {
 	return a.unread
 }
 
-// magic is the number of bytes that are needed to recognize an encoding.
+// magic is how many bytes identify an encoding.
 const magic = 4
 
 // Write reads a piece of the body.
@@ -225,9 +224,8 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 	return errUnread
 }
 
-// Decompressor returns a reader that decompresses a body with an encoding, in lower case, and a function that closes
-// the reader. If the encoding is unknown, it returns an error. It may also return an error if the body is not in this
-// encoding.
+// Decompressor returns a reader that decompresses a body, and a function that closes it. encoding is in lower case. An
+// unknown encoding, or a body in another one, may give an error.
 func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
 	if open == nil {
@@ -239,9 +237,8 @@ func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func
 // maxEvent is the length of the longest event that can be hidden.
 const maxEvent = 32 << 10
 
-// Filter is like Write, for server-sent events that are not compressed. It returns the events that are meant for a
-// client that has not asked for the usage. It returns an event when the event is complete or longer than 32 KiB. The
-// bytes are valid until the next call.
+// Filter is Write for uncompressed server-sent events. It returns the events for a client that has not asked for the
+// usage, each when it is complete or longer than 32 KiB. The bytes are valid until the next call.
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()

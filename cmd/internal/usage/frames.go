@@ -67,7 +67,7 @@ func (f *frames) begin(contentType string) {
 	}
 }
 
-// step reads at most up to the end of an event. It continues after events that have only text.
+// step reads at most up to the end of an event, but continues after events that have only text.
 func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 	if f.of == unknown {
 		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark
@@ -131,8 +131,8 @@ func (f *frames) line(s *Scanner, p []byte) int {
 // maxBegan is the length of the longest beginning of a line that hold stores.
 const maxBegan = maxShape + 8 // 8 is for the name of a field
 
-// hold stores the beginning of a line until the rest of the line comes. The parameter document is the part of the line
-// that is the beginning of a document. hold reports whether it has stored the line.
+// hold stores the beginning of a line until the rest comes, and reports whether it did. document is the part of the
+// line that begins a document.
 func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	if len(line) > maxBegan || !s.shape.begins(document) {
 		return false
@@ -141,8 +141,8 @@ func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	return true
 }
 
-// resume reads the rest of a line whose beginning is stored, and returns the number of bytes that it has read. If the
-// line does not end in p, it reads the stored beginning and returns 0.
+// resume reads the rest of a line with a stored beginning, and returns how many bytes it has read. If the line does not
+// end in p, it reads the stored beginning and returns 0.
 func (f *frames) resume(s *Scanner, p []byte) (n int) {
 	if len(s.shape.began) == 0 {
 		return 0
@@ -165,7 +165,7 @@ func (f *frames) release(s *Scanner) {
 	}
 }
 
-// read reads the stored bytes, which are at most one line.
+// read reads the stored bytes, at most one line.
 func (f *frames) read(s *Scanner) {
 	line := s.shape.began
 	s.shape.began = s.shape.began[:0]
@@ -210,9 +210,9 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	return len(p), false
 }
 
-// passed reads complete lines between documents that need not be read byte by byte. These are lines without data, and
-// lines whose shape is known. It reads at most up to the end of an event that has more than text. If the last line is
-// incomplete and may have the known shape, passed stores it.
+// passed reads complete lines between documents that need not be read byte by byte: lines without data, and lines with
+// a known shape. It stops after an event that has more than text. It stores an incomplete last line that may have the
+// known shape.
 func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 	for n < len(p) {
 		line := p[n:]
@@ -265,7 +265,7 @@ func (f *frames) inName(c byte) {
 	}
 }
 
-// inValue reads the rest of a line's value, and returns the number of bytes that it has read.
+// inValue reads the rest of a line's value, and returns how many bytes it has read.
 func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 	data := p
 	if n = bytes.IndexByte(data, '\n'); n >= 0 {
@@ -290,7 +290,7 @@ func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 
 func (f *frames) isData() bool { return f.named == 4 && string(f.name[:4]) == "data" }
 
-// endLine ends a line. It reports whether the line is empty. An empty line ends an event.
+// endLine ends a line. It reports whether the line is empty, which ends an event.
 func (f *frames) endLine(s *Scanner) (event bool) {
 	s.shape.learning = false
 	switch {
@@ -309,7 +309,7 @@ func (f *frames) endLine(s *Scanner) (event bool) {
 	return event
 }
 
-// maxFrame is the size of the largest frame of Amazon's event stream. maxHeaders is the size of its largest headers.
+// maxFrame and maxHeaders are the largest sizes of a frame of Amazon's event stream, and of its headers.
 const (
 	maxFrame   = 24 << 20
 	maxHeaders = 128 << 10
@@ -371,7 +371,7 @@ func (f *frames) nextPart(s *Scanner) {
 	}
 }
 
-// header returns the text of a header of a frame, or "" if the frame does not have this header.
+// header returns the text of a frame's header, or "".
 func header(b []byte, name string) string {
 	for len(b) > 1 {
 		n := int(b[0])

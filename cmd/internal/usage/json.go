@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A node is a place in a JSON document that is the end of a wanted path, or a step on the way to it.
+// A node is the end of a wanted path in a JSON document, or a step on the way to it.
 type node struct {
 	keys  map[string]*node // nodes for the keys of an object
 	items *node            // node for the items of an array
@@ -13,8 +13,7 @@ type node struct {
 	all   bool             // the field also applies to all values below
 }
 
-// at returns the node at a path of keys below n. In the path, "[]" means any item of an array. at makes the nodes that
-// are missing.
+// at returns the node at a path of keys below n, and makes missing nodes. "[]" means any item of an array.
 func (n *node) at(path ...string) *node {
 	for _, key := range path {
 		next := n.items
@@ -49,9 +48,8 @@ const (
 
 // A sink gets the values of a document.
 type sink interface {
-	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. The
-	// parameter at is nil if the value is at no wanted path. The parameter text has the first bytes of the value, at
-	// most maxText, without escapes. The parameter size is the length of a string.
+	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. at is
+	// nil at no wanted path. text has at most maxText first bytes, without escapes. size is the length of a string.
 	value(d *document, at *node, k kind, text []byte, size int)
 	// ended is called at the end of a document. Another document may follow.
 	ended(d *document)
@@ -99,7 +97,7 @@ type document struct {
 	digit int  // number of digits of code so far
 	over  bool // the text did not fit into text
 
-	// These are indexes in the current piece: the beginning of the current value, without its quotes, and its end.
+	// from and to delimit the current value in the current piece, without its quotes.
 	from, to int
 }
 
@@ -113,7 +111,7 @@ func (d *document) reset() {
 	d.step, d.depth, d.at = wantValue, 0, d.root
 }
 
-// write reads a piece. After bytes that are not JSON, it ignores everything until reset is called.
+// write reads a piece. After bytes that are not JSON, it ignores everything until reset.
 func (d *document) write(p []byte) {
 	for i := 0; i < len(p); i++ {
 		switch d.step {

@@ -23,7 +23,7 @@ type costs struct {
 	in [4 * 64]uint32
 }
 
-// bucketOf returns the bucket of a cost, and limitOf returns the largest cost in a bucket.
+// bucketOf returns the bucket of a cost, and limitOf the largest cost in a bucket.
 func bucketOf(cost uint64) int {
 	if cost < 4 {
 		return int(cost)
@@ -40,8 +40,8 @@ func limitOf(bucket int) uint64 {
 	return (uint64(bucket%4)+5)<<e - 1
 }
 
-// Note adds the cost of a request that the server has answered with a usage. Because of this condition, a model that
-// does not exist is never added, and cannot take the room of other models.
+// Note adds the cost of a request that the server has answered with a usage. So models that do not exist never take the
+// room of others.
 func (l *Learned) Note(model string, cost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,8 +68,7 @@ func (l *Learned) Note(model string, cost uint64) {
 	}
 }
 
-// Usual returns 1.2 times the 95th percentile of the costs of requests for a model. The result known is false until
-// there are enough costs.
+// Usual returns 1.2 times the 95th percentile of the costs for a model. known is false until there are enough costs.
 func (l *Learned) Usual(model string) (cost uint64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

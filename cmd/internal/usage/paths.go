@@ -8,7 +8,7 @@ import (
 // A Fields says which fields are read from an answer. It is safe for concurrent use.
 type Fields struct{ root *node }
 
-// Models has the fields of the APIs of all language models together, so the API of a server need not be known.
+// Models has the fields of all language models' APIs together, so a server's API need not be known.
 var Models = func() *Fields {
 	root := &node{}
 	root.items = root // in Gemini, without server-sent events, the answer is an array with the contents of the events

@@ -40,7 +40,6 @@ type batch struct {
 	bounds  uint64 // sum over all items of the item's largest value that looks like a bound
 }
 
-// add adds an item.
 func (b *batch) add(item *tally) {
 	if item.bound() == 0 {
 		b.unbound++
@@ -48,7 +47,6 @@ func (b *batch) add(item *tally) {
 	b.bounds += item.largest
 }
 
-// These are the fields of a request.
 const (
 	qModel field = iota + 1
 	qStream
@@ -83,16 +81,16 @@ var asked = func() *node {
 	return root
 }()
 
-// media has the keys whose texts count as media if they look like media. They are in lower case.
+// media has the keys, in lower case, whose texts count as media if they look like media.
 var media = map[string]bool{
 	"url": true, "image_url": true, "data": true, "bytes": true, "file_data": true, "file_id": true, "file_uri": true,
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the decompressed body of a request. The parameter of says where the server reads bounds. The
-// parameter size is the length of the complete body if this is longer than body; the missing part counts as text. A
-// body that is not JSON counts as text, too. If a body is not exactly one JSON document, a server may read it
-// differently. So nothing in it counts as a bound, and it counts as a request for a stream.
+// ReadRequest reads the decompressed body of a request. of says where the server reads bounds. size is the length of
+// the complete body if it is longer than body; the missing part counts as text. So does a body that is not JSON. In a
+// body that is not exactly one JSON document, nothing counts as a bound, and it counts as a request for a stream,
+// because a server may read it differently.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
 	q.batch.is = of != nil && of.Batch
@@ -192,16 +190,14 @@ func (a *asker) field(d *document, f field, k kind, text []byte) {
 	}
 }
 
-// path returns the part of the current value's path that begins at the depth in the parameter from, in its original
-// spelling.
+// path returns the current value's path from the depth from on, in its original spelling.
 func (a *asker) path(d *document, from int) string {
 	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
 }
 
 func (a *asker) ended(*document) { a.documents++ }
 
-// name notes the name of a model. If the body names two different models, a server may use either, so the request has
-// no model.
+// name notes the name of a model. A server may use either of two different models, so the request then has none.
 func (a *asker) name(ok bool, model string) {
 	switch {
 	case !ok || a.named && a.q.Model != model:
@@ -212,11 +208,11 @@ func (a *asker) name(ok bool, model string) {
 	a.named = true
 }
 
-// Bound parses a bound from the text of a number. The result is at most [MaxField]. It is 0 if the text bounds nothing.
+// Bound parses a bound from the text of a number. The result is at most [MaxField], and 0 if the text bounds nothing.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound parses a number above 0. If the number is larger than the parameter most, bound returns this parameter. For any
-// other text, it returns 0. It treats 100.0 and "100" as 100, because servers do so.
+// bound parses a number above 0, and returns at most most. For any other text, it returns 0. It reads 100.0 and "100"
+// as 100, as servers do.
 func bound(text []byte, most uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {
@@ -228,8 +224,7 @@ func bound(text []byte, most uint64) uint64 {
 	return uint64(n)
 }
 
-// isMedia reports whether a text looks like a URL or like encoded bytes, from its beginning. It is called for keys
-// whose texts may be media.
+// isMedia reports whether the beginning of a text looks like a URL or encoded bytes. It is called for keys in media.
 func isMedia(text []byte, size int) bool {
 	for _, c := range text {
 		if c <= ' ' || c >= 0x7f {
@@ -254,13 +249,12 @@ func (q *Request) Times() uint64 { return max(q.times, 1) }
 // IsBatch reports whether the request is a batch of other requests.
 func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 
-// Answer returns how many tokens one answer may have at most. If there is no bound that the server obeys, the result is
-// defaultOutput. If a value that only looks like a bound is larger, the result is that value.
+// Answer returns how many tokens one answer may have: the bound that the server obeys, or else defaultOutput. A larger
+// value that only looks like a bound replaces it.
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
-// Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.
-// Otherwise it is the largest number for one answer, times the number of answers. A body that only looks like a batch
-// never gets a smaller result because of this.
+// Output returns how many tokens all answers may have: the sum over the items of a batch, or else the largest number
+// for one answer times the number of answers. A body that only looks like a batch gets no smaller result.
 func (q *Request) Output(defaultOutput uint64) uint64 {
 	items := q.batch.bounds + q.batch.unbound*defaultOutput
 	if q.IsBatch() {

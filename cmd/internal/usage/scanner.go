@@ -1,7 +1,6 @@
 package usage
 
-// Memory is the largest number of bytes that a [Scanner] uses, no matter what is written to it. The windows of
-// decompression are not included.
+// Memory is the most bytes that a [Scanner] uses, whatever is written to it, without the windows of decompression.
 const Memory = 64 << 10
 
 // A Scanner reads the usage in an answer that is written to it. It is not safe for concurrent use.
@@ -62,9 +61,8 @@ func (s *Scanner) Write(p []byte) {
 	}
 }
 
-// Step reads bytes from the start of a piece that is not empty, and returns how many it has read. It reads at most up
-// to the end of an event. If several events in a row have only text, it may read up to the end of the last one. The
-// result event reports whether it has reached such an end.
+// Step reads bytes of a piece that is not empty, and returns how many. It stops at the end of an event, which event
+// reports, but may pass the ends of events that have only text.
 func (s *Scanner) Step(p []byte) (n int, event bool) {
 	s.stops = true
 	return s.frames.step(s, p)
@@ -78,9 +76,8 @@ func (s *Scanner) End() {
 	s.final = s.final || s.raw.isWhole()
 }
 
-// Usage returns the usage that the answer has reported so far. The result known reports whether the answer has had at
-// least one of the fields. The result final reports whether this usage is final, because it comes from the end of the
-// answer.
+// Usage returns the usage reported so far. known says whether the answer has had any field of it. final says that it
+// comes from the answer's end.
 func (s *Scanner) Usage() (u Usage, known, final bool) {
 	return s.raw.usage(), !s.raw.isNothing(), s.final
 }
@@ -97,8 +94,8 @@ func (s *Scanner) Text() uint64 {
 // Bad returns how many fields were not whole numbers from 0 to [MaxField].
 func (s *Scanner) Bad() uint64 { return s.bad }
 
-// UsageOnly is called after [Scanner.Step]. It reports whether the document that has just ended has only a usage. A
-// client that has not asked for the usage does not need such a document.
+// UsageOnly reports, after [Scanner.Step], whether the document that has just ended has only a usage. A client that has
+// not asked for the usage does not need it.
 func (s *Scanner) UsageOnly() bool { return s.frames.usageOnly }
 
 // value implements sink.
@@ -172,8 +169,7 @@ func (s *Scanner) reset() {
 	s.leave()
 }
 
-// leave ends a document early. If the document is incomplete, its last number may be cut, and other numbers may be
-// missing.
+// leave ends a document early. In an incomplete one, the last number may be cut, and others may be missing.
 func (s *Scanner) leave() {
 	if s.event.usage {
 		s.raw.bad |= 1<<fOutput | 1<<fCost

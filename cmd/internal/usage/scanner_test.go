@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileUsage (pitfall 28): if a value is not a whole number from 0 to 10^7, it counts as absent, and Bad counts
-// it.
+// TestHostileUsage (pitfall 28): a value that is not a whole number from 0 to 10^7 counts as absent, and Bad counts it.
 func TestHostileUsage(t *testing.T) {
 	for _, bad := range []string{
 		"-600", `"2147483647"`, "9223372036854775807", "10000001", "1e3", "12.0", "1.5", "true", "-0", "18446744073709551616",
@@ -59,8 +58,8 @@ func TestHostileUsage(t *testing.T) {
 	assert.Equal(t, Usage{Input: 6, Output: 7, Total: 13}, u, "twice: of each field the last that is one")
 }
 
-// TestUsageOfABrokenDocument (pitfall 18): if a document breaks off or is not JSON, the usage that it has reported so
-// far is known. Another usage may follow.
+// TestUsageOfABrokenDocument (pitfall 18): the usage before a document breaks off or stops being JSON is known. Another
+// may follow.
 func TestUsageOfABrokenDocument(t *testing.T) {
 	whole := `{"usage":{"prompt_tokens":5,"completion_tokens":700}}`
 	cost, err := Path("usage.completion_tokens")
@@ -107,8 +106,8 @@ func TestNotAtItsPath(t *testing.T) {
 	assert.Equal(t, uint64(5), u.Total, "an escape is the same key")
 }
 
-// TestEndlessLine (pitfall 26): endless lines, keys, numbers and nesting do not use more memory. The scanner reads what
-// follows them.
+// TestEndlessLine (pitfall 26): endless lines, keys, numbers and nesting use no more memory, and the scanner reads what
+// follows.
 func TestEndlessLine(t *testing.T) {
 	const megabytes = 8
 	piece := func(unit string) []byte { return []byte(strings.Repeat(unit, 1<<20/len(unit))) }
@@ -130,7 +129,7 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// TestMemory: 10,000 streams in the middle of their events use at most as much memory as the documents say.
+// TestMemory: 10,000 streams in the middle of their events use at most the documented memory.
 func TestMemory(t *testing.T) {
 	const streams = 10_000
 	require.Less(t, unsafe.Sizeof(Scanner{}), uintptr(4<<10))
@@ -190,7 +189,7 @@ func TestWeights(t *testing.T) {
 	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Of(Usage{Input: MaxField * 1000}))
 }
 
-// FuzzScanner checks that no input makes the scanner panic. The result must not depend on where the input is cut.
+// FuzzScanner: no input makes the scanner panic, and the places of cuts do not change the result.
 func FuzzScanner(f *testing.F) {
 	for _, c := range Corpus() {
 		f.Add(c.ContentType, c.Body, 7)
@@ -214,8 +213,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// BenchmarkScan scans a stream of 200 events. One of ten events has an escape in its text. The stream is written at
-// once, and cut into pieces.
+// BenchmarkScan scans a stream of 200 events, at once and in pieces. One of ten events has an escape in its text.
 func BenchmarkScan(b *testing.B) {
 	var events [][]byte
 	for i := range 200 {

@@ -14,19 +14,16 @@ const (
 	usualHoles = 16
 )
 
-// A shape is the form of the latest line whose event has only text. It is remembered because the events of a stream
-// differ in only a few places. A line of the same shape is compared with it instead of being read, which takes a tenth
-// of the time.
+// A shape is the form of the latest line whose event has only text. The events of a stream differ in few places, so
+// comparing a line with the shape takes a tenth of the time of reading it.
 //
-// Text may differ, and so may strings and numbers that have no meaning here. The places of such values are holes.
-// Everything else must be the same: keys, types of events, and values that report the end of the answer. So for the
-// usage, a line of the shape differs from the earlier line only in the length of its text.
+// Text, and strings and numbers without a meaning here, may differ. Their places are holes. Keys, types of events, and
+// values that report the end of the answer must be equal. So for the usage, two lines of one shape differ only in the
+// length of their text.
 //
-// Most holes have the same content in all events of a stream, such as the name of the model. So in the first
-// comparison, only texts and holes that have differed before may differ. Most of the line is then compared at once.
-//
-// If a piece has several lines of the shape, the bytes between the lines are the same, too. The bytes from the last
-// hole of a line to the first hole of the next line are then compared at once.
+// The first comparison permits differences only in texts and in holes that have differed before, because most holes,
+// such as the name of the model, never do. Most of a line is then compared at once. In a piece with several lines of
+// the shape, the bytes from the last hole of a line to the first hole of the next are also compared at once.
 type shape struct {
 	line     []byte
 	holes    []hole
@@ -66,7 +63,7 @@ func (s *shape) value(at *node, k kind, from, to int) {
 	s.holes = append(s.holes, hole{from: from, to: to, text: text, number: k == isNumber, varies: text})
 }
 
-// end ends the line. The parameter at is the index of the last byte that was read.
+// end ends the line. at is the index of the last byte that was read.
 func (s *shape) end(says bool, at int) {
 	s.known, s.learning = s.learning && !says && at == len(s.line)-1, false
 	s.vary()
@@ -83,10 +80,9 @@ func (s *shape) vary() {
 	s.between = s.between[:0]
 }
 
-// matches reports whether a piece begins with a complete line that has the shape. It returns the length of the line
-// without its end, and how many bytes of text the line has. The parameter prefix is the text before a document. If
-// prefix is not "", matches includes further lines of the shape. If the parameter ends is true, it includes only lines
-// after which the next such document begins.
+// matches reports whether a piece begins with a complete line that has the shape. It returns the line's length without
+// its end, and its bytes of text. With a prefix, the text before a document, it includes further lines of the shape;
+// with ends, only lines after which the next such document begins.
 func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	if !s.known {
 		return 0, 0, false
@@ -100,8 +96,7 @@ func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok
 	return n, text, ok
 }
 
-// compare is like matches, for lines that differ only in the given holes. If the parameter prefix is "", compare
-// compares only one line.
+// compare is matches for lines that differ only in the given holes. Without a prefix, it compares only one line.
 func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	first, last := len(s.line), len(s.line)
 	if len(holes) > 0 {
@@ -152,8 +147,7 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	return n, text, true
 }
 
-// texts measures the texts at the beginning of the parameter rest. Between two of these texts are the bytes in the
-// parameter between. texts returns how many bytes of rest the texts and the bytes between them take, and the size of
+// texts measures the texts at the beginning of rest that are separated by between: the bytes of both, and the size of
 // the texts without escapes.
 func texts(rest, between []byte) (n, size int) {
 	for {
@@ -181,13 +175,11 @@ func texts(rest, between []byte) (n, size int) {
 	}
 }
 
-// maxBetween is the largest number of bytes between two documents that are compared at once. An example is the name of
-// an event.
+// maxBetween bounds the bytes between two documents, such as the name of an event, that are compared at once.
 const maxBetween = 128
 
-// follow notes the bytes between a line of the shape and the next line with a document. They begin at the last varying
-// hole of the line, and end at the first varying hole of the next line. The parameter rest has the bytes after the
-// line. Only lines without data may be between these two lines.
+// follow notes the bytes from the last varying hole of a line to the first of the next line with a document. rest has
+// the bytes after the line. Only lines without data may be in between.
 func (s *shape) follow(rest []byte, prefix string, first, last int) {
 	rest = rest[:min(len(rest), maxBetween)]
 	for at := 0; ; {
@@ -212,7 +204,7 @@ func isEnd(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
 
-// note compares a line with the shape's line. It marks each hole whose contents differ in the two lines as varying.
+// note marks each hole whose contents differ in a line and the shape's line as varying.
 func (s *shape) note(line []byte) {
 	moved := 0 // how much longer the line is so far
 	for i := range s.holes {
@@ -224,7 +216,7 @@ func (s *shape) note(line []byte) {
 	s.vary()
 }
 
-// begins reports whether the beginning of a line has the shape so far. In this case the beginning has only text.
+// begins reports whether the beginning of a line has the shape so far, and thus only text.
 func (s *shape) begins(line []byte) bool {
 	if !s.known {
 		return false
@@ -258,8 +250,7 @@ const (
 	unlike = -2 // the value is of another kind, or must be read
 )
 
-// length returns the length in bytes of the value in a hole. If the value is a text, it also returns its size without
-// escapes.
+// length returns the length in bytes of the value in a hole, and the size of a text without escapes.
 func (h *hole) length(line []byte) (n, size int) {
 	if h.number {
 		return numeric(line), 0
@@ -289,8 +280,8 @@ var inNumeric = func() (is [256]bool) {
 	return is
 }()
 
-// quoted returns the length of the text at the beginning of a line, up to its closing quote, and the size of the text
-// without escapes. If the text has an escape of a code point, or a line end, it returns unlike.
+// quoted returns the length of the text up to its closing quote, and its size without escapes. It returns unlike if the
+// text has an escape of a code point, or a line end.
 func quoted(line []byte) (n, size int) {
 	escapes := 0
 	for n < len(line) {
@@ -318,17 +309,16 @@ func quoted(line []byte) (n, size int) {
 	return open, 0
 }
 
-// specials finds the first byte of a word that is a quote, a backslash or a control character. The lowest bit that is
-// set in the result is the top bit of that byte. If there is no such byte, the result is 0.
+// specials finds the first byte of a word that is a quote, a backslash or a control character: the lowest set bit of
+// the result is the top bit of that byte. Without such a byte, the result is 0.
 func specials(word uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := word^ones*'"', word^ones*'\\'
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & tops
 }
 
-// passes reports whether a piece begins with a complete line that need not be read because it has the known shape. It
-// counts the text of the line, and returns the length of the line without its end. The parameter prefix is the text
-// before a document. If prefix is not "", passes includes further lines of the shape.
+// passes reports whether a piece begins with a complete line of the known shape. It counts the line's text, and returns
+// its length without its end. With a prefix, the text before a document, it includes further lines of the shape.
 func (s *Scanner) passes(piece []byte, prefix string) (n int, ok bool) {
 	n, text, ok := s.shape.matches(piece, prefix, s.stops)
 	if ok {

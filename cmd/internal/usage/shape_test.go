@@ -17,8 +17,8 @@ func says(s *Scanner) string {
 	return fmt.Sprint(u, known, final, s.Text(), s.Bad(), s.Ended())
 }
 
-// saysSoFar returns what a scanner has found, without the text. The text is counted only when a line ends or a caller
-// asks for it.
+// saysSoFar returns what a scanner has found without the text, which is counted only when a line ends or a caller asks
+// for it.
 func saysSoFar(s *Scanner) string {
 	u, known, final := s.Usage()
 	return fmt.Sprint(u, known, final, s.Bad(), s.Ended())
@@ -59,8 +59,7 @@ func lineOf(r *rand.Rand, some []string) string {
 	return strings.NewReplacer("%[1]d", fmt.Sprint(r.IntN(1000)), "%[2]s", texts[r.IntN(len(texts))]).Replace(part)
 }
 
-// TestShapes: lines that are compared with the previous line give the same result as lines that are read byte by byte,
-// without a comparison. This holds after each line, for lines in any order.
+// TestShapes: after each line, in any order, comparing lines gives the same result as reading them byte by byte.
 func TestShapes(t *testing.T) {
 	compared := 0
 	for seed := range uint64(400) {
@@ -89,7 +88,7 @@ func TestShapes(t *testing.T) {
 	assert.Greater(t, compared, 2000)
 }
 
-// TestShapesOfLines is like [TestShapes], with lines of JSON.
+// TestShapesOfLines is [TestShapes] with lines of JSON.
 func TestShapesOfLines(t *testing.T) {
 	one, two := NewScanner("application/x-ndjson", Models), NewScanner("application/x-ndjson", Models)
 	for i := range 20 {
@@ -106,8 +105,7 @@ func TestShapesOfLines(t *testing.T) {
 	assert.Equal(t, uint64(190), one.Text())
 }
 
-// TestShapesInPieces: a line that is written in pieces gives, after each piece, the same result and the same text as
-// the line that is written byte by byte.
+// TestShapesInPieces: after each piece of a line, the result and the text are the same as byte by byte.
 func TestShapesInPieces(t *testing.T) {
 	held, resumed, runs := 0, 0, 0
 	for seed := range uint64(800) {
@@ -181,8 +179,7 @@ func TestNumbersOfShapes(t *testing.T) {
 	}
 }
 
-// TestFilter: from a stream in any pieces, a client gets all events except the added ones, each event when it is
-// complete.
+// TestFilter: from a stream in any pieces, a client gets all events except the added ones, each when it is complete.
 func TestFilter(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -224,8 +221,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// sameAsBytes writes a stream in pieces of the given size, and also byte by byte, where no line is compared with
-// another. Both must give the same result. It reports whether several texts were read in one go.
+// sameAsBytes checks that a stream in pieces gives the same result as byte by byte, where no line is compared. It
+// reports whether several texts were read in one go.
 func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
 	one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)
 	for at := 0; at < len(stream); at += size {
@@ -243,8 +240,8 @@ func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
 	return run
 }
 
-// TestTexts: events that are written at once and differ only in their text give the same result as byte by byte. This
-// also holds if any byte of the stream is changed.
+// TestTexts: events that differ only in their text give the same result at once as byte by byte, even if any byte is
+// changed.
 func TestTexts(t *testing.T) {
 	runs := 0
 	for seed := range uint64(250) {
@@ -272,7 +269,7 @@ func TestTexts(t *testing.T) {
 	assert.Greater(t, runs, 75)
 }
 
-// FuzzTexts is like [TestTexts], with any texts and any bytes between them.
+// FuzzTexts is [TestTexts] with any texts and any bytes between them.
 func FuzzTexts(f *testing.F) {
 	f.Add([]byte("a\xff b\xff\xffc\\n\xff\\u0041\xfflong, longer"), []byte(`"}]}`+"\n\ndata: "+`{"choices":[{"text":"`), 4000)
 	f.Add([]byte("a\xffb\xffc\xff"), []byte(`"}],"usage":{"total_tokens":5}}`+"\n\ndata: "+`{"choices":[{"text":"`), 100)

@@ -12,10 +12,9 @@ var (
 	OutputOnly = Weights{Output: 1000}
 )
 
-// Most returns the largest cost that an answer can report. This is the cost if all fields for input and output have the
-// value [MaxField].
+// Most returns the largest cost that an answer can report, with [MaxField] in every field.
 func (w Weights) Most() uint64 {
-	// The input has fields for two caches and for the input of tools, and the output has a field for thoughts.
+	// The input has fields for two caches and for the input of tools, the output has one for thoughts.
 	const inputs, outputs = 4 * MaxField, 2 * MaxField
 	if w == Total {
 		return inputs + outputs
@@ -40,7 +39,7 @@ func (w Weights) Estimate(input, output uint64) uint64 {
 	return w.sum(input, 0, 0, output)
 }
 
-// sum returns the sum of the weighted counts. If the sum does not fit into 64 bits, it returns the largest number.
+// sum returns the sum of the weighted counts, or the largest number if it exceeds 64 bits.
 func (w Weights) sum(input, cached, written, output uint64) uint64 {
 	var all, over uint64
 	for _, part := range [][2]uint64{{input, w.Input}, {cached, w.Cached}, {written, w.CacheWrite}, {output, w.Output}} {
