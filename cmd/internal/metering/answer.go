@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// An answer passes on the answer to a request, and reads the request's cost from this answer.
+// An answer passes on the answer to a request, and reads the request's cost from it.
 type answer struct {
 	http.ResponseWriter
 	q        *Request
@@ -75,8 +75,8 @@ func (a *answer) reader(f *usage.Fields) *usage.Answer {
 	return nil
 }
 
-// Write implements [http.ResponseWriter]. If the cost is settled piece by piece, the cost of a piece is settled before
-// the client gets the piece.
+// Write implements [http.ResponseWriter]. A cost that is settled piece by piece is settled before the client gets the
+// piece.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
@@ -104,7 +104,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// rest passes on the bytes that were held back. It is called when the answer is complete.
+// rest passes on the bytes that were held back, when the answer is complete.
 func (a *answer) rest() {
 	if of := a.reader(usage.Models); a.hiding && of != nil && !a.drain.isAlone() {
 		if rest := of.Rest(); len(rest) > 0 {
@@ -139,7 +139,7 @@ const maxDrains = 1000
 
 var draining atomic.Int64
 
-// A drain continues to read an answer for some time after the client has gone. A nil drain does not continue.
+// A drain reads an answer for some time after the client has gone. A nil drain does not.
 type drain struct {
 	longest time.Duration
 	cancel  context.CancelFunc
@@ -149,8 +149,7 @@ type drain struct {
 	timer   *time.Timer // ends the reading; nil if the client has not gone
 }
 
-// drainOf returns how long reading continues after the client has gone, according to the rules; 0 if it does not
-// continue.
+// drainOf returns how long, by the rules, reading continues after the client has gone; 0 if it does not.
 func drainOf(meters []*Meter) (longest time.Duration) {
 	for _, m := range meters {
 		if m.tokens.Abort.Kind == rulefile.AbortDrain {
@@ -160,8 +159,8 @@ func drainOf(meters []*Meter) (longest time.Duration) {
 	return longest
 }
 
-// begin returns the request for the upstream. Its context does not end when the client goes. The caller must call the
-// returned function when the request is over.
+// begin returns the request for the upstream, whose context does not end when the client goes. The caller must call the
+// returned function at the end of the request.
 func (d *drain) begin(r *http.Request, base context.Context) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	d.cancel = cancel

@@ -12,14 +12,14 @@ import (
 	paths "github.com/weir-go/weir/httplimit/reading"
 )
 
-// usageAdds returns by how many bytes the body of a request becomes longer if it gets stream_options.include_usage. The
-// result ok is false if the body is not an object.
+// usageAdds returns by how many bytes stream_options.include_usage makes a body longer. ok is false if the body is not
+// an object.
 func usageAdds(body []byte) (longer int, ok bool) {
 	ok = eachOption(body, func(from, to int, text string) { longer += len(text) - (to - from) })
 	return longer, ok
 }
 
-// addUsage returns the body with include_usage. It changes nothing else in the body.
+// addUsage returns the body with include_usage, and otherwise unchanged.
 func addUsage(body []byte, longer int) []byte {
 	out, done := make([]byte, 0, len(body)+longer), 0
 	eachOption(body, func(from, to int, text string) {
@@ -29,10 +29,9 @@ func addUsage(body []byte, longer int) []byte {
 	return append(out, body[done:]...)
 }
 
-// eachOption calls the function put for each stream_options of a body, with the range to replace and the replacement.
-// If two members have the same name, servers use the last one, and some servers ignore case. So if there is no
-// stream_options, or if the last one is spelled in another way, put is also called for a new stream_options at the end.
-// eachOption returns false if the body is not an object.
+// eachOption calls put for each stream_options of a body, with the range to replace and the replacement. It adds a new
+// one at the end if there is none, or if the last is spelled in another way: servers use the last of equal members, and
+// some ignore case. It returns false if the body is not an object.
 func eachOption(body []byte, put func(from, to int, text string)) bool {
 	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -78,7 +77,7 @@ func eachOption(body []byte, put func(from, to int, text string)) bool {
 	return true
 }
 
-// nameOf returns the name in a JSON text. If the text is longer than all names that matter, it returns "" and copies
+// nameOf returns the name in a JSON text. For a text longer than all names that matter, it returns "" and copies
 // nothing.
 func nameOf(text []byte) string {
 	if len(text) > 256 {
@@ -88,10 +87,9 @@ func nameOf(text []byte) string {
 	return string(name)
 }
 
-// askForUsage inserts include_usage into the body of a request. The parameter plain is the decompressed body, and the
-// parameter text is the body as it came. It returns the body that is passed on, and the body that is read. If the body
-// could be decompressed, it is passed on uncompressed. If the body is JSON although its encoding says otherwise, the
-// header keeps the encoding, because the upstream may ignore encodings. askForUsage returns the errors of claim.take.
+// askForUsage inserts include_usage into a body: text as it came, plain decompressed. It returns the body to pass on,
+// uncompressed if it could be decompressed, and the body that is read. A JSON body with a wrong encoding keeps that
+// header, because the upstream may ignore encodings. It returns the errors of claim.take.
 func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
 	longer, ok := usageAdds(plain)
 	if !ok {
@@ -130,8 +128,8 @@ var completions = func() paths.Match {
 	return paths.Match{Paths: []paths.Path{p}}
 }()
 
-// wantsUsage reports whether weir must ask for the usage of a stream, because the client has not. If the API is
-// determined by the path, it counts as OpenAI's API if any reading of the path says so.
+// wantsUsage reports whether weir must ask for a stream's usage because the client has not. If the path determines the
+// API, OpenAI's counts if any reading of the path says so.
 func (q *Request) wantsUsage(r *http.Request) bool {
 	return q.body.Stream && !q.body.Asked && slices.ContainsFunc(q.meters, func(m *Meter) bool {
 		api := m.tokens.API

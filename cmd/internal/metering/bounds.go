@@ -21,7 +21,7 @@ var (
 	boundsOfBatch    = &usage.Bounds{Batch: true}
 )
 
-// boundsAt has the bounds of requests of an API, by the end of the path. Longer ends come before shorter ones.
+// boundsAt has the bounds of each API by the end of the path, longer ends first.
 var boundsAt = map[rulefile.API][]struct {
 	end string
 	of  *usage.Bounds
@@ -38,14 +38,14 @@ var boundsAt = map[rulefile.API][]struct {
 	rulefile.APIBedrock: {{"/converse", boundsOfConverse}, {"/converse-stream", boundsOfConverse}},
 }
 
-// boundsOf returns the bounds that requests of an API at a path can have, or nil if these are unknown.
+// boundsOf returns the bounds that requests of an API at a path can have, or nil if they are unknown.
 func boundsOf(api rulefile.API, path string) *usage.Bounds {
 	for _, at := range boundsAt[api] {
 		if strings.HasSuffix(path, at.end) {
 			return at.of
 		}
 	}
-	// The form of the body depends on the model. The name of the model may begin with a region.
+	// The form of the body depends on the model, whose name may begin with a region.
 	model := modelIn(api, path)
 	if _, name, ok := strings.Cut(model, "."); api == rulefile.APIBedrock && ok &&
 		(strings.HasPrefix(model, "anthropic.") || strings.HasPrefix(name, "anthropic.")) &&

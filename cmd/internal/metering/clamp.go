@@ -41,9 +41,8 @@ type edit struct {
 // boundsInside has the members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns the cut of a complete body. The parameter of has the bounds that the server knows. The parameter
-// bounded says that the body has a bound that the server obeys. newCut returns nil if the body is not a JSON object, or
-// if the server knows no bounds.
+// newCut returns the cut of a complete body. of has the bounds that the server knows; bounded says that the server
+// obeys one in the body. It returns nil if the body is not a JSON object or the server knows no bounds.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil
@@ -59,8 +58,8 @@ func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	return c
 }
 
-// read reads an object. The paths of its members begin with the parameter path. If the object can have bounds and has
-// none, read notes a place for one. It returns false if the text is not JSON or needs too many edits.
+// read reads an object whose members' paths begin with path. It notes a place for a bound if the object can have one
+// and has none. It returns false if the text is not JSON or needs too many edits.
 func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -93,8 +92,8 @@ func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	return len(c.edits) <= maxBounds
 }
 
-// value notes the value of a member. The parameter end is the offset in the body at which the value ends. The result
-// reports whether the member has exactly the name of a bound.
+// value notes the value of a member, which ends at the offset end in the body. exact reports whether the member has
+// exactly the name of a bound.
 func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	e, folded, null := edit{from: end - len(value), to: end}, usage.Fold(member), value.Kind() == 'n'
 	field, exact := c.of.Find(member)
@@ -111,8 +110,8 @@ func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	return exact
 }
 
-// place notes the end of an object as a place for a bound, if bounds belong into this object. The parameter object is
-// the name of the object; "" for the body itself. The parameter has says whether the object has a bound already.
+// place notes the end of an object as a place for a bound, if bounds belong there. object is its name, "" for the body
+// itself. has says whether it has a bound already.
 func (c *cut) place(object string, end int, has bool) {
 	before, after := `"`+c.of.Fields[0][0]+`":`, ""
 	switch inside := len(c.of.Object) > 0; {
@@ -132,14 +131,13 @@ func (c *cut) place(object string, end int, has bool) {
 	c.edits = append(c.edits, edit{from: end, to: end, before: before, after: after})
 }
 
-// note notes that there is an object for bounds, if the parameter object is exactly its name.
+// note notes that there is an object for bounds, if object is exactly its name.
 func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Object, object) }
 
 // size returns the largest length that the body can have with other bounds.
 func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
-// to returns the body, with all bounds lowered to the parameter most. This parameter is at least 1. If the body has no
-// bound, it gets one.
+// to returns the body with all bounds lowered to most, at least 1. A body without a bound gets one.
 func (c *cut) to(most uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())
@@ -158,8 +156,7 @@ func (c *cut) to(most uint64) (body []byte) {
 	return append(body, c.body[from:]...)
 }
 
-// cuttable reports whether the bounds of the request can be lowered. For example, the bounds in a signed body cannot be
-// lowered.
+// cuttable reports whether the bounds of the request can be lowered. In a signed body, for example, they cannot.
 func (q *Request) cuttable() bool { return q.cut != nil && !q.embeds && !q.body.IsBatch() }
 
 // isSigned reports whether the header has a field that would not match a changed body, such as a digest.
@@ -175,8 +172,7 @@ func isSigned(h http.Header) bool {
 // Clamps reports whether the rule lowers the bounds of requests to what the key has left.
 func (m *Meter) Clamps() bool { return m.tokens.Clamp }
 
-// Least returns how many tokens must be left for a request that was read. These are the tokens of its prompt, and one
-// token for each answer.
+// Least returns how many tokens must be left for a request that was read: those of its prompt, and one for each answer.
 func (m *Meter) Least(r *http.Request) uint64 {
 	q := requestOf(r)
 	if !q.cuttable() {
@@ -185,8 +181,8 @@ func (m *Meter) Least(r *http.Request) uint64 {
 	return max(m.units(q, q.body.Input(), q.body.Times()), 1)
 }
 
-// clamp lowers the bounds of an admitted request to the tokens that are left under its rules. So even the longest
-// answer costs no more than what is held and left, apart from the error in the estimate of the prompt.
+// clamp lowers the bounds of an admitted request to the tokens left under its rules. So even the longest answer costs
+// no more than what is held and left, apart from the error in the prompt's estimate.
 func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 	most, over, by := uint64(math.MaxUint64), false, (*Meter)(nil)
 	for i := range res.Len() {
@@ -229,8 +225,7 @@ func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	return nil
 }
 
-// answerIn returns how long each answer may be if the request may cost the given number of tokens of the limit. The
-// result is at least 1.
+// answerIn returns how long each answer may be, at least 1, if the request may cost that many tokens of the limit.
 func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	w := m.weights(q)
 	if w == usage.Total {
@@ -247,7 +242,7 @@ func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	return max((units-prompt)/w.Output/q.body.Times(), 1)
 }
 
-// replaceBody replaces the body that the upstream gets by another body, which is not compressed.
+// replaceBody replaces the body for the upstream by an uncompressed one.
 func (q *Request) replaceBody(r *http.Request, body []byte) {
 	delete(r.Header, "Content-Encoding")
 	if r.ContentLength >= 0 {

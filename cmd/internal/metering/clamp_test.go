@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// TestCut: bounds above the number that is left are lowered, wherever they are in the body. Nothing else in the body
-// changes.
+// TestCut: only bounds above the number left are lowered, wherever they are in the body.
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
 		api              rulefile.API
@@ -82,7 +81,7 @@ func cutTo70(body string, api rulefile.API, path string) string {
 	return string(cut.to(70))
 }
 
-// TestBoundsOf: at a path, a field counts as a bound only if the server certainly obeys the field there.
+// TestBoundsOf: a field counts as a bound at a path only if the server certainly obeys it there.
 func TestBoundsOf(t *testing.T) {
 	for _, c := range []struct {
 		api  rulefile.API

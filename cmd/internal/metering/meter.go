@@ -71,8 +71,7 @@ func (s *States) Keep(meters *Meters) {
 	maps.DeleteFunc(s.of, func(rule string, _ *State) bool { return meters.Of(rule) == nil })
 }
 
-// NewMeter returns the meter of a rule whose Tokens is set. The function match reports whether the rule applies to a
-// request.
+// NewMeter returns the meter of a rule whose Tokens is set. match reports whether the rule applies to a request.
 func NewMeter(rule *rulefile.Rule, match func(*http.Request) bool, states *States) (*Meter, error) {
 	m := &Meter{Rule: rule.Name, tokens: rule.Tokens, match: match, state: states.Of(rule.Name)}
 	switch rule.Tokens.From.Kind {
@@ -108,8 +107,8 @@ func (m *Meter) Estimate(r *http.Request) uint64 {
 	return max(worst, 1)
 }
 
-// weights returns the weights of the request's tokens. If the request was not read completely, its model counts as
-// unknown, because the part that was not read could name another model.
+// weights returns the weights of the request's tokens. The model of an incompletely read request is unknown, because
+// the rest could name another.
 func (m *Meter) weights(q *Request) usage.Weights {
 	if len(m.tokens.Count.Models) == 0 {
 		return m.tokens.Count.Weights
@@ -117,8 +116,7 @@ func (m *Meter) weights(q *Request) usage.Weights {
 	return m.tokens.Count.Of(q.model())
 }
 
-// units returns how many tokens of the limit a request takes. The parameters input and output are the estimated tokens
-// of the request.
+// units returns how many tokens of the limit a request takes, from its estimated input and output.
 func (m *Meter) units(q *Request, input, output uint64) uint64 {
 	return m.scaled(m.weights(q).Estimate(input, output))
 }
@@ -147,7 +145,7 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	return m.scaled(m.weights(q).Of(u))
 }
 
-// delivered returns the cost of a request whose answer had the given number of bytes of text so far.
+// delivered returns the cost of a request whose answer had text bytes of text so far.
 func (m *Meter) delivered(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0

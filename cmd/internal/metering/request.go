@@ -21,9 +21,8 @@ type Meters struct {
 	client func(*http.Request) netip.Prefix
 }
 
-// NewMeters combines meters. The function client returns the client of a request. The body of the request counts for
-// this client's share of memory. If client returns the zero Prefix, the body counts for no share and may use all the
-// memory for bodies.
+// NewMeters combines meters. client returns the client for whose share of memory a body counts. The zero Prefix means
+// no share: the body may use all the memory for bodies.
 func NewMeters(all []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
 	return &Meters{all, states, client}
 }
@@ -65,7 +64,7 @@ func (q *Request) Value(key any) any {
 	return q.Context.Value(key)
 }
 
-// requestOf returns the Request that [Meters.Read] has made for r, or an empty Request if Read was not called for r.
+// requestOf returns the Request that [Meters.Read] has made for r, or else an empty one.
 func requestOf(r *http.Request) *Request {
 	q, _ := r.Context().Value(requestKey{}).(*Request)
 	if q == nil {
@@ -82,8 +81,8 @@ func (q *Request) output(standard uint64) uint64 {
 	return q.body.Output(standard)
 }
 
-// IsFree reports whether a request costs no tokens because it does not ask a model for an answer. A GET request may ask
-// for one if it has a body or opens a WebSocket, as for realtime APIs.
+// IsFree reports whether a request costs no tokens because it asks no model for an answer. A GET may ask for one by a
+// body or a WebSocket, as for realtime APIs.
 func IsFree(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
@@ -111,8 +110,8 @@ func modelIn(api rulefile.API, path string) string {
 	return model[:max(end, 0)]
 }
 
-// model returns the model that the request names. It returns "" if the model is unknown because the request was not
-// read completely, or names several models, or is a batch. A batch names its models in its parts.
+// model returns the model that the request names. It is "" if the request was not read completely, names several, or is
+// a batch, whose parts name models.
 func (q *Request) model() string {
 	switch {
 	case q.inPath != "":
@@ -123,9 +122,8 @@ func (q *Request) model() string {
 	return ""
 }
 
-// isLike reports whether the request is like other requests for its model. If so, the usual cost of these requests can
-// be learned from it, and can be used as its estimate. The request must have been read completely and must not be a
-// batch.
+// isLike reports whether the request is like others for its model, so that their usual cost can be learned from it and
+// estimate it. It must be read completely and not be a batch.
 func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
 // apiOf returns the API to which a path belongs.
@@ -154,12 +152,11 @@ func embeds(path string) bool {
 	return false
 }
 
-// Read reads the body of a request for the rules that apply to it. It returns the request that must be used from then
-// on, because its context has the result. It also returns a function that must be called when the request is over. If
-// no meter applies, it returns the request unchanged.
+// Read reads the body of a request for the rules that apply to it. It returns the request to use from then on, whose
+// context has the result, and a function to call at the end of the request. If no meter applies, the request is
+// unchanged.
 //
-// If the body breaks off, Read does not return the error of the body; the next reader of the body gets it. Read returns
-// only [ErrNoRoom] and [ErrShare].
+// The next reader of a body that breaks off gets its error. Read returns only [ErrNoRoom] and [ErrShare].
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
 	var of []*Meter
 	most, reads := 0, false
@@ -201,8 +198,7 @@ func (m *Meter) readsRequest() bool {
 	return m.tokens.From == (rulefile.CostPlace{})
 }
 
-// read reads the body up to the number of bytes in the parameter most. The next reader of the body gets these bytes
-// again, and then the rest.
+// read reads at most most bytes of the body. The next reader of the body gets them again, and then the rest.
 func (q *Request) read(r *http.Request, most int) error {
 	text, end, err := q.memory.read(r.Body, r.ContentLength, most)
 	if err != nil {
@@ -246,8 +242,8 @@ func (q *Request) read(r *http.Request, most int) error {
 	return nil
 }
 
-// inflating has an element for each body that is being decompressed. It bounds how many there are at a time, because a
-// decompressor may need 16 MiB.
+// inflating has an element for each body being decompressed. It bounds their number, because a decompressor may need 16
+// MiB.
 var inflating = make(chan struct{}, 8)
 
 // encodingOf returns the encoding of a body in lower case, or "" if there is none.
@@ -261,9 +257,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns the beginning of the decompressed body, and whether this is the complete body. The parameter most
-// is the largest number of bytes that it returns. It returns the errors of claim.take, and another error if the body is
-// not in the encoding.
+// decompress returns at most most bytes of the decompressed body, and whether this is the complete body. It returns the
+// errors of claim.take, and another error if the body is not in the encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil
@@ -287,7 +282,7 @@ func (q *Request) decompress(text []byte, encoding string, most int) (plain []by
 	return plain[:min(len(plain), most)], len(plain) <= most, nil
 }
 
-// A readBody is a body from which some bytes were read. It returns these bytes again.
+// A readBody is a body from which some bytes were read. It returns them again.
 type readBody struct {
 	io.Reader
 	closer io.Closer
@@ -296,7 +291,7 @@ type readBody struct {
 // Close implements [io.Closer].
 func (b *readBody) Close() error { return b.closer.Close() }
 
-// failing is a reader that returns an error. It is the end of a body that broke off.
+// failing is a reader that returns an error: the end of a body that broke off.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

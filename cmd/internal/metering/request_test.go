@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// TestAskForUsage: in the body, only stream_options changes. Every server reads the new stream_options, no matter which
-// of several members it uses.
+// TestAskForUsage: only stream_options changes, and every server reads the new one, whichever of several members it
+// uses.
 func TestAskForUsage(t *testing.T) {
 	const asks = `"stream_options":{"include_usage":true}`
 	for body, want := range map[string]string{

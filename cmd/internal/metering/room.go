@@ -15,7 +15,7 @@ const (
 	maxRoom = 256 << 20
 	// maxShare is how many of these bytes one client may use if it has several requests in progress.
 	maxShare = maxRoom / 8
-	// maxPiece is how much of a body is read at a time. Bodies that are longer count for the share of their client.
+	// maxPiece is how much of a body is read at a time. Longer bodies count for the share of their client.
 	maxPiece = 64 << 10
 	// minPiece is the size of the first piece if the length of the body is unknown.
 	minPiece = 2 << 10
@@ -24,7 +24,7 @@ const (
 var (
 	// ErrNoRoom means that the bodies of other requests use all the memory for bodies.
 	ErrNoRoom = errors.New("too many bodies of requests are in memory")
-	// ErrShare means that the other requests of the client use as much of the memory for bodies as one client may use.
+	// ErrShare means that the client's other requests use as much of the memory for bodies as one client may.
 	ErrShare = errors.New("too many bodies of requests of one client are in memory")
 )
 
@@ -44,8 +44,8 @@ func (o *room) take(n int64) bool {
 	return true
 }
 
-// share adds n bytes to the share of a client, for a request. The parameter own is how many bytes of this request count
-// already. share returns false if the client would have more than its share. A client's only request may have more.
+// share adds n bytes to a client's share, for a request of which own bytes count already. It returns false if the
+// client would exceed its share, unless this is its only request.
 func (o *room) share(client netip.Prefix, n, own int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,15 +106,14 @@ func (c *claim) count() error {
 	return nil
 }
 
-// giveSpare gives back the spare bytes. It is called when the buffer will not be allocated.
+// giveSpare gives back the spare bytes when the buffer will not be allocated.
 func (c *claim) giveSpare() {
 	c.give(c.spare)
 	c.spare = 0
 }
 
-// sizeOf returns the most memory that a buffer of n bytes can take. The allocator has only certain sizes, and rounds up
-// to the next one. Up to 32 KiB, each size is at most about an eighth plus 16 bytes larger than the previous size.
-// Above 32 KiB, the sizes are the multiples of a page.
+// sizeOf returns the most memory that a buffer of n bytes can take, because the allocator rounds up. Up to 32 KiB, each
+// size is at most about an eighth plus 16 bytes above the previous one; larger sizes are multiples of a page.
 func sizeOf(n int) int64 {
 	if n <= 32<<10 {
 		return int64(n + n/8 + 16)
@@ -122,10 +121,9 @@ func sizeOf(n int) int64 {
 	return (int64(n) + 8191) &^ 8191
 }
 
-// read reads at most as many bytes as the parameter most says. The parameter length is the announced length, or -1 if
-// it is unknown. The bytes stay in pieces until all have arrived. So an incomplete body uses only the memory of the
-// bytes that have arrived, plus one piece. The result end is the error that ended the reading: io.EOF if the body has
-// ended, and nil if there may be more. The result err is [ErrNoRoom] or [ErrShare].
+// read reads at most most bytes; length is the announced length, or -1. The bytes stay in pieces until all have
+// arrived, so an incomplete body uses only its own bytes and one piece. end is the error that ended the reading: io.EOF
+// at the end of the body, nil if there may be more. err is [ErrNoRoom] or [ErrShare].
 func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
 	var pieces [][]byte
 	n, room, size := 0, 0, int64(0)

@@ -64,7 +64,7 @@ func TestRoom(t *testing.T) {
 	assert.Less(t, in.taken.Load(), int64(10_000*(4<<10)))
 }
 
-// A stalled is a reader that returns its bytes, then sends to the channel stalls, and then waits for the channel end.
+// A stalled is a reader that returns its bytes, then sends to stalls, and then waits for end.
 type stalled struct {
 	io.Reader
 	stalls, end chan struct{}
@@ -79,7 +79,7 @@ func (s *stalled) Read(into []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// TestStalledBodies: if bodies stall, the parts that have arrived use no more memory than is counted for them.
+// TestStalledBodies: the parts of stalled bodies use no more memory than is counted for them.
 func TestStalledBodies(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20})
 	for name, length := range map[string]int64{"its length is known": 8 << 20, "in chunks": -1} {
@@ -120,7 +120,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestBuffersAreClaimedBeforeTheyAreMade: if there is no room for a buffer, the buffer is not allocated.
+// TestBuffersAreClaimedBeforeTheyAreMade: a buffer without room is not allocated.
 func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	const mib = 1 << 20
 	var packed bytes.Buffer
@@ -169,8 +169,7 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	}
 }
 
-// TestAskingInACompressedBody: if weir adds include_usage to a compressed body, the body is passed on uncompressed, and
-// its uncompressed size is counted.
+// TestAskingInACompressedBody: a compressed body that gets include_usage is passed on, and counted, uncompressed.
 func TestAskingInACompressedBody(t *testing.T) {
 	const size = 1 << 20
 	begin := `{"prompt":"` + strings.Repeat("a", size) + `","stream":true`
@@ -200,8 +199,8 @@ func TestAskingInACompressedBody(t *testing.T) {
 	}
 }
 
-// TestShareOfAClient: only bodies that are longer than 64 KiB count. Together, all such bodies of one client use at
-// most an eighth of the room. If a client has only one such body, this body may use more.
+// TestShareOfAClient: bodies above 64 KiB of one client together use at most an eighth of the room. A client's only
+// such body may use more.
 func TestShareOfAClient(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 64 << 20})
 	const ann, bob, nobody = "192.0.2.1", "192.0.2.2", "unix"
@@ -241,7 +240,7 @@ func TestShareOfAClient(t *testing.T) {
 	over()
 }
 
-// TestManyBounds: a body with more than 64 bounds is not changed, because the edit for each bound takes memory, too.
+// TestManyBounds: a body with more than 64 bounds is not changed, because each edit takes memory, too.
 func TestManyBounds(t *testing.T) {
 	ms, _ := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20, Clamp: true})
 	for n, cuttable := range map[int]bool{1: true, maxBounds: true, maxBounds + 1: false, 100_000: false} {

@@ -36,15 +36,14 @@ type held struct {
 	cost    uint64
 }
 
-// Settled describes how the answer to a request has ended. The answer's http.ResponseWriter does not know this.
+// Settled describes how an answer has ended, which its http.ResponseWriter does not know.
 type Settled struct {
 	Whole   bool // the answer is complete
 	Reached bool // an upstream may have received the request
 }
 
-// Serve passes an admitted request to next, and then settles the tokens that are held for it. A request may continue
-// after its client has gone, but only until the context base ends. Serve calls the function ended when next has
-// returned or panicked. This function returns how the answer ended.
+// Serve passes an admitted request to next, and then settles the tokens held for it. A request may outlive its client,
+// but not the context base. When next has returned or panicked, Serve calls ended, which returns how the answer ended.
 func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.Result, base context.Context,
 	next func(http.ResponseWriter, *http.Request), ended func() Settled) {
 	q := requestOf(r)

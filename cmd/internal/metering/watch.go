@@ -17,7 +17,7 @@ const (
 	pace   = 2 * time.Minute // the rate is measured over a time of pace to twice pace
 )
 
-// A watch follows one key of a rule: the key that has the smallest part of its limit left.
+// A watch follows the key of a rule with the smallest part of its limit left.
 type watch struct {
 	mu          sync.Mutex
 	key         watched
@@ -38,8 +38,8 @@ type sample struct {
 	at   time.Time
 }
 
-// note notes a decision that has taken n tokens. It returns the index of the warning that the request has caused, or -1
-// if it has caused none.
+// note notes a decision that has taken n tokens. It returns the index of the warning that the request has caused, or
+// -1.
 func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (warning int) {
 	warning = -1
 	if d.Limit == 0 {
@@ -70,8 +70,8 @@ func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (w
 	return warning
 }
 
-// Refused notes what the keys of a refused request have left. This is needed because a key that is refused for a long
-// time has no other decisions.
+// Refused notes what the keys of a refused request have left. A key that is refused for a long time has no other
+// decisions.
 func (ms *Meters) Refused(res *httplimit.Result) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -81,7 +81,7 @@ func (ms *Meters) Refused(res *httplimit.Result) {
 	}
 }
 
-// budget returns how much the key has left, and when this will be used up. It returns nil if no key was seen recently.
+// budget returns how much the key has left, and when it will be used up, or nil if no key was seen recently.
 func (w *watch) budget(now time.Time) *admin.Budget {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +95,7 @@ func (w *watch) budget(now time.Time) *admin.Budget {
 	return b
 }
 
-// Shown returns a function that returns the counts of a rule, for the live page. It returns nil if the rule has no
-// meter.
+// Shown returns a function that returns a rule's counts for the live page, or nil if the rule has no meter.
 func (ms *Meters) Shown(rule string) func() admin.Tokens {
 	m := ms.Of(rule)
 	if m == nil {
