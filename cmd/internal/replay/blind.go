@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logged knows which properties a log has for each of its requests. Rules that need other properties are not judged,
-// because the result would be a guess.
+// logged knows what a log has for each request. Rules that need anything else are not judged, because the result would
+// be a guess.
 type logged struct {
 	fields accesslog.Fields // the fields that the log has in addition to client, method and path
 	host   string           // the host of all requests; "" if it is unknown
@@ -64,8 +64,7 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 	return all
 }
 
-// exemptNotes lists the exemptions that cannot be recognized in the log. Their requests are counted as if there were no
-// exemption.
+// exemptNotes lists the exemptions that the log does not show. Their requests are counted.
 func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	for _, s := range rules.ExemptReads(f) {
 		if !l.has(s) {

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// busyClients is the number of clients whose requests are counted. They are the first clients of a log. They are
-	// counted by address, whatever the key of the limit is.
+	// busyClients is how many clients, the first of a log, have their requests counted. They are counted by address,
+	// whatever the limit's key is.
 	busyClients = 1000
-	// fewClients is the number of clients that are suspected to be proxies if together they send nearly all requests.
+	// fewClients is how many clients are suspected to be proxies if together they send nearly all requests.
 	fewClients = 3
-	// mostOf is the share of requests that counts as nearly all. enough is how many requests a log must have for this.
+	// mostOf is the share that counts as nearly all, and enough is how many requests a log must have for this.
 	mostOf, enough = 0.99, 1000
 )
 
@@ -32,7 +32,7 @@ func (b busy) count(client []byte) {
 	*n++
 }
 
-// note returns a text that says that a few clients sent nearly all requests, or "" if that is not so.
+// note returns a text if a few clients sent nearly all requests, or else "".
 func (b busy) note(requests uint64) string {
 	names := slices.SortedFunc(maps.Keys(b), func(a, c string) int {
 		if d := int64(*b[c]) - int64(*b[a]); d != 0 {

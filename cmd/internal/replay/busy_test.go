@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestFewClientsMayBeProxies: clients may be proxies if three of them send 99 % of the requests, and there are at least
-// 1,000 requests.
+// TestFewClientsMayBeProxies: clients may be proxies if three send 99 % of at least 1,000 requests.
 func TestFewClientsMayBeProxies(t *testing.T) {
 	log := func(others, each int) string {
 		var text strings.Builder

@@ -24,11 +24,10 @@ type charge struct {
 	through span
 }
 
-// clients finds the client of a log line. All spellings of an address are one client. An IPv4-mapped IPv6 address
-// counts as the IPv4 address. All IPv6 addresses of a network are one client, too, as for weir serve. A client is first
-// looked up by the text in the log, because this needs neither parsing nor an allocation. If the text is new, the
-// client is looked up by its name. The memory grows with the number of different clients, because the report names all
-// of them.
+// clients finds the client of a log line. As for weir serve, all spellings of an address, and all IPv6 addresses of a
+// network, are one client; an IPv4-mapped address counts as IPv4. A client is looked up by the text in the log, which
+// needs no parsing or allocation, and a new text by its name. Memory grows with the number of clients, because the
+// report names all of them.
 type clients struct {
 	ip     *httplimit.ClientIP
 	byText map[string]*client
@@ -58,8 +57,7 @@ func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	return c
 }
 
-// logClient determines the client of a log line. The client's key is the client's address, or else the client's name in
-// the log.
+// logClient determines the client of a log line. The key is the client's address, or else its name in the log.
 type logClient struct{ *httplimit.ClientIP }
 
 // Key implements [rules.Client].
@@ -70,8 +68,8 @@ func (c logClient) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	return c.ClientIP.Key(h, r)
 }
 
-// clientName returns the name under which a client is counted and shown. This is its address, cut to the bits that
-// count. A log has a host name instead if the server looks names up. A host name is returned unchanged.
+// clientName returns the name under which a client is counted and shown: its address, cut to the bits that count, or an
+// unchanged host name if the server looks names up.
 func clientName(ip *httplimit.ClientIP, host string) string {
 	prefix := ip.Prefix(&http.Request{RemoteAddr: host})
 	switch {
@@ -100,8 +98,7 @@ func keyName(ip *httplimit.ClientIP, texts []string) string {
 	return strings.Join(names, " ")
 }
 
-// printable returns a text in a form that can be shown: control characters are escaped, and the text is cut to the
-// length of a line.
+// printable escapes the control characters of a text, and cuts it to the length of a line.
 func printable(s string) string {
 	const longest = 80
 	if len(s) > longest {

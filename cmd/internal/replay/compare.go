@@ -18,7 +18,7 @@ type Comparison struct {
 	LeftOut  []LeftOut     // policies for which the engine cannot make a limiter
 }
 
-// LeftOut is a policy that was not compared, and why. For example, a sliding log with a large limit needs too much
+// LeftOut is a policy that was not compared, and why: for example, a sliding log with a large limit needs too much
 // memory for each key.
 type LeftOut struct {
 	Policy engine.Policy
@@ -28,18 +28,17 @@ type LeftOut struct {
 // Compared is the result of one policy.
 type Compared struct {
 	Outcome
-	// WorstExcess is the largest number of requests by which any key exceeded the limit within any window. A window may
-	// begin at any time. The number is computed exactly from the times of the admitted requests. It is 0 if no key
-	// exceeded the limit.
+	// WorstExcess is by how many requests any key exceeded the limit within any window, wherever it begins. It is
+	// exact, from the times of the admitted requests.
 	WorstExcess uint64
 	// BytesPerKey is the size of the engine's table, divided by the number of keys for which the table was made.
 	BytesPerKey float64
 }
 
-// Compare is like [Run] with several policies at the same time, each with its own limiter. So the log is read only
-// once, even from a pipe. To find the excess over the limit, Compare keeps the times of the requests of each key that
-// were admitted within the last window. If no limiter can be made for a policy, the policy is left out, and the result
-// has the reason. If no limiter can be made for any policy, Compare returns the first error.
+// Compare is [Run] with several policies at once, each with its own limiter, so the log is read only once, even from a
+// pipe. For the excess over the limit, it keeps the times of each key's requests admitted within the last window. A
+// policy without a possible limiter is left out, with the reason. If there is none for any policy, Compare returns the
+// first error.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
 	return repeat(log, func(a attempt) (*Comparison, error) {
 		r, err := newRun(byAddress(), a, c.Window)
@@ -82,7 +81,7 @@ func (r *run) compare(of *limit.Comparison) *Comparison {
 	return c
 }
 
-// String returns the policy and the reason. The reason may begin with the policy, which is then not repeated.
+// String returns the policy and the reason. It does not repeat the policy if the reason begins with it.
 func (l LeftOut) String() string {
 	reason := strings.TrimPrefix(l.Reason.Error(), "engine: ")
 	return l.Policy.String() + ": " + strings.TrimPrefix(reason, l.Policy.String()+": ")

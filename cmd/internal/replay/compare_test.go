@@ -41,9 +41,9 @@ func contestants(limit uint64, window time.Duration, want [6]figures) []contesta
 	}
 }
 
-// TestEveryDecisionOnARealLog: for each algorithm, an exact model of its promise checks each decision. The figures of
-// the comparison are compared with these decisions, and with numbers that are known beforehand. The test always replays
-// the excerpt. If WEIR_ACCESS_LOG names the complete log, it also replays the complete log.
+// TestEveryDecisionOnARealLog: for each algorithm, an exact model of its promise checks each decision, and the figures
+// match the decisions and numbers known beforehand. WEIR_ACCESS_LOG may name the complete log, in addition to the
+// excerpt.
 func TestEveryDecisionOnARealLog(t *testing.T) {
 	type golden struct {
 		limit  uint64
@@ -159,7 +159,7 @@ func compare(t *testing.T, log string, limitTo uint64, window time.Duration, pol
 }
 
 func TestTheExcessIsThatOfTheFullestWindow(t *testing.T) {
-	// If two requests are one second apart, no window of one second has both.
+	// Requests one second apart share no window of one second.
 	log := line("a", 0) + line("a", 1) + line("a", 2)
 	perSecond := compare(t, log, 1, time.Second, engine.FixedWindow(1, time.Second))
 	assert.Zero(t, perSecond.Outcomes[0].WorstExcess)
@@ -230,8 +230,8 @@ func TestCompareSaysWhenItForgot(t *testing.T) {
 	assert.Contains(t, got.EvictionNote(), "with a larger --max-keys")
 }
 
-// worst returns by how much the times of a key exceed the limit in the fullest window. It tries the windows that begin
-// with a request, because one of these is a fullest window.
+// worst returns by how much the times of a key exceed the limit in the fullest window. One of these windows begins with
+// a request, so it tries only those.
 func worst(times []int64, limit uint64, window time.Duration) uint64 {
 	most := limit
 	for i := range times {

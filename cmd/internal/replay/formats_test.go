@@ -17,8 +17,7 @@ const byHeld = `rules:
 - {name: tiers, rate: 1/h, tiers: {header: X-Plan, values: {gold: {rate: 2/h}}}}
 `
 
-// TestRulesAreJudgedByWhatTheLogHolds: a log has one request to the host a.example. For each of several formats, the
-// test checks which rules can be judged.
+// TestRulesAreJudgedByWhatTheLogHolds: only rules whose properties a format has are judged.
 func TestRulesAreJudgedByWhatTheLogHolds(t *testing.T) {
 	nginx := func(more string) string {
 		return `{"time":"1795165201","remote_addr":"h","request":"GET / HTTP/1.1","status":200` + more + "}\n"

@@ -12,16 +12,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// NewLimiter makes the limiter of a policy, with the options. The limiter has room for the number of keys in the
-// parameter room, or for fewer keys if the command line sets a smaller number.
+// NewLimiter makes the limiter of a policy, with room for room keys, or fewer if the command line says so.
 type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
 
-// Run takes one token from a limiter of the policy for every request of the log, and reports the decisions. The limiter
-// is made before the log is read.
+// Run takes one token of the policy for every request of the log, and reports the decisions. The limiter is made before
+// the log is read.
 //
-// A line that cannot be used is skipped and counted. Run returns an error if the input breaks off, because the figures
-// for a part of the log would mislead. It also returns an error if the log has no request at all. Otherwise the result
-// for a wrong file would look as if the limit refused nothing.
+// An unusable line is skipped and counted. Run returns an error if the input breaks off, because figures for a part
+// would mislead, and for a log without requests: otherwise a wrong file would look as if the limit refused nothing.
 func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
 	return repeat(log, func(a attempt) (*Report, error) {
 		r, err := newRun(byAddress(), a, 0)
@@ -95,12 +93,10 @@ func (r *run) close() {
 	}
 }
 
-// An action handles one request.
 type action func(e *accesslog.Entry, now time.Time) error
 
-// read calls the function sorted with every request of the log, in the order of time. If the field asLogged of the run
-// is true, read also calls the function asLogged with every request, in the order of the log. In the order of the log,
-// a late request counts at the latest time before it.
+// read calls sorted with every request of the log, in the order of time, and, if r.asLogged is set, asLogged in the
+// order of the log. There, a late request counts at the latest time before it.
 func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	var failed error
 	log.Logged(nil)
@@ -174,7 +170,7 @@ func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
-// client returns the client of an entry. It determines the client only once, although it is called twice for an entry.
+// client returns the client of an entry. It is called twice for an entry, but determines the client only once.
 func (r *run) client(e *accesslog.Entry) *client {
 	if c, known := e.Memo.(*client); known {
 		return c

@@ -21,7 +21,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// replay replays a log with a new limiter.
 func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options ...engine.Option) (*Report, error) {
 	t.Helper()
 	return Run(engine.TokenBucket(rate, burst), func(p engine.Policy, room int, more ...engine.Option) (*engine.Limiter, error) {
@@ -29,16 +28,14 @@ func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options
 	}, accesslog.NewLog(log))
 }
 
-// line returns one line of a log. The line has a request of the client host. The parameter second is the number of
-// seconds between a fixed instant and the request.
+// line returns a log line of a client, second seconds after a fixed instant.
 func line(host string, second int) string {
 	at := time.Date(2015, time.May, 17, 10, 0, second, 0, time.UTC)
 	return fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 1\n", host, at.Format("02/Jan/2006:15:04:05 -0700"))
 }
 
-// TestReplayOfARealLogIsExact compares every figure, for every key, with exact rational arithmetic. It compares the
-// totals with numbers that are known beforehand. The test always replays the excerpt. If WEIR_ACCESS_LOG names the
-// complete log, it also replays the complete log.
+// TestReplayOfARealLogIsExact compares every figure of every key with exact arithmetic, and the totals with numbers
+// known beforehand. WEIR_ACCESS_LOG may name the complete log, in addition to the excerpt.
 func TestReplayOfARealLogIsExact(t *testing.T) {
 	type totals struct{ requests, keys, allowed, refused uint64 }
 	type golden struct {
@@ -99,8 +96,7 @@ func TestReplayTimeNeverRunsBackwards(t *testing.T) {
 	assert.Equal(t, uint64(1), report.Late)
 }
 
-// TestWhatSortingChanges: every kind of replay reports what sorting changes. The result does not depend on how many
-// lines late a line is. There is one request of b per second. Every third request is logged after some later requests.
+// TestWhatSortingChanges: every kind of replay reports what sorting changes, however many lines late a line is.
 func TestWhatSortingChanges(t *testing.T) {
 	for _, behind := range []int{2, 2000, 20_000} {
 		var log, late strings.Builder
@@ -117,8 +113,8 @@ func TestWhatSortingChanges(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "access.log")
 		require.NoError(t, os.WriteFile(path, []byte(log.String()+late.String()), 0o600))
-		// In the order of time, every request is admitted. In the order of the log, every late request is refused,
-		// because it counts at the time of the request before it.
+		// By time, every request is admitted. In the order of the log, late requests are refused, because they count at
+		// the time of the request before them.
 		open := func() *accesslog.Log {
 			l, err := accesslog.Open([]string{path}, "")
 			require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxReasons is how many skipped lines are remembered with their reason. The number is large enough to see what is
-// wrong, and small enough if all lines of a file are wrong.
+// maxReasons is how many skipped lines are remembered with their reason: enough to see what is wrong, and few if a
+// whole file is wrong.
 const maxReasons = 5
 
 // Report describes a log, and the results of a limit for its requests.
@@ -42,13 +42,12 @@ type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
 	RefusedKeys      []Key // keys that were refused at least once: the key with the most refusals first, then by name
-	// AsLogged is how many requests are refused if the requests are decided in the order of the log, and each late
-	// request counts at the latest time before it. It equals Refused if no request is late.
+	// AsLogged is how many requests are refused in the order of the log, where each late request counts at the latest
+	// time before it. It equals Refused if no request is late.
 	AsLogged uint64
 
-	// Evictions is the number of buckets that the limiter evicted because there was no room. ForgivenTokens is the
-	// number of tokens that these buckets still counted. If Evictions is not zero, the figures above are approximate,
-	// because too few requests are refused.
+	// Evictions is how many buckets were evicted for lack of room, and ForgivenTokens is how many tokens they still
+	// counted. If Evictions is not zero, the figures above are approximate: too few requests are refused.
 	Evictions, ForgivenTokens uint64
 }
 
@@ -58,8 +57,8 @@ type Key struct {
 	Requests, Refused uint64
 }
 
-// EvictionNote says what evictions change in the figures, and what to do about it. If there were no evictions, the
-// figures are exact and the note is empty.
+// EvictionNote says what evictions change in the figures, and what to do about it. Without evictions, the figures are
+// exact and the note is empty.
 func (o *Outcome) EvictionNote() string {
 	if o.Evictions == 0 {
 		return ""

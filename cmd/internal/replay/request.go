@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// maxTargets is how many targets are remembered with their URLs. It can be small, because most requests of a log have
-// one of a few targets.
+// maxTargets is how many targets are remembered with their URLs. Most requests of a log have one of a few targets.
 const maxTargets = 8192
 
 // requests makes HTTP requests from log lines. It reuses one request, which has only the parts that the rules read.
@@ -44,10 +43,8 @@ func (rs *requests) need(sources ...rulefile.Source) {
 	}
 }
 
-// of returns the request of a log line. It is valid until the next call. of returns false if the logged request was not
-// HTTP, because a server answers such a request before any limit.
-//
-// The request has the host that the line has. If the line has none, the request has rs.host.
+// of returns the request of a log line, valid until the next call. Its host is the line's, or else rs.host. It returns
+// false for a request that was not HTTP, because a server answers it before any limit.
 func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false

@@ -8,13 +8,12 @@ import (
 )
 
 const (
-	// littleRoom is the number of keys for which a limiter has room at first. It is small because of sweeping: between
-	// two requests, the time of a log may leap by hours or days, and the engine must sweep its table at each such leap.
-	// For a year of a log with a few thousand keys, sweeping a table for a million keys would take longer than
-	// everything else.
+	// littleRoom is the number of keys for which a limiter has room at first. The engine sweeps its table whenever the
+	// time of the log leaps by hours or days. For a year of a log with a few thousand keys, sweeping a table for a
+	// million keys would take longer than everything else.
 	littleRoom = 1 << 15
 	allRoom    = math.MaxInt
-	// betweenLooks is how many requests there are between two checks whether there was room for all keys.
+	// betweenLooks is how many requests are between two checks whether there was room for all keys.
 	betweenLooks = 4096
 )
 
@@ -27,10 +26,9 @@ type attempt struct {
 	asLogged bool // the requests are also decided in the order of the log
 }
 
-// repeat replays a log with little memory. If this is not enough, it starts over with room for all keys, or with more
-// lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. A stream can be
-// read again only from a copy. To avoid this, the replay of a stream begins with room for all keys, and also decides
-// the requests in the order of the log. Only sorting on disk is left for another attempt.
+// repeat replays a log with little memory. If that is not enough, it starts over with room for all keys or more lines
+// for sorting, and decides a log that must be sorted also in its own order. Reading a stream again needs a copy, so the
+// first attempt of a stream has all of this, and only sorting on disk needs another.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
 	a := attempt{room: allRoom, asLogged: true}
 	if log.Reopens() {

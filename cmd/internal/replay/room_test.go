@@ -31,8 +31,8 @@ func manyKeys(t *testing.T) (path string, keys uint64) {
 	return path, keys
 }
 
-// TestRoomForKeys: a log with more keys than littleRoom is replayed again with room for all keys, so the figures are
-// exact. A log with fewer keys never gets more room.
+// TestRoomForKeys: a log with more keys than littleRoom is replayed again with room for all, so the figures are exact.
+// Other logs never get more room.
 func TestRoomForKeys(t *testing.T) {
 	many, keys := manyKeys(t)
 	few := filepath.Join(t.TempDir(), "few.log")

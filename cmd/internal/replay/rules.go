@@ -22,7 +22,7 @@ type RulesReport struct {
 	Log
 	NotHTTP uint64 // logged requests that are not HTTP; a server answers these before any limit
 	Refused uint64 // requests that a rule refused
-	// AsLogged is how many requests a rule refuses if they are decided in the order of the log: see [Outcome].
+	// AsLogged is how many requests a rule refuses in the order of the log: see [Outcome].
 	AsLogged uint64
 	Series   Series // counts of all requests
 	Rules    []RuleReport
@@ -34,11 +34,11 @@ type RuleReport struct {
 	Blind string   // why the rule was not judged; "" if it was
 	Notes []string // what a server would judge differently
 	Outcome
-	// Matched is how many requests the rule counts, and Refused is how many of these it refuses, or would refuse in the
-	// case of a shadow rule.
+	// Matched is how many requests the rule counts, and Refused is how many of these it refuses, or would refuse
+	// without shadow mode.
 	Matched uint64
-	// Elsewhere is how many requests another rule refused although this rule would have admitted them. For a shadow
-	// rule, it is how many of its requests another rule refused.
+	// Elsewhere is how many requests another rule refused although this rule would have admitted them; for a shadow
+	// rule, how many of its requests another rule refused.
 	Elsewhere uint64
 	Keys      uint64
 	Series    Series
@@ -62,13 +62,12 @@ type RulesOptions struct {
 	Trace bool   // keep the requests of each rule
 }
 
-// RunRules checks the requests of a log against the rules of a file. It uses the same middleware as the server. Each
-// request takes tokens from all rules that match it, or from none. Rules in shadow mode refuse nothing, and take tokens
-// for admitted requests. Tokens are given back according to the logged status.
+// RunRules checks the requests of a log against the rules of a file, with the server's middleware. Each request takes
+// tokens from all rules that match it, or from none. Shadow rules refuse nothing, and take tokens for admitted
+// requests. Tokens are given back according to the logged status.
 //
-// If a rule matches or counts by something that the access log does not have, the rule is left out, and the report has
-// the reason. The client is the logged client, no matter which proxies the file trusts. If a rule's limit is in a
-// store, its keys are kept in memory here.
+// A rule that needs what the log does not have is left out, with the reason. The client is the logged client, whichever
+// proxies the file trusts. Keys of a limit in a store are kept in memory here.
 func RunRules(f *rulefile.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	return repeat(log, func(a attempt) (*RulesReport, error) { return replayRules(f, a, options, log) })
 }
@@ -178,8 +177,7 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 		}
 		all = append(all, limit)
 	}
-	// A request that would wait gets its tokens at once, because the time of the log does not depend on when it is
-	// passed on.
+	// A request that would wait gets its tokens at once: the time of the log does not depend on when it is passed on.
 	options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
 	if exempt != nil {
 		options = append(options, httplimit.Skip(exempt))
@@ -231,7 +229,7 @@ func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
 	return nil
 }
 
-// isRefused reports whether a rule refused a request, or would have refused it without shadow mode.
+// isRefused reports whether a rule refused a request, or would have without shadow mode.
 func isRefused(o limits.Outcome) bool { return o == limits.Refused || o == limits.ShadowRefused }
 
 // count notes the decision of a rule, and whether all rules admitted the request.
@@ -260,8 +258,7 @@ func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed b
 	return nil
 }
 
-// client returns the client whose key the request is charged to. If the key changes to another tier, it is the same
-// client.
+// client returns the client whose key the request is charged to. Another tier does not make it another client.
 func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplimit.ClientIP) *ruleClient {
 	key := check.Key().Tier(0)
 	c := t.clients[key]

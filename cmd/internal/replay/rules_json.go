@@ -32,8 +32,8 @@ type jsonRule struct {
 	Suggestion      any       `json:"suggestion,omitempty"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. The parameter
-// suggestions has one entry for each rule, or is empty. Each entry is written unchanged.
+// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. suggestions has
+// one entry for each rule, written unchanged, or is empty.
 func (r *RulesReport) WriteJSON(w io.Writer, suggestions []any) error {
 	out := jsonRules{r.Format, r.Requests, r.Skipped, r.order(), r.NotHTTP, r.Refused, r.AsLogged,
 		make([]jsonRule, len(r.Rules))}

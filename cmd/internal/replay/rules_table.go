@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/number"
 )
 
-// WriteTable writes the report for people. It has all rules, and then the most refused keys of each rule. The parameter
-// top is the largest number of keys per rule.
+// WriteTable writes the report for people: all rules, then up to top of the most refused keys of each rule.
 func (r *RulesReport) WriteTable(w io.Writer, top int) error {
 	t := newTable(&r.Log)
 	t.totals(

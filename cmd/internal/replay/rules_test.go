@@ -33,8 +33,8 @@ func logLine(host string, second int, request, status string) string {
 	return host + ` - - [` + at + `] "` + request + `" ` + status + ` 1 "-" "agent"` + "\n"
 }
 
-// TestAllOrNothing: if one rule refuses a request, the other rules keep their tokens. For each rule, requests that it
-// refuses and requests that only other rules refuse are counted separately.
+// TestAllOrNothing: if one rule refuses a request, the others keep their tokens. A rule's refusals, and requests that
+// only others refuse, are counted separately.
 func TestAllOrNothing(t *testing.T) {
 	const rules = `rules:
 - {name: both, key: global, rate: 1/h, burst: 3}
@@ -144,8 +144,8 @@ func (b *bucket) has(now, interval, burst, n int64) bool {
 	return b.level >= n*interval
 }
 
-// TestRulesAgainstTheirDefinition replays the excerpt of a real log with rules. The expected results come from buckets
-// that the test computes from their definition. For these buckets, the test parses the lines with another parser.
+// TestRulesAgainstTheirDefinition: the results of rules on a real log equal those of buckets computed from their
+// definition, with another parser.
 func TestRulesAgainstTheirDefinition(t *testing.T) {
 	text, err := os.ReadFile("testdata/apache_access_excerpt.log")
 	require.NoError(t, err)
@@ -316,8 +316,8 @@ func TestAKeyThatCannotSteerATerminal(t *testing.T) {
 	assert.Len(t, printable(strings.Repeat("x", 1000)), 83)
 }
 
-// TestExemptionsOfALog: a replay leaves out the requests that a server exempts. If the log does not have what an
-// exemption needs, the report has a note about it.
+// TestExemptionsOfALog: a replay leaves out the requests that a server exempts, and notes an exemption that needs what
+// the log does not have.
 func TestExemptionsOfALog(t *testing.T) {
 	const rules = `exempt: [{path: /health}, {client: 10.0.0.0/8, header: {X-Probe: "*"}}]
 trusted_proxies: 10.0.0.0/8

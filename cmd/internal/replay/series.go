@@ -2,19 +2,18 @@ package replay
 
 import "time"
 
-// maxBins is the largest number of bins in a series. If there would be more, the bins become longer.
+// maxBins bounds the bins of a series. If there would be more, the bins become longer.
 const maxBins = 240
 
-// binLengths has the lengths that a bin can have, such as a minute or an hour. Each is a multiple of the previous one,
-// so that bins can be merged into longer bins.
+// binLengths has the lengths of a bin. Each is a multiple of the previous one, so that bins can be merged.
 var binLengths = []time.Duration{
 	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
 	time.Hour, 3 * time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour,
 	364 * 24 * time.Hour, 3640 * 24 * time.Hour,
 }
 
-// A Series counts requests over the time of a log, in bins of equal length. A bin starts at a multiple of this length
-// since 1970. The size of a Series does not depend on the length of the log. The zero Series is empty.
+// A Series counts requests over the time of a log, in bins of equal length that start at multiples of it since 1970.
+// Its size does not depend on the length of the log. The zero Series is empty.
 type Series struct {
 	Start time.Time     // start of the first bin
 	Bin   time.Duration // length of a bin

@@ -2,9 +2,8 @@ package replay
 
 import "time"
 
-// A span counts the admitted requests of one key: those in the last window, and the largest number in any window. A
-// window includes its start and not its end. So if two requests are exactly the length of a window apart, no window has
-// both. A span keeps the times of one window.
+// A span counts the admitted requests of one key, in the last window and in the fullest one. A window includes its
+// start but not its end, so requests exactly a window apart share none. A span keeps the times of one window.
 type span struct {
 	runs       []same // in the order of time
 	held, most uint64 // requests in the last window, and in the fullest window
@@ -23,7 +22,7 @@ func (s *span) add(now time.Time, window time.Duration) {
 		s.held -= s.runs[gone].n
 		gone++
 	}
-	// The memory of the requests that are cut off at the front is freed when append copies the rest.
+	// When append copies the rest, the memory of the requests cut off at the front is freed.
 	if s.runs = s.runs[gone:]; len(s.runs) > 0 && s.runs[len(s.runs)-1].at.Equal(now) {
 		s.runs[len(s.runs)-1].n++
 	} else {

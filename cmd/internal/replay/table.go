@@ -12,9 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/number"
 )
 
-// WriteTable writes the report for people. The parameter top is the largest number of refused keys that it lists. Names
-// cannot change the state of the terminal, because package accesslog checks that they have only printable ASCII
-// characters.
+// WriteTable writes the report for people, with up to top refused keys. Names cannot affect a terminal, because package
+// accesslog permits only printable ASCII.
 func (r *Report) WriteTable(w io.Writer, top int) error {
 	t := newTable(&r.Log)
 	refusedKeys := uint64(len(r.RefusedKeys))
@@ -45,8 +44,8 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	return t.write(w, c.EvictionNote())
 }
 
-// table collects the text, so that only one write can fail. The field width is the width of every column of numbers.
-// The totals are not written with tabwriter, because tabwriter cannot align one column left and the next one right.
+// table collects the text, so that only one write can fail. width is the width of every column of numbers. tabwriter
+// cannot align one column left and the next one right, so it does not write the totals.
 type table struct {
 	log   *Log
 	out   bytes.Buffer

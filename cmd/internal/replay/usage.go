@@ -51,8 +51,7 @@ func (e Estimate) String() string {
 	return strconv.FormatUint(e.Tokens, 10)
 }
 
-// UsageReport has the results of a limit of tokens for the requests of a usage log. There is one result for each
-// estimate.
+// UsageReport has the results of a limit of tokens for the requests of a usage log, one for each estimate.
 type UsageReport struct {
 	Log
 	Policy    engine.Policy
@@ -87,8 +86,8 @@ func (r *UsageReport) Close() error {
 	return r.Trace.Close()
 }
 
-// NewUsage returns the report of a log. It has no results until Try is called. If the parameter keep is true, the
-// requests are stored for a suggestion.
+// NewUsage returns the report of a log, without results until Try is called. If keep is true, the requests are stored
+// for a suggestion.
 func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,
 		Log: Log{
@@ -117,9 +116,8 @@ func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	return r, nil
 }
 
-// Try checks the requests against a policy with each of the estimates. If estimates is empty, Try uses three estimates:
-// "learned", the mean cost, and "none". A request is settled when it ends, or at once if the log does not have its
-// duration.
+// Try checks the requests against a policy with each estimate; none means "learned", the mean cost, and "none". A
+// request is settled when it ends, or at once if the log does not have its duration.
 func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	if len(estimates) == 0 {
 		mean := min(max(r.Tokens/r.Requests, 1), mostTokens)
@@ -225,7 +223,7 @@ type openHold struct {
 	model   string
 }
 
-// openHolds is a heap. The hold that ends first is on top.
+// openHolds is a heap with the hold that ends first on top.
 type openHolds []*openHold
 
 func (o openHolds) Len() int           { return len(o) }

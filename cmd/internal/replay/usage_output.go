@@ -30,8 +30,7 @@ func (r *UsageReport) Notes() []string {
 	return notes
 }
 
-// WriteTable writes the report for people. The parameter top is the largest number of refused keys that it lists for
-// each estimate.
+// WriteTable writes the report for people, with up to top refused keys for each estimate.
 func (r *UsageReport) WriteTable(w io.Writer, top int) error {
 	t := newTable(&r.Log)
 	t.width = max(t.width, len(number.Comma(r.Tokens)))
@@ -98,8 +97,8 @@ type jsonEstimate struct {
 	RefusedKeys   []jsonKey `json:"refused_keys"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. The parameter
-// suggestion is written unchanged, unless it is nil.
+// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. suggestion is
+// written unchanged, unless it is nil.
 func (r *UsageReport) WriteJSON(w io.Writer, suggestion any) error {
 	out := jsonUsage{
 		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Tokens, r.Field, r.Keys, r.Summed, r.Untimed,

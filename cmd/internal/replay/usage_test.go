@@ -29,9 +29,8 @@ func tokensOf(t *testing.T, policy engine.Policy, estimates []Estimate, lines ..
 	return r
 }
 
-// TestEstimatesOfALog: a key has 100 tokens, and gets none back within the log. Its second request comes while the
-// first is in progress, and its third request comes after both. For each estimate, the results must be those that were
-// computed by hand.
+// TestEstimatesOfALog: the results of each estimate are those computed by hand. A key has 100 tokens and gets none
+// back; its second request overlaps the first, and the third comes after both.
 func TestEstimatesOfALog(t *testing.T) {
 	lines := []string{
 		`{"time":1795165200,"duration_ms":10000,"team":"a","model":"m","usage":{"input_tokens":10,"output_tokens":20}}`,
@@ -47,14 +46,14 @@ func TestEstimatesOfALog(t *testing.T) {
 		beyond, unused   uint64
 		lost             uint64
 	}{
-		// The held tokens are the cost: 30 fit, 80 do not fit, 10 fit. For the other key, a request of 350 tokens holds
-		// 100, which is the limit, and 250 are lost.
+		// The held tokens are the cost: 30 fit, 80 do not, 10 fit. The other key's request of 350 holds 100, the limit,
+		// and 250 are lost.
 		{"learned", 3, 1, 390, 250, 0, 250},
-		// Each request holds 60: the second one does not fit, and the third one fits after the first is settled. The
-		// request of the other key costs 290 more than it holds. Of these, 40 are charged and 250 are lost.
+		// Each request holds 60: the second one does not fit, and the third fits after the first is settled. The other
+		// key's request costs 290 more than it holds: 40 are charged and 250 lost.
 		{"60", 3, 1, 390, 290, 80, 250},
-		// Each request holds 1: the first two fit. Their costs of 30 and 80 are then charged, of which 10 are lost. So
-		// nothing is left for the third.
+		// Each request holds 1: the first two fit. Of their costs of 30 and 80, 10 are lost, so nothing is left for the
+		// third.
 		{"none", 3, 1, 460, 457, 0, 260},
 	} {
 		t.Run(c.estimate, func(t *testing.T) {
@@ -75,16 +74,16 @@ func TestEstimatesOfALog(t *testing.T) {
 	}
 }
 
-// TestLearnedFromALog: from the 21st request of a model on, the estimate "learned" holds 1.2 times the cost that 95 of
-// 100 requests do not exceed.
+// TestLearnedFromALog: from a model's 21st request on, "learned" holds 1.2 times the cost that 95 of 100 requests do
+// not exceed.
 func TestLearnedFromALog(t *testing.T) {
 	var lines []string
 	for i := range 30 {
 		lines = append(lines, `{"time":`+time.Unix(1795165200+int64(i), 0).UTC().Format(`"2006-01-02T15:04:05Z"`)+`,"duration_ms":100,"usage":{"input_tokens":90,"output_tokens":10}}`)
 	}
 	r := tokensOf(t, engine.FixedWindow(1_000_000, time.Hour), []Estimate{{Learned: true}}, lines...)
-	// Costs are counted in buckets, of which there are four per power of two. A cost of 100 is in the bucket that ends
-	// at 111, and 1.2 times 111 is 133.
+	// Costs are counted in four buckets per power of two. A cost of 100 is in the bucket that ends at 111, and 1.2
+	// times 111 is 133.
 	assert.EqualValues(t, 10*(133-100), r.Estimates[0].Unused)
 	assert.Zero(t, r.Estimates[0].Beyond)
 	assert.Equal(t, "everybody", r.Names[0])
