@@ -17,14 +17,13 @@ const mostAffected = 10
 type Affected struct {
 	Key               string
 	Requests, Refused uint64
-	// LongestWait is the longest RetryAfter that the key would have received. It is [engine.Never] if a request costs
-	// more than the limit.
+	// LongestWait is the longest RetryAfter of the key, or [engine.Never] if a request costs more than the limit.
 	LongestWait time.Duration
 	First       time.Time // when it was first refused
 }
 
-// affected replays the requests of the keys that the limit may refuse, with a limiter of the engine. It returns how
-// many requests the limit refuses, and the keys with the most refusals.
+// affected replays the requests of the keys that the limit may refuse, with a limiter of the engine. It returns the
+// number of refusals, and the keys with the most.
 func (r *requests) affected(p *Point, names []string) (refused uint64, all []Affected, err error) {
 	of, keys := boundOf(p.Policy), 0
 	judged := make([]bool, len(r.totals))

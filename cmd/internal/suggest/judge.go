@@ -55,24 +55,22 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 }
 
 const (
-	// together is how many candidates are tried in one pass over the requests, at most.
+	// together is the most candidates tried in one pass over the requests.
 	together = 64
-	// roomy is how many words of memory the records of a pass may take. A single candidate is tried even if its records
-	// take more.
+	// roomy is how many words of memory the records of a pass may take. A single candidate may take more.
 	roomy = 4 << 20
 )
 
-// A record has the state that a candidate has for a key, and the time at which it was written. If the last write is so
-// long ago that the record must be idle, it counts as empty.
+// A record has a candidate's state for a key, and the time of the last write. If this is so long ago that the record
+// must be idle, it counts as empty.
 type record struct {
 	state   atomicbucket.State
 	at      int64
 	refused int64 // the last day on which the key was refused
 }
 
-// A pass is a set of candidates that are tried together on the requests. Each candidate has a record for each key that
-// it may refuse. A pass uses only the engine's algorithms. It does not need the engine's table, because there is room
-// for all records.
+// A pass tries a set of candidates together, each with a record for each key that it may refuse. There is room for all
+// records, so it needs only the engine's algorithms, not its table.
 type pass struct {
 	requests   *requests
 	candidates []*candidate
@@ -83,8 +81,8 @@ type pass struct {
 	word       atomicbucket.Word   // for algorithms that change a record in place
 }
 
-// try counts the keys that each limit refuses. A key counts once for each day on which it is refused. try makes as few
-// passes as the memory permits.
+// try counts the keys that each limit refuses, once for each day of a refusal. It makes as few passes as the memory
+// permits.
 func (r *requests) try(points []Point) error {
 	var all []*candidate
 	for i := range points {
@@ -148,7 +146,7 @@ func (p *pass) run() error {
 	return p.requests.each(p.request)
 }
 
-// The method request gives q to each candidate that may refuse requests with the same key as q.
+// request gives q to each candidate that may refuse requests of q's key.
 func (p *pass) request(q *trace.Request) bool {
 	at, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
@@ -162,8 +160,7 @@ func (p *pass) request(q *trace.Request) bool {
 	return true
 }
 
-// take takes the cost of a request from a candidate. It gives the cost back if the answer to the request gives tokens
-// back.
+// take takes the cost of a request from a candidate, and gives it back if the answer gives tokens back.
 func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
 	if q.Cost > c.quota.Tokens {
 		return false

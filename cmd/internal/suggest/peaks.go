@@ -12,19 +12,18 @@ import (
 const (
 	// paces is the number of rates for which the peaks of a key are computed.
 	paces = 24
-	// slowest is the first of these rates, in tokens per second. Each rate is twice the previous one. A rate of one
-	// token per day is above the first rate.
+	// slowest is the first of these rates, in tokens per second, half a token per day. Each rate is twice the previous
+	// one.
 	slowest = 0.5 / 86400
-	// few is the largest total cost of a key for which peaks are not computed, because they are not worth the memory.
+	// few is the largest total cost of a key whose peaks are not worth the memory.
 	few = 16
 )
 
 func pace(i int) float64 { return math.Ldexp(slowest, i) }
 
-// peaks has a peak for each key and each of the rates: the highest level that the key would have reached in a bucket
-// without a limit that is emptied at this rate. The peak is the smallest burst with which a token bucket of that rate
-// refuses the key nothing. Any larger limit refuses the key nothing either, so the key is left out when such a limit is
-// tried.
+// peaks has a peak for each key and rate: the highest level of a bucket without a limit that is emptied at this rate.
+// It is the smallest burst with which a token bucket of that rate refuses the key nothing. A key is left out for any
+// larger limit, which refuses it nothing either.
 type peaks struct {
 	totals []uint64
 	row    []int32 // index in levels for each key; -1 for a key with few requests
@@ -51,7 +50,7 @@ func newPeaks(r *requests) (*peaks, error) {
 			return true
 		}
 		b, peak, cost := &now[row], &p.levels[row], float64(q.Cost)
-		// For a key's first request this is a long time, which does not matter because the bucket is still empty.
+		// For a key's first request this is long, which does not matter because the bucket is empty.
 		gone := time.Duration(q.UnixNano-b.at).Seconds() * slowest
 		b.at = q.UnixNano
 		for i := range b.levels {
@@ -71,13 +70,11 @@ type bound struct {
 	more float64 // tokens that the limit needs in addition to the peak
 }
 
-// boundOf returns the bound of a policy. If the peak of a key is below it, the policy cannot refuse the key anything.
+// boundOf returns the bound of a policy. If a key's peak is below it, the policy cannot refuse the key anything.
 //
-// A bucket that is refilled in batches may have fewer tokens than a bucket that is refilled evenly, but the difference
-// is always less than a batch. A window refuses a key nothing if the key never asks for more than the window's tokens
-// within the time of two windows. For any rate, the tokens that a key asks for in this time are at most the key's peak
-// at this rate, plus the tokens that a bucket loses at this rate in two windows. This is true of aligned and sliding
-// windows, too.
+// A bucket with batch refills lacks less than a batch compared with an evenly filled one. A window, aligned or sliding,
+// refuses a key nothing if the key never asks for more than its tokens within two windows. For any rate, what a key
+// asks for in this time is at most its peak, plus what a bucket loses at this rate in two windows.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)
@@ -97,9 +94,9 @@ func boundOf(p engine.Policy) bound {
 	return b
 }
 
-// mayRefuse reports whether the limit may refuse the key anything. It accounts for rounding: the engine rounds the time
-// of each token up by at most a nanosecond. At the fastest rate that is tried, rounding costs the key less than one
-// token in 512, and one token at the end.
+// mayRefuse reports whether the limit may refuse the key anything. The engine rounds the time of each token up by at
+// most a nanosecond. At the fastest rate that is tried, this costs the key less than one token in 512, and one at the
+// end.
 func (p *peaks) mayRefuse(b bound, key int) bool {
 	total := float64(p.totals[key])
 	if total+1+total/512 <= b.most {

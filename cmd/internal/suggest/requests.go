@@ -6,8 +6,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/trace"
 )
 
-// requests has the requests of a rule, prepared so that they can be replayed many times. Its memory grows with the
-// number of keys, but not with the number of requests.
+// requests has the requests of a rule for many replays. Its memory grows with the number of keys, not of requests.
 type requests struct {
 	trace   *trace.Trace
 	count   uint64   // number of requests that are not in a tier

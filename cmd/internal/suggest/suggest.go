@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	// ordinary is the percentage of keys that may ask for more than all other keys without being abusive. If a limit
-	// refuses at most this percentage of the keys, it counts as enough for all other keys.
+	// ordinary is the percentage of keys that may exceed a limit that still counts as enough for all other keys.
 	ordinary = 1
 	// A key is abusive if it asks for at least abusiveTimes times the limit that is enough for all other keys.
 	abusiveTimes = 2
-	// supports is how many periods of a limit a log must cover. If it covered fewer, a key might only by chance have
-	// had many requests.
+	// supports is how many periods of a limit a log must cover. In fewer, a key might have many requests only by
+	// chance.
 	supports = 10
 )
 
@@ -48,9 +47,8 @@ func (g Goal) String() string {
 type Suggestion struct {
 	Goal
 	Requests, Keys uint64 // numbers of the rule's requests and keys
-	// KeyDays is the sum over all keys of the number of UTC days on which the key had a request. It is used because in
-	// a longer log, there are more keys that came only once, and more requests of each key. Shares are shares of
-	// KeyDays.
+	// KeyDays is the sum over all keys of the UTC days on which the key had a request. Shares are shares of KeyDays,
+	// because a longer log has more keys that came only once, and more requests of each key.
 	KeyDays uint64
 	// Curves has one curve for each of several periods, in ascending order. A curve says which keys its limits refuse.
 	Curves []Curve
@@ -96,13 +94,12 @@ func (p *Point) Settings() string {
 	return fmt.Sprintf("rate: %v, burst: %d", p.Rate, p.Burst)
 }
 
-// Find looks for limits with the rule's algorithm that reach the goal. For a window and for a batch refill, the period
-// is the rule's own. For a bucket, it is a minute, or shorter if the log is too short for a minute. The parameter names
-// has the names of the keys. If progress is not nil, it is called with the number of steps that are done and the number
-// of all steps.
+// Find looks for limits with the rule's algorithm that reach the goal. A window or batch refill keeps the rule's
+// period; a bucket gets a minute, or less for a short log. names has the names of the keys. progress, if not nil, gets
+// the numbers of steps done and of all steps.
 //
-// Find uses all requests of the log, including requests that another rule would have refused. Requests in a tier are
-// left out, because the suggested limit does not apply to them.
+// Find uses all requests of the log, even those that another rule would have refused, except requests in a tier, to
+// which the suggested limit does not apply.
 func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)
@@ -138,7 +135,7 @@ func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, pr
 	return s, err
 }
 
-// ownPeriod returns the period that the rule has chosen for a window or a batch refill. For a bucket, it returns 0.
+// ownPeriod returns the period of the rule's window or batch refill, or 0 for a bucket.
 func ownPeriod(p engine.Policy) time.Duration {
 	if p.Algorithm() == engine.AlgorithmTokenBucket {
 		return 0
@@ -164,8 +161,7 @@ func (s *Suggestion) allowed() uint64 {
 	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
 }
 
-// lowest returns the index of the lowest limit of the curve that refuses at most the number of keys that s.allowed
-// returns.
+// lowest returns the index of the lowest limit of the curve that refuses at most s.allowed() keys.
 func (s *Suggestion) lowest(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
 }
@@ -180,7 +176,6 @@ func (s *Suggestion) limit(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need })
 }
 
-// choose chooses the curve whose limit is suggested.
 func (s *Suggestion) choose(own, span time.Duration) {
 	switch {
 	case len(s.Curves) == 0 && own == 0:
@@ -211,6 +206,6 @@ func (s *Suggestion) choose(own, span time.Duration) {
 	s.Reason = fmt.Sprintf("%d times %v, which is enough for 99 of 100 keys of a day", abusiveTimes, p.Rate)
 }
 
-// supported reports whether a log is long enough for a period. The parameter span is the length of the log. The times
-// in a log are whole seconds, so the last second of the log is added to this length.
+// supported reports whether a log of length span is long enough for a period. The log's times are whole seconds, so its
+// last second is added.
 func supported(period, span time.Duration) bool { return period <= (span+time.Second)/supports }

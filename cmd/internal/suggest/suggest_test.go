@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/trace"
 )
 
-// traceOf returns a trace with the requests.
 func traceOf(t *testing.T, requests ...trace.Request) *trace.Trace {
 	t.Helper()
 	all := &trace.Trace{}
@@ -55,9 +54,8 @@ func find(t *testing.T, settings string, goal Goal, requests ...trace.Request) *
 	return s
 }
 
-// crowd returns requests of the given number of keys within 20 minutes. Each key except the last has three requests
-// within a second. The last key has one request per second from the start, and the parameter last is the number of
-// these requests. The first key has one more request at the end.
+// crowd returns requests of keys within 20 minutes: three within a second for each key, and one more at the end for the
+// first. The last key has instead last requests, one per second from the start.
 func crowd(keys, last int) (all []trace.Request) {
 	for i := range 1200 {
 		if i%10 == 0 && i/10 < keys-1 {
@@ -74,8 +72,7 @@ func crowd(keys, last int) (all []trace.Request) {
 	return append(all, at(1199)...)
 }
 
-// TestAbusiveKeys: the suggested limit is twice the limit that is enough for 99 of 100 keys. In this log, three tokens
-// at once are enough for 100 of 101 keys.
+// TestAbusiveKeys: the suggested limit is twice the limit that is enough for 99 of 100 keys, here three tokens at once.
 func TestAbusiveKeys(t *testing.T) {
 	s := find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 100)...)
 	require.NotNil(t, s.Point())
@@ -123,7 +120,7 @@ func TestAShareOfKeys(t *testing.T) {
 	assert.Equal(t, uint64(100), s.Keys)
 }
 
-// TestAKeyCountsOnceADay: a key counts once per day, so more days with the same requests do not change the result.
+// TestAKeyCountsOnceADay: more days with the same requests do not change the result.
 func TestAKeyCountsOnceADay(t *testing.T) {
 	var requests []trace.Request
 	for day := range 9 {
@@ -139,8 +136,7 @@ func TestAKeyCountsOnceADay(t *testing.T) {
 	assert.Len(t, s.Affected, 1)
 }
 
-// TestPeriods: a period is at most a tenth of the length of the log. If the rule has its own period, it is one of the
-// periods.
+// TestPeriods: a period is at most a tenth of the length of the log. The rule's own period is one of the periods.
 func TestPeriods(t *testing.T) {
 	of := func(settings string, span int) (all []string, s *Suggestion) {
 		s = find(t, settings, Goal{}, append(at(0, 0), at(span)...)...)
@@ -208,8 +204,7 @@ func TestAmounts(t *testing.T) {
 	assert.NotPanics(t, func() { amounts(1, math.MaxUint64) })
 }
 
-// logs runs a test with the excerpt of a log. If WEIR_ACCESS_LOG names the complete log, it also runs the test with the
-// complete log.
+// logs runs a test with the excerpt of a log, and with the complete log that WEIR_ACCESS_LOG may name.
 func logs(t *testing.T, test func(t *testing.T, log string)) {
 	for name, log := range map[string]string{
 		"excerpt": "../replay/testdata/apache_access_excerpt.log", "whole": os.Getenv("WEIR_ACCESS_LOG"),
@@ -234,8 +229,8 @@ func run(t *testing.T, f *rulefile.File, log string) *replay.RuleReport {
 	return &r.Rules[0]
 }
 
-// TestASuggestionHoldsWhenTheLogIsReplayed: if the complete program replays the log with the suggested limit, the limit
-// refuses as many requests as predicted. This is tested with every algorithm.
+// TestASuggestionHoldsWhenTheLogIsReplayed: with every algorithm, the complete program refuses as many requests as the
+// suggestion predicts.
 func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		for _, settings := range []string{
@@ -266,8 +261,8 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	})
 }
 
-// TestASuggestionIsThatOfHalfOfTheLog: the suggestion for half of the log, and for a quarter of it, is the same as for
-// the complete log. The excerpt is too short for this test.
+// TestASuggestionIsThatOfHalfOfTheLog: half of the log, and a quarter, give the same suggestion. The excerpt is too
+// short for this test.
 func TestASuggestionIsThatOfHalfOfTheLog(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		if log != os.Getenv("WEIR_ACCESS_LOG") {

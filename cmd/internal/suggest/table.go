@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// WriteTable writes the suggestion for a rule, for people. The parameter name is the name of the rule.
+// WriteTable writes the suggestion for the rule name, for people.
 func (s *Suggestion) WriteTable(w io.Writer, name string) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n%s: limits that refuse %v\n%s requests of %s keys; %s if each counts once for each day (UTC) on "+
