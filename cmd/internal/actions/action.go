@@ -77,9 +77,9 @@ func (t *Target) check() error {
 	return nil
 }
 
-// ParseNetwork parses an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. For an IPv4 network that is
-// mapped into IPv6, it returns the IPv4 network. A single address is a network of one address. A zone, or a bit that is
-// set after the prefix, is an error.
+// ParseNetwork parses an address, which is a network of one, or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. An
+// IPv4 network that is mapped into IPv6 becomes the IPv4 network. A zone, or a bit that is set after the prefix, is an
+// error.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -153,8 +153,7 @@ func (a *Action) String() string {
 	return fmt.Sprintf("%s of the rule %s", a.Kind, a.Rule)
 }
 
-// An Active is an action with a counter. The counter has the number of requests in this process to which the action has
-// applied.
+// An Active is an action that counts the requests of this process to which it has applied.
 type Active struct {
 	Action
 	hits atomic.Uint64

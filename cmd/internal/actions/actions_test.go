@@ -62,8 +62,7 @@ func (f *fixture) add(t testing.TB, kind Kind, target string) *Active {
 	return a
 }
 
-// paths has two rules. Each rule applies to the paths that contain the name of the rule. The key under each rule is the
-// value of the header field Key.
+// paths has two rules, each for the paths that contain its name. The key is the value of the header field Key.
 var paths = &Rules{Addr: func(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddr(r.RemoteAddr)
 	return addr
@@ -95,7 +94,7 @@ func (f *fixture) judged(addr, path, key string) string {
 	return words[v.Mode(0)] + " " + words[v.Mode(1)]
 }
 
-// TestWhichActionCounts: each case has some actions, then requests with the expected judgment of each request.
+// TestWhichActionCounts: in each case, the actions have the expected effect on each request.
 func TestWhichActionCounts(t *testing.T) {
 	type row struct{ addr, path, key, want string }
 	for name, c := range map[string]struct {
@@ -138,7 +137,7 @@ func TestWhichActionCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherFormOfKey: an action for a key does not apply to a key that has the same text but another form.
+// TestAnotherFormOfKey: an action for a key does not apply to a key with the same text but another form.
 func TestAnotherFormOfKey(t *testing.T) {
 	f := newFixture(t, "")
 	a := f.of(Exempt, "one:a")
@@ -148,8 +147,7 @@ func TestAnotherFormOfKey(t *testing.T) {
 	assert.Empty(t, f.judged("192.0.2.1", "/one", "a"))
 }
 
-// TestAnActionEnds: an action ends when its time is over, to the nanosecond. Refresh is not needed for that: it only
-// removes the ended action from the list.
+// TestAnActionEnds: an action ends exactly at its time. Refresh only removes it from the list.
 func TestAnActionEnds(t *testing.T) {
 	f := newFixture(t, "")
 	f.add(t, Ban, "192.0.2.7")
@@ -167,7 +165,7 @@ func TestAnActionEnds(t *testing.T) {
 	assert.Empty(t, f.judged("192.0.2.7", "/", ""), "what was forgotten does not come back with the clock")
 }
 
-// TestAnEndedActionHidesNone: after an action has ended, the actions for a shorter prefix and for the whole rule apply
+// TestAnEndedActionHidesNone: after an action has ended, actions for a shorter prefix and for the whole rule apply
 // again.
 func TestAnEndedActionHidesNone(t *testing.T) {
 	f := newFixture(t, "")
@@ -257,8 +255,7 @@ func TestTheMostActions(t *testing.T) {
 	assert.Len(t, f.List(), Most)
 }
 
-// TestAfterARestart: after a restart, the actions that operators made before are still active, and the ids of keys mean
-// the same keys.
+// TestAfterARestart: actions survive a restart, and the ids of keys still mean the same keys.
 func TestAfterARestart(t *testing.T) {
 	folder := t.TempDir()
 	f := newFixture(t, folder)
@@ -323,8 +320,7 @@ func TestADamagedFile(t *testing.T) {
 	require.ErrorContains(t, err, "it is not a file of actions")
 }
 
-// TestOneSecretFromTheStart: processes that use one folder have the same id for a key, even before one of them has an
-// action.
+// TestOneSecretFromTheStart: processes with one folder have the same id for a key, even before the first action.
 func TestOneSecretFromTheStart(t *testing.T) {
 	folder := t.TempDir()
 	a, b := newFixture(t, folder), newFixture(t, folder)
@@ -337,8 +333,7 @@ func TestOneSecretFromTheStart(t *testing.T) {
 	assert.NotEqual(t, *a.secret.Load(), *other.secret.Load())
 }
 
-// TestSeveralProcesses: tables that use one file have the same actions. No action is lost if several tables change the
-// file at the same time.
+// TestSeveralProcesses: tables with one file have the same actions, and lose none in concurrent changes.
 func TestSeveralProcesses(t *testing.T) {
 	folder := t.TempDir()
 	a, b := newFixture(t, folder), newFixture(t, folder)
@@ -374,7 +369,7 @@ func TestSeveralProcesses(t *testing.T) {
 	assert.Len(t, ids, 30)
 }
 
-// TestAnotherFolder: if a reload sets another folder for actions, the active actions are written to the new folder.
+// TestAnotherFolder: a reload with another folder writes the active actions there.
 func TestAnotherFolder(t *testing.T) {
 	f, folder := newFixture(t, ""), t.TempDir()
 	f.add(t, Ban, "one:a")
@@ -393,9 +388,8 @@ func TestAnotherFolder(t *testing.T) {
 	assert.Len(t, other.List(), 3)
 }
 
-// TestFoldersThatMeet: if a table with actions opens a folder that has actions, and both have an action for one target,
-// the newer action stays. No two actions have the same id. If there are too many actions, Open returns an error and
-// changes nothing.
+// TestFoldersThatMeet: if a table and the folder that it opens both have an action for a target, the newer one stays.
+// No two actions have the same id. If there are too many, Open returns an error and changes nothing.
 func TestFoldersThatMeet(t *testing.T) {
 	folder := t.TempDir()
 	there, f := newFixture(t, folder), newFixture(t, "")

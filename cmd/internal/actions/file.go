@@ -26,16 +26,15 @@ const (
 	maxFile = 4 << 20 // bytes; enough for Most actions with the longest texts
 )
 
-// A file keeps the actions of a table. The zero file keeps none. A change replaces the complete file. During a change,
-// the process holds a lock on another file in the same folder.
+// A file keeps the actions of a table; the zero file keeps none. A change replaces the complete file under a lock on
+// another file in the same folder.
 type file struct {
 	path   string
 	seen   version // the version that was read or written last
 	warned string  // the last error that was logged
 }
 
-// A version identifies the current content of a file without reading the content. This is possible because each change
-// creates a new file.
+// A version identifies a file's current content without reading it, because each change creates a new file.
 type version struct {
 	info fs.FileInfo
 	size int64
@@ -152,8 +151,8 @@ func (t *Table) write(all []*Active) error {
 	return nil
 }
 
-// adopt returns the actions of a content. An action that the table had before keeps its hits. adopt also sets the
-// table's secret and next id to the secret and the next id of the content.
+// adopt returns the actions of a content, with the hits that the table already counted. It also adopts the content's
+// secret and next id.
 func (t *Table) adopt(c *content) (all []*Active) {
 	secret, _ := hex.DecodeString(c.Secret) // read has checked it
 	t.secret.Store(&secret)
@@ -174,11 +173,10 @@ func (t *Table) adopt(c *content) (all []*Active) {
 	return all
 }
 
-// Open makes the table keep its actions in a file in a folder from now on. If folder is "", the table keeps its actions
-// in memory only. The actions in the file become active at once. If there is no file, Open makes one. The actions that
-// the table had before are added to the file, and replace older actions for the same target. If the file has another
-// secret than the table, the table's actions for keys are dropped, and this is logged. Open returns an error if the
-// folder is missing, or if there are more than [Most] actions. After an error nothing has changed.
+// Open keeps the table's actions in a file in folder from now on; "" means only in memory. The file's actions become
+// active at once. The table's own are added to it, and replace older ones for the same target. Open makes a missing
+// file. If the file has another secret, the table's actions for keys are dropped, which is logged. It returns an error,
+// and has changed nothing, if the folder is missing or there are more than [Most] actions.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,8 +209,7 @@ func (t *Table) Open(folder string) error {
 	return err
 }
 
-// merge adds the actions of the table, in the parameter mine, to the actions of a file, in the parameter all. The
-// parameter secret is the secret from which the ids of keys in the file were computed.
+// merge adds the table's actions, mine, to the file's, all. secret is the secret of the ids of keys in the file.
 func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
 	for _, a := range mine {

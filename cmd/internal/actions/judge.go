@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A snapshot has the active actions, arranged so that the actions for a request are found quickly. It is immutable.
+// A snapshot has the active actions, arranged for a fast search. It is immutable.
 type snapshot struct {
 	all      []*Active
 	bits     []int // the prefix lengths of the networks of both families, longest first
@@ -157,8 +157,7 @@ func (t *Table) Judge(rules *Rules, r *http.Request) (v Verdict) {
 	return v
 }
 
-// of returns the action for a request under a rule: the action for its key, or else the action for the whole rule, or
-// nil.
+// of returns the action for a request's key under a rule, or else the action for the whole rule, or nil.
 func (s *snapshot) of(rule *Rule, r *http.Request, now int64, id func(string) KeyID) *Active {
 	of := s.rules[rule.Name]
 	if of == nil || !rule.Meets(r) {

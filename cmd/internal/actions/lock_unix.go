@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long lock waits. A process that was stopped while it changes the file can hold the lock for longer.
+// patience is how long lock waits. A process that was stopped during a change can hold the lock for longer.
 const patience = 2 * time.Second
 
-// lock waits until no other process changes the file, for at most patience. The caller must call the function done at
-// the end.
+// lock waits at most patience until no other process changes the file. The caller must call done at the end.
 func (f *file) lock() (done func(), err error) {
 	if f.path == "" {
 		return func() {}, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The first of these constants bound what is noted. The others are the numbers from which on a ban gives a warning.
+// The first constants bound what is noted; the others are the numbers from which on a ban gives a warning.
 const (
 	seenPerSecond = 16               // requests; the first ones of each second are noted
 	seenFor       = 10 * time.Minute // how long they are remembered
@@ -18,8 +18,8 @@ const (
 	manyAgents    = 10
 )
 
-// Seen notes the senders of some requests of each second, to find out whether a ban would affect many clients. It keeps
-// them in memory only: 9,600 requests of the last 10 minutes, which take 0.8 MB.
+// Seen notes the senders of some requests of each second, to find out whether a ban would affect many clients. It has
+// 9,600 requests of the last 10 minutes, in 0.8 MB of memory and nowhere else.
 type Seen struct {
 	left atomic.Int64 // how many more requests are noted in this second
 
@@ -28,8 +28,7 @@ type Seen struct {
 	next int
 }
 
-// A sample is one request. Users and programs are stored as hashes. If addresses are not kept, the client is also
-// stored only as a hash.
+// A sample is one request. Users and programs are stored as hashes, and so is the client if addresses are not kept.
 type sample struct {
 	at          int64 // seconds since 1970
 	client      KeyID
@@ -80,8 +79,7 @@ func (t *Table) Note(from Sender) {
 // ipText returns the text of the key of an address, in the form of httplimit.
 func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
 
-// A Sighting has the number of requests that were noted for a target within the last ten minutes, and the numbers of
-// their senders.
+// A Sighting has the number of requests noted for a target within the last ten minutes, and of their senders.
 type Sighting struct {
 	Known    bool `json:"known"` // false: requests for such targets are not noted, so the numbers are 0
 	Requests int  `json:"requests"`
@@ -113,9 +111,9 @@ func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 	return Sighting{true, n, len(clients), len(users), len(agents)}
 }
 
-// Foresee returns the senders that were noted for the target of an action. If the action is a ban that affects many of
-// them, it also returns warnings. For an address, the parameter client returns the network that contains it and that
-// rules count as one client. The parameter addresses says whether addresses are kept.
+// Foresee returns the senders noted for the target of an action, and warnings about a ban that affects many of them.
+// client returns the network around an address that rules count as one client. addresses says whether addresses are
+// kept.
 func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, addresses bool) (seen Sighting, warnings []string) {
 	warn := func(format string, args ...any) {
 		if a.Kind == Ban {

@@ -19,7 +19,6 @@ func client(addr netip.Addr) netip.Prefix {
 	return p
 }
 
-// note notes a request.
 func (f *fixture) note(addr, user, agent string, keeps bool) {
 	from := Sender{User: user, Agent: agent}
 	a := netip.MustParseAddr(addr)

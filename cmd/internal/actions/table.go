@@ -65,7 +65,7 @@ func (t *Table) Left(a *Active) time.Duration { return max(a.Until.Sub(t.config.
 // Hits returns how many requests the actions of a kind applied to, including ended actions.
 func (t *Table) Hits(k Kind) uint64 { return t.hits[slices.Index(Kinds, k)].Load() }
 
-// Add activates an action for a time. It replaces an action for the same target. The caller sets Kind, Target, Text,
+// Add activates an action for a time, instead of any action for the same target. The caller sets Kind, Target, Text,
 // Who and Why. When Add returns, the action is in the file. After an error nothing has changed.
 func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
 	a.From = t.config.Now().UTC().Truncate(time.Millisecond)
@@ -116,8 +116,8 @@ func (t *Table) End(id uint64, who string) (ended *Active, err error) {
 	return ended, nil
 }
 
-// Refresh forgets actions that have ended, and reads the changes that other processes have written to the file. The
-// caller calls it about once per second. Actions end on time even without Refresh.
+// Refresh forgets ended actions, and reads the changes of other processes from the file. Call it about once per second.
+// Actions end on time even without Refresh.
 func (t *Table) Refresh() {
 	t.Seen.refill()
 	t.mu.Lock()
@@ -161,16 +161,14 @@ func (t *Table) publish(all []*Active) {
 	t.current.Store(newSnapshot(all))
 }
 
-// change replaces the list of actions. If there is a file, the new list is written to the file first, so that the
-// change survives a crash.
+// change replaces the list of actions. With a file, the new list is written first, so that the change survives a crash.
 func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changeFile(t.list(), to)
 }
 
-// changeFile is like change, but without the lock of the table. It changes the list in the file, or the list in the
-// parameter all if there is no file.
+// changeFile is change without the lock of the table. It changes the list in the file, or all if there is no file.
 func (t *Table) changeFile(all []*Active, to func([]*Active) ([]*Active, error)) error {
 	done, err := t.file.lock()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNobodyIsWaitedFor: the program never waits for another process without a bound. If there is a pipe instead of the
-// file, or if another process keeps the lock, the result is an error.
+// TestNobodyIsWaitedFor: a pipe instead of the file, or a lock that another process keeps, gives an error. The program
+// never waits for another process without a bound.
 func TestNobodyIsWaitedFor(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, FileName)
