@@ -253,8 +253,9 @@ func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 // value that only looks like a bound replaces it.
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
-// Output returns how many tokens all answers may have: the sum over the items of a batch, or else the largest number
-// for one answer times the number of answers. A body that only looks like a batch gets no smaller result.
+// Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.
+// Otherwise it is the largest number for one answer, times the number of answers. A body that only looks like a batch
+// gets no smaller result.
 func (q *Request) Output(defaultOutput uint64) uint64 {
 	items := q.batch.bounds + q.batch.unbound*defaultOutput
 	if q.IsBatch() {
