@@ -40,8 +40,8 @@ func (c *calibration) nanosAt(count uint64) int64 {
 	return c.nanos + int64(hi)
 }
 
-// counterScale is the shift that makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. It
-// keeps a calibration valid for 2^58 counts, which is three years at 2.5 GHz.
+// counterScale is the shift that makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. A
+// calibration is then valid for 2^58 counts, three years at 2.5 GHz.
 const counterScale = 6
 
 // shared has the process's counter clock, made for the first limiter that needs it.
@@ -125,9 +125,9 @@ func (c *counterClock) nanos() int64 {
 	return c.left + int64(time.Since(c.leftSince))
 }
 
-// recalibrate compares the counter with Go's clock. It changes the slope of the line so that both will agree again,
-// without a jump. If the error is more than tolerable, Go's clock continues from the last reading, and the counter is
-// never used again. A call within a second of the previous call does nothing.
+// recalibrate compares the counter with Go's clock, and changes the slope of the line so that both will agree again,
+// without a jump. If the error is not tolerable, Go's clock continues from the last reading for good. A call within a
+// second of the previous call does nothing.
 func (c *counterClock) recalibrate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,10 +23,10 @@ type toldClock struct {
 }
 
 // told returns the time according to the function. The time stands still if the function returns a time outside the
-// timeline, or in the second half of the rest of the timeline. Otherwise, a wrong time could use up the timeline.
+// timeline, or in the second half of the rest of it: otherwise a wrong time could use up the timeline.
 //
-// told is lock-free: it starts over only if another call changed a value that it wants to replace. It does not start
-// over after its own change of ahead. Otherwise a function that jumps back and forth would make the loop endless.
+// told is lock-free: it starts over only if another call changed a value that it wants to replace, and not after its
+// own change of ahead. Otherwise a function that jumps back and forth would make the loop endless.
 func (c *clock) told() int64 {
 	f := &c.function
 	for {

@@ -12,10 +12,8 @@ import (
 )
 
 // lines has, for each key, the callers that wait for tokens, in the order of their turns. Each process of a shared
-// table has its own lines.
-//
-// When a caller leaves, the callers behind it move up instead of giving the tokens back: those callers already know
-// when their reservations are due, so tokens in the middle of a line cannot be given back ([Limiter.Reserve]).
+// table has its own lines. When a caller leaves, the callers behind it move up. Tokens in the middle of a line cannot
+// be given back ([Limiter.Reserve]), because the callers behind already know when their reservations are due.
 type lines struct {
 	mu sync.Mutex
 	of map[Key][]*Turn
@@ -130,9 +128,9 @@ func (t *Turn) Leave() {
 	haveMoved(moved)
 }
 
-// shift moves turns up by the tokens of a turn that has left in front of them. It returns the turns whose wait is now
-// shorter. It stops at the first turn whose tokens do not directly follow the tokens in front: a caller outside of the
-// line has reserved in between, and past that reservation both callers would proceed at the same time.
+// shift moves turns up by the tokens of a turn that has left in front of them, and returns the turns whose wait is now
+// shorter. It stops at a gap, where a caller outside of the line has reserved: a turn that moved past it would proceed
+// at the same time as that caller.
 func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
 	for _, other := range behind {
@@ -170,9 +168,8 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	return last, first
 }
 
-// overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front could
-// have proceeded earlier. They are now due later, but no later than this turn was. So the tokens of the turns that stay
-// directly follow each other.
+// overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front are now
+// due later, but no later than this turn was, and their tokens directly follow each other.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {

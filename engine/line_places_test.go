@@ -100,8 +100,8 @@ func TestAWaitOfANanosecond(t *testing.T) {
 	})
 }
 
-// wellMade asserts that each turn has the tokens that its caller wants, that the parts of a reservation have no more
-// tokens than it took, and that exactly those parts are shared that are not a complete reservation.
+// wellMade asserts that each turn has the tokens that its caller wants, that no reservation is divided into more than
+// it took, and that exactly the incomplete parts are shared.
 func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	t.Helper()
 	given := map[*reservation]uint64{}

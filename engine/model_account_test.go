@@ -214,9 +214,9 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// reprices converts a debt after the price of its tier has changed. The key owes the same number of tokens both at the
-// time at and at latest, when the latest request was granted or is due. The debt may come from another tier, so no part
-// of it counts as above all limits. If the new debt would not fit a record, it keeps its price.
+// reprices converts a debt after the price of its tier has changed, so that the key owes the same number of tokens at
+// the time at and at latest, when the latest request is due. No part of the debt counts as above all limits, because it
+// may come from another tier. A debt that would not fit keeps its price.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -224,8 +224,8 @@ func (b *bucket) reprices(at, latest, from, to int64) {
 	}
 }
 
-// change converts a debt after the cost of a token has changed. The key owes the same number of tokens. The part above
-// the highest limit takes as long to come back as before, until the last waiting request is due.
+// change converts a debt after the cost of a token has changed. The part above the highest limit takes as long to come
+// back as before, until the last waiting request is due.
 func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
 	if from == to && ticks == b.ticker {
 		return
@@ -267,8 +267,8 @@ func (b *bucket) paper(at int64, n uint64) paper {
 	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}
 }
 
-// giveBack gives back what is owed because of a take. After other takes, that is at most what the bucket would owe
-// after this take alone. After other refunds, it is at most the rest of the take minus the time since then.
+// giveBack gives back what is owed because of a take: after other takes, at most what the bucket would owe after this
+// take alone; after other refunds, at most the rest of the take minus the time since then.
 func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	cost, latest := int64(n)*of.q.token, near.latest
 	if b.prices != nil {

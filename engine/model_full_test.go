@@ -102,8 +102,8 @@ func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	return least, owes
 }
 
-// breaksTies forgets a key of the program that may be evicted for the given key next to others that owe the same,
-// because it is not defined which one is evicted. (For the other keys of the table it does not matter.)
+// breaksTies forgets a key of the program that owes the least together with others and may be evicted for the given
+// key, because it is not defined which of them is evicted.
 func (m *model) breaksTies(of *modelKey, at int64) {
 	least, _ := m.least(of, at) // keys of the program come first
 	if len(least) > 1 && m.overflow == Evict && of.idle(at) && slices.Contains(m.keys[:], least[0]) {
@@ -111,9 +111,9 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 	}
 }
 
-// makesRoom finds room, on paper, for a key that is charged now. A key that owes nothing has no record, so another may
-// have to be evicted. Other keys are idle by the time of the call, or by the limiter's clock if the call is ahead.
-// Without room, wait is the time until there is room, at least a nanosecond.
+// makesRoom finds room, on paper, for a key that is charged now, and may evict another key. Keys are idle by the time
+// of the call, or by the limiter's clock if the call is ahead. Without room, wait is the time until there is room, at
+// least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {

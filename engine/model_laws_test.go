@@ -118,10 +118,10 @@ func (m *model) tells() (all []told) {
 	return all
 }
 
-// requireChange checks, for every key, the properties of docs/decisions/0031 after a change: (a) Answers under numbers
-// that have not changed stay the same. (c) A key waits at most as long as one that has taken all of the limit, or until
-// the excess has come back at the new rate. (d) A raised limit and a faster rate count at once. Requests ahead of the
-// clock and waiting ones may delay the new rate. requireFits checks (b).
+// requireChange checks, for every key, the properties of docs/decisions/0031 after a change: (a) Answers under
+// unchanged numbers stay the same. (c) A key waits at most as long as one that has taken all of the limit, or until its
+// excess has come back. (d) A raised limit and a faster rate count at once, unless requests wait or are ahead of the
+// clock. requireFits checks (b).
 func (m *model) requireChange(c *change, before []told) {
 	ahead := max(m.leading, m.promised, m.seen) - m.seen
 	for i, says := range m.tells() {
@@ -214,9 +214,8 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 	m.law(is[0].Remaining <= most || ahead > 0, "(b)", is[0].Remaining, most, k, q)
 }
 
-// stays returns how many of a key's tokens still take as long to come back as before, until the last waiting request is
-// due: in a limiter of one rate, those above the highest limit so far. After a take under a quota it is 0, because the
-// quota is not known.
+// stays returns how many of a key's tokens take as long to come back as before, until the last waiting request is due:
+// in a limiter of one rate, those above the highest limit so far, or 0 after a take under a quota, which is not known.
 func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	was, changed := c.was[m.grants[0]]
 	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
@@ -258,9 +257,8 @@ func (q *grants) longest() time.Duration {
 	return 2 * q.policy.window
 }
 
-// leaves returns the lowest and the highest number of tokens that may be left after a change, from the number left
-// before. A change of the length rounds an estimate up, and a shorter window may remove requests from a log. (No
-// request comes back into a longer one: see setsPace.)
+// leaves returns the lowest and the highest number of tokens that may be left after a change. A change of the length
+// rounds an estimate up, and a shorter window may remove requests from a log.
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
 	switch {
 	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:

@@ -107,8 +107,8 @@ func (ps policies) most() uint64 {
 }
 
 // lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have one limit,
-// that is a window, or the time in which the tokens of the highest limit so far come back. Otherwise a key may have
-// taken tokens under another limit than its current one, so the result is the longest window so far.
+// that is a window, or the time in which the tokens of the highest limit so far come back. Otherwise it is the longest
+// window so far, because a key may have taken tokens under another limit.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {

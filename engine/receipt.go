@@ -167,8 +167,8 @@ func (r *Receipt) Settle(actual uint64) (lost uint64) {
 }
 
 // Charge takes n more tokens from the key of the receipt, as [Limiter.Charge] does, before or after the receipt has
-// ended. The result lost is how many of them were not charged. For the zero Receipt, Charge does nothing. It does not
-// allocate, and is safe for concurrent use.
+// ended. The result lost is how many of them were not charged. For the zero Receipt, Charge does nothing. It is safe
+// for concurrent use.
 func (r *Receipt) Charge(n uint64) (lost uint64) {
 	switch {
 	case r.spread != nil:

@@ -45,7 +45,7 @@ func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint6
 }
 
 // remembers reports whether the table already remembered that keys may owe that much under a quota. If not, the table
-// does now, and the quota must be made again, because the policy may have changed in the meantime.
+// does now, and the quota must be made again, because the policy may have changed meanwhile.
 func (l *Limiter) remembers(needs uint64) (bool, error) {
 	if needs <= l.table.Largest() {
 		return true, nil

@@ -95,8 +95,8 @@ func (c config) copied(to string, options []Option) (config, error) {
 }
 
 // withTiers returns the policies before and after a change of the tiers. The result before has the new number of tiers,
-// but existing tiers still have their numbers, and room for the tokens taken under earlier numbers. The result after
-// also has the new numbers. If tiers is nil, both results are ps.
+// with the numbers and the room of existing tiers. The result after also has the new numbers. If tiers is nil, both are
+// ps.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -213,9 +213,9 @@ func (d *debts) now() (now int64) {
 	return now
 }
 
-// giveTo makes the keys of the given table owe what they owe in d's table, converted as by a SetPolicy with the given
-// table's policies. It returns for how many keys there was no room. If a policy changes in the meantime, giveTo starts
-// over, which is safe because a debt in both tables counts once.
+// giveTo makes the keys of a table owe what they owe in d's table, converted as by a SetPolicy. It returns for how many
+// keys there was no room. If a policy changes meanwhile, it starts over, which is safe because a debt in both tables
+// counts once.
 func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0

@@ -141,9 +141,9 @@ func (p Policy) Kind() string {
 	return p.algorithm.String()
 }
 
-// agree ensures that a process and the table have the same policies: it returns an error or replaces the table's
-// policies. own is the plan that the process wants. Before that, agree completes a change that a dead process had
-// announced, because otherwise that change would later replace the policies again.
+// agree ensures that a process and the table have the same policies, or returns an error. own is the plan of the
+// process. First, agree completes a change that a dead process had announced, because that change would later replace
+// the policies again.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)
 	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)

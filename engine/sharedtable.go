@@ -47,12 +47,12 @@ type SharedTable struct {
 	}
 }
 
-// ReadShared reads the file of [Shared] limiters. It makes no decisions and does not write to the file. The file must
-// belong to the user of the process, with mode 0600; root may read any user's file. ReadShared is safe while other
-// processes write. It takes some nanoseconds for each slot that was ever used. It needs Linux.
+// ReadShared reads the file of [Shared] limiters, without a decision or a write, and while other processes write. The
+// file must belong to the user of the process, with mode 0600; root may read any user's file. ReadShared takes some
+// nanoseconds for each slot that was ever used. It needs Linux.
 //
-// ReadShared refuses a file for the same reasons as Shared, and also if the header has values that no limiter of this
-// version writes, the file became shorter during the call, or the system does not report which processes are attached.
+// It refuses a file for the same reasons as Shared, and if the header has values that no limiter of this version
+// writes, the file became shorter during the call, or the system does not report which processes are attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {

@@ -207,8 +207,8 @@ func (s *Spread) Owed() uint64 {
 }
 
 // TakeReceipt is [Spread.Take] with a receipt for the tokens that it took. The receipt gives back only tokens that have
-// not come back with time: the cost minus rate * the time since the take. At high rates, that is soon nothing. After a
-// change of the policy, the receipt gives nothing back.
+// not come back with time: the cost minus rate * the time since the take. After a change of the policy, it gives
+// nothing back.
 func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	s.takeReceipt(&d, &r, n)
 	return

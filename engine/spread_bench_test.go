@@ -11,10 +11,10 @@ import (
 )
 
 // BenchmarkSpread compares a contended compare-and-swap, a Limiter and a Spread with one bucket, on one processor and
-// on all. In each round, each of them runs for two milliseconds. Decisions are timed in batches of 256. A batch counts
-// only if the next goroutine completed a batch meanwhile, because otherwise there was no contention. The benchmark
-// reports the median of the rounds' medians, in nanoseconds of one processor per decision, and the ratios to the
-// compare-and-swap. A row fails if the admitted share does not fit its name.
+// on all. In each round, each runs for two milliseconds, in batches of 256 decisions. A batch counts only if the next
+// goroutine completed one meanwhile, so that there was contention. The results are the median of the rounds' medians,
+// in nanoseconds of one processor per decision, and the ratios to the compare-and-swap. A row fails if the admitted
+// share does not fit its name.
 //
 //	go test -run '^$' -bench Spread -benchtime 100x ./engine
 func BenchmarkSpread(b *testing.B) {

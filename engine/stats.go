@@ -23,9 +23,8 @@ type Stats struct {
 	Forgotten  uint64 // tokens never released ([Concurrency]), counted at the next take or sweep of the key
 	Retries    uint64 // searches that started over because another call had succeeded; other retries do not count
 
-	// FileLost is an error if, at the last sweep, the file of [Shared] was no longer at its path, because it was
-	// removed, moved or replaced. Processes that start now count in another file, so together they may admit the limit
-	// twice.
+	// FileLost is an error if, at the last sweep, the file of [Shared] was no longer at its path. Processes that start
+	// now count in another file, so together they may admit the limit twice.
 	FileLost error
 }
 

@@ -72,8 +72,8 @@ func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
 	return (v != shard.Refused || l.observer != nil) && l.allowSlowly(k, now, v)
 }
 
-// allowSlowly is AllowKey after the fast path has not admitted: the key may have no record yet, a coarse clock may be
-// the reason for the refusal, or an observer may have to be called.
+// allowSlowly is AllowKey after the fast path has not admitted: the key may have no record, a coarse clock may have
+// caused the refusal, or there is an observer.
 func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	place := l.table.Find(k.hash)
 	if !v.Refuses() {
