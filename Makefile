@@ -116,8 +116,8 @@ programs: begin
 	@.ci/install help2man "the man pages" help2man
 	@.ci/install hypercorn "an upstream that changes the protocol" python3-hypercorn
 
-# What -short leaves out is part of test-whole. Without vet, which would look at all dependencies, those of Caddy among
-# them: make check has it.
+# What -short leaves out is part of test-whole. No stage but those of make check has vet, which would look at all
+# dependencies, those of Caddy among them.
 test-modules: begin
 	$(call each,test,$(call go-test,-short -vet=off))
 
@@ -128,10 +128,10 @@ test-whole: begin ## the tests that make test shortens or skips, in full
 # another module runs again here.
 test: test-documents
 test-documents: begin ## what the documents say: links, commands, programs and tables
-	$(stage) documents bash -c 'go test ./docs && cd cmd && go test -count 1 -run "Document|README" ./weir \
-	&& go test -count 1 -run "Document|Operations|Described" ./internal/rulefile && go test -count 1 -run "Behind" ./internal/serve \
-	&& cd ../bench && go test -count 1 -run "Figures" ./report && cd ../examples && go test -count 1 -run "Scripts" . \
-	&& cd ../otellimit && go test -count 1 -run "Document" .'
+	$(stage) documents bash -c 'go test -short -vet=off ./docs && cd cmd && go test -vet=off -count 1 -run "Document|README" ./weir \
+	&& go test -vet=off -count 1 -run "Document|Operations|Described" ./internal/rulefile && go test -vet=off -count 1 -run "Behind" ./internal/serve \
+	&& cd ../bench && go test -vet=off -count 1 -run "Figures" ./report && cd ../examples && go test -vet=off -count 1 -run "Scripts" . \
+	&& cd ../otellimit && go test -vet=off -count 1 -run "Document" .'
 
 # It never compiles the reference: the checkout has bin/ratelimit, which its own Makefile makes, and for the suite
 # bin/integration.test (docs/envoy.md).
@@ -180,7 +180,7 @@ test-interleavings: begin ## every interleaving of all scenarios but those of ma
 	$(stage) interleavings bash -c "$(halves)"
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
-explored = go test -tags explore -timeout 0 -v $(1) | grep --line-buffered -Ev '^(===|    ---|--- PASS)'
+explored = go test -vet=off -tags explore -timeout 0 -v $(1) | grep --line-buffered -Ev '^(===|    ---|--- PASS)'
 
 test-mutants: begin programs-model ## every mutant of every rule is found, and the Spin model
 	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./engine ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
@@ -196,7 +196,7 @@ explore: programs-model ## every interleaving, also of larger scenarios, mutants
 CHANGES := 8
 test-all: CHANGES := 60
 test-mutate: begin ## a sample of the mutation score: small changes of atomicbucket, shard and engine
-	$(stage) "mutation score" bash -c 'cd fuzz && go test -count 1 ./mutate && go run ./mutate -sample $(CHANGES)'
+	$(stage) "mutation score" bash -c 'cd fuzz && go test -vet=off -count 1 ./mutate && go run ./mutate -sample $(CHANGES)'
 
 mutate: ## the small changes of atomicbucket, shard and engine that were not tried yet, and which of them no test notices (hours, the first time)
 	mkdir -p $(BIN) && cd fuzz && go run ./mutate
@@ -217,10 +217,10 @@ audit: ## what the libraries of the benchmark promise, and what limitertest find
 
 # As root, which mounts memory and starts processes of other users. Elsewhere it prints what it skips.
 test-environment: begin ## shared tables in little memory, beside processes that stop, and in the hands of others (a minute)
-	$(stage) environment go test -tags environment -run 'Environment|TimeNamespaces|ClockThatRanAhead|AheadOfTheClock|FoldersOfOthers|LinksOfOthers' ./engine ./internal/sharedfile
+	$(stage) environment go test -vet=off -tags environment -run 'Environment|TimeNamespaces|ClockThatRanAhead|AheadOfTheClock|FoldersOfOthers|LinksOfOthers' ./engine ./internal/sharedfile
 
 test-stress: begin ## the stress tests, goroutines suspended between any two atomic steps
-	$(stage) stress go test -tags stress -run Stress ./fuzz ./internal/spread ./redislimit/internal/lease
+	$(stage) stress go test -vet=off -tags stress -run Stress ./fuzz ./internal/spread ./redislimit/internal/lease
 
 # Debian 12 has valkey-server among its backports. redistest takes the first redis-server on the PATH.
 test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
@@ -228,15 +228,14 @@ test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
 	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 -parallel 8 ./...
 
-# Without vet, which has seen the same code without the race detector and would look at all dependencies again.
 test-race: begin ## the tests under the race detector (needs a C compiler)
 	@.ci/install cc,gcc "the race detector" gcc libc6-dev
 	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short -vet=off -timeout 30m); fi)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them. Garbage would use up their addresses.
 test-386: begin ## the tests as a 32-bit program, or vet and build where none can run
-	$(stage) "32 bits" bash -c 'export GOARCH=386 GOMEMLIMIT=1GiB; if go test -run "^$$" ./internal/tsc ./atomicbucket >/dev/null 2>&1; \
-	then go test ./... && go test -short ./fuzz/...; \
+	$(stage) "32 bits" bash -c 'export GOARCH=386 GOMEMLIMIT=1GiB; if go test -vet=off -run "^$$" ./internal/tsc ./atomicbucket >/dev/null 2>&1; \
+	then go test -vet=off ./... && go test -vet=off -short ./fuzz/...; \
 	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
 
 # Only whether it compiles counts, so nothing is optimized, which takes 40 % less time.
@@ -291,7 +290,7 @@ bench-full: build ## the same with everything, an hour and a half
 	$(call bench_to,--full)
 
 bench-guard: begin ## the ratios to the floor and the instructions of a decision are within bounds, nothing allocates (seconds)
-	$(stage) "bench guard" bash -c 'cd bench && WEIR_GUARD=1 go test -count 1 -p 1 ./guard ./cmd/weir-bench-instructions'
+	$(stage) "bench guard" bash -c 'cd bench && WEIR_GUARD=1 go test -vet=off -count 1 -p 1 ./guard ./cmd/weir-bench-instructions'
 
 bench-instructions: ## instructions, loads and stores of a decision (Linux on amd64)
 	cd bench && go run ./cmd/weir-bench-instructions
