@@ -31,7 +31,6 @@ type auditCommand struct {
 	IRunThisOne bool          `name:"i-run-this-server" help:"Audit a server that is neither on this machine nor on a private network."`
 }
 
-// Help returns the text that "weir audit --help" adds to the flags.
 func (*auditCommand) Help() string {
 	return `Sends a server requests in patterns for about a minute: a burst, gaps, single requests and all that there is.
 Every kind of limit is fitted to what the server decided, and the one that explains most is printed, with how sure that
@@ -57,7 +56,6 @@ Try it:
     weir audit --budget -H 'X-Team: team-{n}' http://127.0.0.1:8000/`
 }
 
-// check returns what is wrong with the command line.
 func (c *auditCommand) check() error {
 	switch {
 	case (c.URL == "") == (len(c.Log) == 0):
@@ -79,7 +77,6 @@ func (c *auditCommand) check() error {
 	return nil
 }
 
-// Run implements the command.
 func (c *auditCommand) Run() error {
 	if err := c.check(); err != nil {
 		return err
@@ -161,7 +158,6 @@ func (c *auditCommand) fromServer() (*audit.Report, error) {
 	return audit.Run(ctx, client, ask, target, options)
 }
 
-// target returns the server of the URL.
 func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
 	if t, err = audit.Resolve(ctx, c.URL, c.IRunThisOne); err != nil {
 		return t, err
@@ -197,5 +193,4 @@ type somethingToLookAt int
 
 func (n somethingToLookAt) Error() string { return fmt.Sprintf("findings to look at: %d", int(n)) }
 
-// ExitCode implements kong.ExitCoder.
 func (somethingToLookAt) ExitCode() int { return 2 }

@@ -24,7 +24,6 @@ type budgetFlags struct {
 	Settle  time.Duration `default:"100ms" help:"With --budget: how long the gateway may take to count an answer (default: ${default})."`
 }
 
-// tlsFlags says which servers a client trusts.
 type tlsFlags struct {
 	Insecure bool   `help:"Accept any certificate of the server."`
 	CA       string `name:"ca" placeholder:"FILE" predictor:"file" help:"PEM file with the authorities that may have signed the server's certificate (default: those of the system)."`

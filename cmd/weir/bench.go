@@ -15,7 +15,6 @@ type benchCommand struct {
 
 const benchProgram = "weir-bench"
 
-// Run implements the command.
 func (c *benchCommand) Run() error {
 	path, err := findBench()
 	if err != nil {

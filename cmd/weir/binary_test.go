@@ -49,7 +49,6 @@ var builtOnce = sync.OnceValues(func() (path string, err error) {
 	return path, err
 })
 
-// build returns the path of the program.
 func build(t *testing.T) string {
 	t.Helper()
 	path, err := builtOnce()

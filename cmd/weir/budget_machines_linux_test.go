@@ -228,7 +228,6 @@ func (w *machineWorld) client(ctx context.Context, number int) {
 	}
 }
 
-// ask sends one request and notes its outcome.
 func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, usage string) (status int) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"messages":[]}`))
 	if !assert.NoError(w.t, err) {

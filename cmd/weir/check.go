@@ -24,7 +24,6 @@ type checkCommand struct {
 	File    string   `arg:"" optional:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
 }
 
-// Help returns the text that "weir check --help" adds to the flags.
 func (*checkCommand) Help() string {
 	return `Says what the file means: where it listens, every rule in words, and the memory that they take. A file with mistakes
 is answered with all of them, a line each, in the form FILE:LINE:COLUMN: what is wrong, and exit status 1. What is
@@ -37,7 +36,6 @@ Try it:
     weir check weir.yaml --explain 'GET /login' --client 203.0.113.7`
 }
 
-// Run implements the command.
 func (c *checkCommand) Run() error {
 	if c.Schema {
 		schema, err := rulefile.Schema()
@@ -94,7 +92,6 @@ func warnings(f *rulefile.File) []string {
 	return all
 }
 
-// passed says how many tests a good file has passed.
 func passed(tests int) string {
 	switch tests {
 	case 0:
@@ -105,7 +102,6 @@ func passed(tests int) string {
 	return fmt.Sprintf(", and its %d tests pass", tests)
 }
 
-// load reads the file, or standard input.
 func (c *checkCommand) load() (*rulefile.File, error) {
 	if c.File != accesslog.Stdin {
 		return rulefile.Load(c.File)

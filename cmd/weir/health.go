@@ -17,7 +17,6 @@ type healthCommand struct {
 	Timeout time.Duration `default:"5s" placeholder:"DURATION" help:"How long to wait for the answer (default: ${default})."`
 }
 
-// Help returns the text that "weir health --help" adds to the flags.
 func (*healthCommand) Help() string {
 	return `Asks /readyz of the administrator's listener. Exit status 0 if weir answers that it is ready, 1 if it does not answer
 or says why not: it stops. An image without a shell and curl needs no more than weir itself:
@@ -25,7 +24,6 @@ or says why not: it stops. An image without a shell and curl needs no more than 
     HEALTHCHECK CMD ["/weir", "health"]`
 }
 
-// Run implements the command.
 func (c *healthCommand) Run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()

@@ -54,7 +54,6 @@ func (p *process) wait() (status unix.WaitStatus) {
 	return status
 }
 
-// isGone reports whether the process has ended and was waited for.
 func (p *process) isGone() bool {
 	p.waited = p.waited || syscall.Kill(p.pid, 0) == syscall.ESRCH
 	return p.waited

@@ -28,7 +28,6 @@ func newByteBar(screen *os.File, bytes int64, description string) bar {
 		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionUseIECUnits(true))
 }
 
-// step moves the bar to step of steps.
 func (b bar) step(step, steps int) {
 	b.ChangeMax(steps)
 	_ = b.Set(step)

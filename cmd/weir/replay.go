@@ -26,7 +26,6 @@ type replayCommand struct {
 	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or compressed with gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
 
-// writeNotes writes the doubts about a log.
 func writeNotes(l *replay.Log, notes io.Writer) {
 	if l.Skipped > 0 {
 		fmt.Fprintf(notes, "weir: lines skipped: %d, the first is %s\n", l.Skipped, l.Reasons[0])
@@ -36,7 +35,6 @@ func writeNotes(l *replay.Log, notes io.Writer) {
 	}
 }
 
-// Help returns the text that "weir replay --help" adds to the flags.
 func (*replayCommand) Help() string {
 	return `The format of the log is detected: Apache's and nginx's common and combined, Apache's vhost_combined, JSON of nginx,
 Caddy, Traefik and Envoy, HAProxy's httplog, AWS ALB, ELB, S3 and CloudFront, Google Cloud's load balancers, IIS, the
@@ -79,7 +77,6 @@ them: it is made of a request's body, which no usage log has.
 
 const defaultTop = 10
 
-// replayed has the printed results of a log.
 type replayed struct {
 	limit       string // the limit that was applied to the log
 	log         *replay.Log
@@ -88,7 +85,6 @@ type replayed struct {
 	rules       *replay.RulesReport // for a replay through rules; used instead of table and json
 }
 
-// Run implements the command.
 func (c *replayCommand) Run() error {
 	if err := c.checkUsage(); err != nil {
 		return err
@@ -149,7 +145,6 @@ func (c *replayCommand) Run() error {
 // A work is a replay that lacks only its log.
 type work func(*accesslog.Log) (replayed, error)
 
-// one returns the replay with one algorithm.
 func (c *replayCommand) one() (work, error) {
 	policy, err := c.Policy()
 	if err != nil {
@@ -169,7 +164,6 @@ func (c *replayCommand) one() (work, error) {
 	}, nil
 }
 
-// all returns the replay with all algorithms.
 func (c *replayCommand) all() (work, error) {
 	if c.Top != nil {
 		return nil, limit.Misuse("--top %d: --compare shows no keys: leave one of the two out", *c.Top)

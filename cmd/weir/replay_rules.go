@@ -26,7 +26,6 @@ type rulesFlags struct {
 	HTML          string  `name:"html" placeholder:"FILE" help:"Also write the result as a page with charts."`
 }
 
-// asked reports whether one of these flags was given.
 func (f *rulesFlags) asked() bool {
 	return f.Rules != "" || f.Host != "" || f.suggests() || f.HTML != ""
 }
@@ -136,7 +135,6 @@ func (c *replayCommand) limitName(r *replay.RulesReport) string {
 	return fmt.Sprintf("%v, by %s", r.Rules[0].Policy, c.Key)
 }
 
-// suggestions finds a limit for every rule that the replay has judged.
 func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Suggestion, error) {
 	goal, err := c.goal()
 	if err != nil || !c.suggests() {

@@ -116,7 +116,6 @@ func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goa
 
 func (c *replayCommand) limitGiven() bool { return limitFlags(&c.Flags)[0].given }
 
-// writeUsage prints the results and writes the page.
 func (c *replayCommand) writeUsage(r *replay.UsageReport, found *suggest.Suggestion, out, notes io.Writer) error {
 	source := c.Files[0]
 	if n := len(c.Files); n > 1 {

@@ -21,7 +21,6 @@ type serveCommand struct {
 	serveFlags
 }
 
-// Help returns the text that "weir serve --help" adds to the flags.
 func (*serveCommand) Help() string {
 	return `With a rule file, "weir serve weir.yaml", everything stands there, and none of the flags below goes with it: listeners,
 upstreams, trusted proxies and several rules. docs/configuration.md describes it, and "weir check" says what one means.
@@ -49,7 +48,6 @@ Try it, the second line in another terminal:
 and look at http://127.0.0.1:8081/ in a browser.`
 }
 
-// Run implements the command.
 func (c *serveCommand) Run() (err error) {
 	inherited, err := listen.Inherit()
 	if err != nil {

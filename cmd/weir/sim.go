@@ -46,7 +46,6 @@ type simCommand struct {
 	SVG       string        `name:"svg" placeholder:"FILE" help:"Also write the chart as a picture."`
 }
 
-// Help returns the text that "weir sim --help" adds to the flags.
 func (*simCommand) Help() string {
 	return `Requests arrive at random, on average as often as --load says, and every strategy gets the same ones. Beside each
 runs the ideal, one limiter that hears of all requests at once: what it admits and the strategy does not is refused
@@ -69,7 +68,6 @@ With one key at ten times the limit, and the same for 1,000 nodes and a million 
     weir sim --keys 640 --load 2 --partitions 64 --down 2s..4s --down-partitions 21 --strategy strict,lease`
 }
 
-// Run implements the command.
 func (c *simCommand) Run() error {
 	scenario, err := c.scenario()
 	if err != nil {
@@ -94,7 +92,6 @@ func (c *simCommand) Run() error {
 	return c.write(report, os.Stdout)
 }
 
-// write prints the report for people.
 func (c *simCommand) write(r *sim.Report, out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "%s, burst %d, on %d nodes at %g times that, round trip %v\n\n", r.Rate, r.Burst,
 		r.Nodes, r.Load, c.RTT); err != nil {
@@ -103,7 +100,6 @@ func (c *simCommand) write(r *sim.Report, out io.Writer) error {
 	return r.WriteTable(out)
 }
 
-// writeSimFile writes a file, or nothing if the name is "".
 func writeSimFile(name string, r *sim.Report, write func(io.Writer, *sim.Report) error) error {
 	if name == "" {
 		return nil

@@ -30,7 +30,6 @@ type tableCommand struct {
 	File string `arg:"" predictor:"file" help:"The file of a table: one in the folder of state, or the path of engine.Shared."`
 }
 
-// Help returns the text that "weir table --help" adds to the flags.
 func (*tableCommand) Help() string {
 	return `Says what is in a table that processes of this machine share, while they use it: its limit and options, how many slots
 are taken and how many keys owe something, what sweeps did, and which processes are attached. Nothing is written, and
@@ -46,7 +45,6 @@ every process which has it. To give a rule of weir serve other max_keys or anoth
 up the name of its next file with weir check, and convert the present one to that name before the reload.`
 }
 
-// Run implements the command.
 func (c *tableCommand) Run() (err error) {
 	if c.Convert == "" && (c.MaxKeys != nil || c.Shards != nil || c.Overflow != "") {
 		return errors.New("--max-keys, --shards and --overflow are for --convert")
@@ -87,7 +85,6 @@ func (c *tableCommand) carry(restore string) error {
 	return err
 }
 
-// options returns the options for the conversion of a file.
 func (c *tableCommand) options() (options []engine.Option, err error) {
 	if c.MaxKeys != nil {
 		options = append(options, engine.MaxKeys(*c.MaxKeys))

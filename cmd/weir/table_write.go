@@ -105,7 +105,6 @@ func redrawTable(w io.Writer, s *seenTable) error {
 	return err
 }
 
-// writeTableLine writes one line with the values that change.
 func writeTableLine(w io.Writer, s *seenTable) error {
 	_, err := fmt.Fprintf(w, "%s indebted=%d live=%d free=%d never_used=%d tentative=%d claimed=%d by_the_dead=%d sweeps=%d "+
 		"evictions=%d no_room=%d attached=%d\n", s.At.UTC().Format(time.RFC3339Nano), s.Indebted, s.Live, s.Free, s.NeverUsed,

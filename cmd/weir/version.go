@@ -8,7 +8,6 @@ import (
 
 type versionCommand struct{}
 
-// Run implements the command.
 func (versionCommand) Run() error {
 	_, err := fmt.Println(version.Text("weir", version.Info()))
 	return err

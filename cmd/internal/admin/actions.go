@@ -34,7 +34,6 @@ type actionRequest struct {
 	Confirm bool         `json:"confirm"` // begin the action even if there are warnings
 }
 
-// An actionView is an action as JSON.
 type actionView struct {
 	ID      uint64       `json:"id"`
 	Kind    actions.Kind `json:"kind"`

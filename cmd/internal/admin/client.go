@@ -15,7 +15,6 @@ type clientRequest struct {
 	Hash    string `json:"hash"`
 }
 
-// A clientView has what a client has left under each rule.
 type clientView struct {
 	Keys []keyView `json:"keys"`
 }

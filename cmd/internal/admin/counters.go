@@ -69,7 +69,6 @@ func (s *counterSet) insert(name string) *counters {
 	return c
 }
 
-// prune forgets unused names if there are many names.
 func (s *counterSet) prune(inUse map[string]bool) {
 	if len(*s.current.Load()) < maxCounters/2 {
 		return

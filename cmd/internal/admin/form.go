@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxForm is the largest request of the form, in bytes.
 const maxForm = 64 << 10
 
 // A keyRequest names a key by its parts or, if it is among the most refused keys, by its hash.
@@ -42,7 +41,6 @@ func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveReset restores the state before the key's first token was taken.
 func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 	if a.config.NoReset {
 		fail(w, http.StatusForbidden, errors.New("keys cannot be reset here: the program was started without permission for it"))
@@ -107,7 +105,6 @@ func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) k
 	return v
 }
 
-// isInFlight reports whether the rule limits requests in flight.
 func (r *Rule) isInFlight() bool {
 	if r.Stored != nil {
 		return r.Stored.Source().Policy().Algorithm() == engine.AlgorithmConcurrency
@@ -130,7 +127,6 @@ func fail(w http.ResponseWriter, status int, err error) {
 	answer(w, status, map[string]string{"error": err.Error()})
 }
 
-// readForm reads the JSON of the page.
 func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return http.StatusUnsupportedMediaType,
@@ -154,7 +150,6 @@ func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err
 	return http.StatusBadRequest, fmt.Errorf("the body is not the JSON of this request: %w", err)
 }
 
-// bucket returns the rule and the bucket that a request names.
 func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 	rule, found := Rule{}, false
 	for _, r := range a.rules() {

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// points is the number of seconds in the charts of five minutes.
 const points = 300
 
 // A span is a time range of the charts, in steps of seconds.

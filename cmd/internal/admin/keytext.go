@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// hashText returns the hash of a key as it is shown and sent.
 func hashText(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
 func parseHash(text string) (uint64, bool) {
@@ -15,7 +14,6 @@ func parseHash(text string) (uint64, bool) {
 	return hash, err == nil && len(text) == 16
 }
 
-// clip cuts a text to the stored length.
 func clip(text string) string {
 	if len(text) <= textBytes {
 		return text

@@ -44,7 +44,6 @@ type timesView struct {
 // minute is the number of ticks that the shown times cover.
 const minute = 60
 
-// requestRates has the counts and the rates at the last tick.
 type requestRates struct {
 	mu     sync.Mutex
 	last   time.Time

@@ -69,7 +69,6 @@ func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	return open
 }
 
-// A callerView describes the caller to the page.
 type callerView struct {
 	Who       string `json:"who"`
 	Sure      bool   `json:"sure"`       // the field who is the name of the token

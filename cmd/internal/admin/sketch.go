@@ -2,7 +2,6 @@ package admin
 
 import "github.com/weir-go/weir/engine"
 
-// An identity identifies one key of one rule.
 type identity struct {
 	rule string
 	key  engine.Key // the key without its tier or quota
@@ -81,7 +80,6 @@ func (s *sketch) floor() uint64 {
 	return s.entries[0].count
 }
 
-// clear forgets all keys, but keeps the memory.
 func (s *sketch) clear() {
 	clear(s.entries) // frees the texts
 	s.entries = s.entries[:0]

@@ -66,7 +66,6 @@ type tableView struct {
 	FileLost   bool   `json:"file_lost"`
 }
 
-// A topView lists the most refused keys of the last minute.
 type topView struct {
 	Keys []topKey `json:"keys"`
 	All  uint64   `json:"all"` // refusals of all keys

@@ -59,7 +59,6 @@ func unixSeconds(t time.Time) float64 {
 	return float64(t.UnixMilli()) / 1000
 }
 
-// anyStored returns the limiter of a limit in the store, or nil.
 func anyStored(rules []Rule) *redislimit.Limiter {
 	for _, r := range rules {
 		if r.Stored != nil {

@@ -113,7 +113,6 @@ func Misuse(format string, args ...any) error { return misuse{fmt.Errorf(format,
 
 type misuse struct{ error }
 
-// ExitCode implements kong.ExitCoder.
 func (misuse) ExitCode() int { return 80 }
 
 func (e misuse) Unwrap() error { return e.error }

@@ -98,7 +98,6 @@ type pace struct {
 	deadline time.Time     // the deadline that is set
 }
 
-// begin sets the deadline of the next read.
 func (p *pace) begin() {
 	p.began = time.Now()
 	deadline := p.began.Add(max(p.credit, 0))

@@ -11,7 +11,6 @@ type Handed struct {
 	files   []*os.File
 }
 
-// A handedSocket describes a socket to the next weir process.
 type handedSocket struct {
 	Role    Role        `json:"role"`
 	Address string      `json:"address"` // as in the rule file

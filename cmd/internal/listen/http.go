@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// An httpProtocol is an http.Server that counts its connections.
 type httpProtocol struct {
 	server      http.Server
 	connections atomic.Int64
@@ -106,13 +105,10 @@ func (h *httpProtocol) answered(conn net.Conn) {
 	}
 }
 
-// Scheme implements [Protocol].
 func (h *httpProtocol) Scheme() string { return "http" }
 
-// Open implements [Protocol].
 func (h *httpProtocol) Open() int { return int(h.connections.Load()) }
 
-// Serve implements [Protocol].
 func (h *httpProtocol) Serve(l net.Listener) error {
 	if h.server.TLSConfig != nil {
 		return h.server.ServeTLS(l, "", "")

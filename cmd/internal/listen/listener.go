@@ -24,7 +24,6 @@ func (l *listener) retire() {
 // Close implements [net.Listener]. The socket stays open for another server.
 func (l *listener) Close() error { return nil }
 
-// Accept implements [net.Listener].
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.bound.Accept()

@@ -16,7 +16,6 @@ type receiver struct {
 	unset bool      // asked is not set on the connection
 }
 
-// read reads with the deadline that was asked for.
 func (r *receiver) read(from streamConn, p []byte) (int, error) {
 	r.mu.Lock()
 	r.reads.Add(1)

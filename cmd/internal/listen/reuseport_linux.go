@@ -16,7 +16,6 @@ func setReusePort(_, _ string, conn syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// reusePort reports whether other processes may bind the port.
 func reusePort(l bound) (is bool, err error) {
 	conn, err := l.SyscallConn()
 	if err != nil {

@@ -48,8 +48,8 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error unless the socket shares its port exactly if wanted is true. After a socket was
-// bound, this property cannot be changed.
+// checkReusePort returns an error if the socket shares its port with other processes but wanted is false, or the other
+// way round. A bound socket cannot change this property.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {
@@ -89,7 +89,6 @@ func (s *socket) shut() *server {
 	return s.server
 }
 
-// url returns the URL by which a person reaches the socket.
 func (s *socket) url() string {
 	scheme := s.server.protocol.Scheme()
 	if s.server.endpoint.Certificate != (Certificate{}) {

@@ -28,7 +28,6 @@ func adoptUnix(l *net.UnixListener, path string) (*localListener, error) {
 	return &localListener{adopted}, nil
 }
 
-// Accept implements [net.Listener].
 func (l *localListener) Accept() (net.Conn, error) {
 	conn, err := l.AcceptUnix()
 	if err != nil {
@@ -43,7 +42,6 @@ type localConn struct{ *net.UnixConn }
 
 var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 
-// RemoteAddr implements [net.Conn].
 func (localConn) RemoteAddr() net.Addr { return localAddr }
 
 // LocalAddr implements [net.Conn]. It is not a Unix address, because package httplimit does not trust a peer if the

@@ -14,8 +14,6 @@ const bufferSize = 32 << 10 // the same as in httputil.ReverseProxy
 // Buffers has the buffers for all answers.
 var Buffers httputil.BufferPool = &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
 
-// Get implements [httputil.BufferPool].
 func (b *buffers) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }
 
-// Put implements [httputil.BufferPool].
 func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }

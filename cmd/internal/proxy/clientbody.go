@@ -27,7 +27,6 @@ func (b *clientBody) begin(r *http.Request) {
 	}
 }
 
-// Read implements [io.Reader].
 func (b *clientBody) Read(into []byte) (int, error) {
 	if b.ended {
 		// When the answer has begun, net/http closes the body. The error of another read would make the transport close

@@ -10,7 +10,6 @@ import (
 
 var errNoFile = errors.New("the connections to upstreams have reached the limit of open files")
 
-// A connCount counts the connections to all upstreams.
 type connCount struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64
@@ -45,7 +44,7 @@ func (u *connCount) add() bool {
 	return true
 }
 
-// A countedConn counts until it is closed.
+// A countedConn is a connection that is counted until it is closed.
 type countedConn struct {
 	net.Conn
 	count  *connCount
@@ -60,7 +59,6 @@ func (c *countedConn) CloseWrite() error {
 	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
 
-// Close implements [net.Conn].
 func (c *countedConn) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
 		c.count.open.Add(-1)

@@ -68,7 +68,6 @@ func asField(addr netip.Addr, same []string) []string {
 	return []string{string(text)}
 }
 
-// remove removes the fields that must not come from the client.
 func (f *Forwarding) remove(header http.Header, trusted bool) {
 	for name := range header {
 		switch {

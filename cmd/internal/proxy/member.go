@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A member is a server of a pool.
 type member struct {
 	Target
 	transport http.RoundTripper

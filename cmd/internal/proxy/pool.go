@@ -42,7 +42,6 @@ func poolOf(u *Upstream) poolKey {
 	return key
 }
 
-// newPool makes a pool and starts the health checks.
 func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	ctx, end := context.WithCancel(context.Background())
 	p := &pool{members: members, of: u, end: end}

@@ -80,7 +80,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // MayBeSilent reports whether the body of a request may pause for long: a gRPC stream may be silent for hours.
 func (p *Proxy) MayBeSilent(r *http.Request) bool { return p.http2 && httplimit.IsGRPC(r) }
 
-// answered handles the header of an answer.
 func (p *Proxy) answered(response *http.Response) error {
 	x := exchangeOf(response.Request)
 	x.answered()

@@ -122,7 +122,6 @@ func (e *tunnelEnd) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// Write implements [io.Writer].
 func (e *tunnelEnd) Write(from []byte) (int, error) {
 	e.other.setWriting(true)
 	defer e.other.setWriting(false)
@@ -145,7 +144,6 @@ func (e *tunnelEnd) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Close closes both connections.
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
 // A hijackedEnd is the client's end as a net.Conn. Read, Write and Close come from the tunnelEnd, which is embedded at

@@ -72,7 +72,6 @@ func (c *ClientIP) describe(proxies int) string {
 	return from + fmt.Sprintf("; IPv6 by /%d", c.IPv6Prefix)
 }
 
-// header returns the header with the client's address.
 func (c *ClientIP) header() string {
 	switch c.From {
 	case FromForwarded:
@@ -84,7 +83,6 @@ func (c *ClientIP) header() string {
 	return "X-Forwarded-For"
 }
 
-// prefix is the kind of an address or a range of addresses.
 var prefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) netip.Prefix {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

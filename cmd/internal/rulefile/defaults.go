@@ -20,7 +20,6 @@ func NewRule(name string) Rule {
 	return t.Rule
 }
 
-// defaults returns a file in which everything has its default.
 func defaults() *File {
 	f := &File{}
 	s := f.section()

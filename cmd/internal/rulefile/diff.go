@@ -212,7 +212,6 @@ func (l Listener) Equal(other Listener) bool {
 
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// others returns the changed keys of the file.
 func (f *File) others(before *File) []string {
 	s := f.section()
 	return s.differing(before.section())

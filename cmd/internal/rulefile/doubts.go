@@ -249,7 +249,6 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		"checked", strings.Join(keys, " and "), strings.Join(keys, " and "))}
 }
 
-// muchMemory is more memory than limits need on most machines.
 const muchMemory = 32 << 30
 
 // MemoryWarning returns a warning if the limits may need much memory, or "". A server refuses the file on a machine

@@ -52,10 +52,8 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	return s.Value, true
 }
 
-// text is the kind of any single value, as it is written.
 var text = one(textSchema, func(_ *decoder, _ *yaml.Node, _, text string) string { return text })
 
-// yes is the kind of true and false.
 var yes = kind[bool]{
 	read: func(d *decoder, n *yaml.Node, what string, into *bool) {
 		s := d.enter(n)

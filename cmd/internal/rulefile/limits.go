@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// tierTexts has the tiers of a rule as written.
 type tierTexts struct {
 	Header string
 	all    []*tierText

@@ -101,7 +101,6 @@ func (a *Admin) Access() (*admin.Access, error) {
 	return admin.NewAccess(a.TokenFile, a.ReadTokenFile)
 }
 
-// tryTokens reads the token files to check them.
 func (d *decoder) tryTokens(f *File) {
 	if d.tokens == nil || f.Admin == nil {
 		return

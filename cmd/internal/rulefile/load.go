@@ -111,7 +111,6 @@ func (d *decoder) printable(text []byte) bool {
 	return true
 }
 
-// document returns the only document of the text.
 func (d *decoder) document(text []byte) *yaml.Node {
 	loader, err := yaml.NewLoader(bytes.NewReader(text))
 	if err != nil {
@@ -178,7 +177,6 @@ func tabBefore(text []byte, line int) int {
 	return 0
 }
 
-// tryCertificates reads the certificates to check them.
 func (d *decoder) tryCertificates() {
 	for _, c := range d.certificates {
 		if _, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile); err != nil {

@@ -54,7 +54,6 @@ func (l *Log) section() section {
 	}}
 }
 
-// sample is the kind of none, all or 1/N.
 var sample = one(schema{"type": "string", "pattern": "^(none|all|1/[1-9][0-9]{0,6})$"}, func(d *decoder, n *yaml.Node, what, s string) Sample {
 	switch s {
 	case "none":

@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// socket returns the address of the connection.
 func socket(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return addr.Addr()

@@ -125,7 +125,6 @@ var methods = []string{
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
 }
 
-// method is the kind of a request's method.
 var method = one(schema{"type": []string{"string", "number"}, "pattern": "^[^a-z]+$", "description": "In capitals"}, func(d *decoder, n *yaml.Node, _, s string) string {
 	switch {
 	case slices.Contains(methods, s):

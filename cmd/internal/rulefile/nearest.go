@@ -56,7 +56,6 @@ func letters(word string) []byte {
 	return all
 }
 
-// oneOf returns the words in the form "a, b or c".
 func oneOf(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -65,7 +65,6 @@ func (q *Quota) From() string {
 	return q.File
 }
 
-// A quotaText is a quota as written.
 type quotaText struct {
 	Quota
 	plans []*tierText
@@ -280,7 +279,6 @@ func (q *Quota) refusesOthers(key Key) bool {
 	return q != nil && q.Unknown == UnknownRefuse && key.Equal(Key{q.By})
 }
 
-// lines returns the lines about the quota in the summary.
 func (q *Quota) lines() (lines []string) {
 	if q == nil {
 		return nil

@@ -142,7 +142,6 @@ var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func
 	return s
 })
 
-// tryPasswords reads the passwords to check them.
 func (d *decoder) tryPasswords(f *File) {
 	if d.passwords == nil || f.Redis == nil {
 		return

@@ -24,7 +24,6 @@ func Reference() map[string]string {
 	}
 }
 
-// table returns the rows of a section in Markdown.
 func table(s section) string {
 	var b strings.Builder
 	b.WriteString("| key | what it says | default | range |\n|---|---|---|---|\n")

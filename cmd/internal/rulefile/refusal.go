@@ -117,7 +117,6 @@ func isOwnHeader(name string) bool {
 	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// check refuses keys that do not fit together.
 func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
 		d.Fail(seen["content_type"], "content_type needs a template: write template, too")

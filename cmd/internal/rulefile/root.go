@@ -16,7 +16,6 @@ const longest = 24 * time.Hour
 
 const defaultAddress = "127.0.0.1:8080"
 
-// section returns the section of the complete file.
 func (f *File) section() section {
 	return section{
 		name: "the file", help: "A rule file of weir", open: true, anyOf: [][]string{{"rules"}, {"redis"}},

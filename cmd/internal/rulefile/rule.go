@@ -96,7 +96,6 @@ func (r *Rule) Policies() []engine.Policy {
 	return append([]engine.Policy{r.Policy}, r.TierPolicies()...)
 }
 
-// limits returns the policy and the policies of the tiers as text.
 func (r *Rule) limits() string {
 	s := r.OwnLimit()
 	if r.Tiers != nil {

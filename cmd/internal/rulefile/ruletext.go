@@ -167,7 +167,6 @@ var (
 		})
 )
 
-// zone is the kind of a time zone's name.
 var zone = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if _, err := spec.ParseZone(s); err != nil || s == "" {
 		d.Fail(n, "%s: %s: want a name of the tz database, such as UTC or Europe/Berlin", what, yamlfile.Quote(s))

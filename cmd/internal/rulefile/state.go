@@ -71,7 +71,6 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 // and a process with the old rule or layout keeps the old file.
 func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
 
-// layoutName returns the name of the file in this program's layout.
 func layoutName(stem string) string {
 	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
 }

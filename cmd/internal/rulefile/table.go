@@ -31,7 +31,6 @@ type entry struct {
 	says  func() []string // lines in the summary; nil for none
 }
 
-// at returns the entry of a field.
 func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 	return entry{
 		name: name, standard: standard, help: help, span: k.span,
@@ -92,7 +91,6 @@ func (e entry) saying(label string, says func() string) entry {
 	})
 }
 
-// listing does what saying does, for several lines.
 func (e entry) listing(label string, says func() []string) entry {
 	e.label, e.says = label, says
 	return e

@@ -171,7 +171,7 @@ func (t *Tokens) section() section {
 	}
 }
 
-// count is the kind of which tokens are counted, and with which weights.
+// count is the kind of the value that says which tokens are counted, and with which weights.
 var count = kind[Count]{
 	read: func(d *decoder, n *yaml.Node, what string, into *Count) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -213,7 +213,6 @@ func weightEntries(w *usage.Weights) []entry {
 	}
 }
 
-// readModels reads the weights of models by name.
 func readModels(d *decoder, n *yaml.Node, what string, into *[]ModelWeights) {
 	d.filled(n, what, func(key, value *yaml.Node) {
 		name, prefix := strings.CutSuffix(yamlfile.Target(key).Value, "*")
@@ -321,7 +320,6 @@ var costFrom = one(pattern("json:usage.total, header:X-Cost or trailer:X-Cost", 
 // String returns the place as in a file.
 func (f CostPlace) String() string { return string(f.Kind) + ":" + f.Name }
 
-// describe returns a line for the summary.
 func (t *Tokens) describe() string {
 	if t == nil {
 		return ""

@@ -104,7 +104,6 @@ var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string
 	return name
 })
 
-// isPort reports whether the port of a URL is valid or missing.
 func isPort(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Port() == "" || err == nil && port > 0

@@ -124,7 +124,6 @@ func (r *Rule) KeyTexts(request *http.Request) []string {
 	return texts
 }
 
-// longestNumber is how many digits of a cost are read.
 const longestNumber = 64
 
 // cost returns a function that returns how many tokens a request takes, or nil if every request takes one.
@@ -176,7 +175,6 @@ func (r *Rule) tier() func(*http.Request) int {
 	}
 }
 
-// tierOf returns a request's tier in the rule.
 func (r *Rule) tierOf(request *http.Request) int {
 	if r.Tiers == nil {
 		return 0

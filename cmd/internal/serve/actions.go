@@ -194,10 +194,8 @@ var (
 		[]string{"kind"}, nil)
 )
 
-// Describe implements [prometheus.Collector].
 func (c actionCollector) Describe(out chan<- *prometheus.Desc) { out <- actionsNow; out <- actionHits }
 
-// Collect implements [prometheus.Collector].
 func (c actionCollector) Collect(out chan<- prometheus.Metric) {
 	now := map[actions.Kind]int{}
 	for _, a := range c.table.List() {

@@ -128,7 +128,6 @@ func partLabels(key rulefile.Key) (labels []string) {
 	return labels
 }
 
-// note notes the outcome of a reload for the administrator's page.
 func (s *Server) note(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
 	result := "done"

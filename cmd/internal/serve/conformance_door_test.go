@@ -320,7 +320,6 @@ func byName(list []any) map[string]any {
 	return got
 }
 
-// element reads a string, nil, or a list of elements.
 func (a *asking) element() (any, error) {
 	line, err := a.answers.ReadString('\n')
 	if err != nil {

@@ -174,7 +174,6 @@ func (s *conforming) Send(ctx context.Context, q conformance.Request) conformanc
 
 func (s *conforming) Close() { s.do(s.stop) }
 
-// ruleFile returns the rule file of a configuration.
 func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nupstream: {url: %q}\ntrusted_proxies: [127.0.0.1]\n", upstream)

@@ -147,7 +147,6 @@ type otherStatus struct {
 	status int // 0 means that it is not replaced
 }
 
-// WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
 	// If a store is lost, a closed limit refuses with 503. This status is replaced, too: otherwise the proxy would
 	// conclude that weir is down.

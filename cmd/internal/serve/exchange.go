@@ -39,7 +39,6 @@ func (a answerer) String() string { return [answerers]string{"limits", "upstream
 
 type exchangeKey struct{}
 
-// Value implements [context.Context].
 func (x *exchange) Value(key any) any {
 	switch key.(type) {
 	case exchangeKey:
@@ -85,7 +84,6 @@ type response struct {
 	body   *listen.Body         // body of the request, with a minimum rate; nil if there is none
 }
 
-// WriteHeader implements [http.ResponseWriter].
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
@@ -96,7 +94,6 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements [http.ResponseWriter].
 func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -120,5 +117,4 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffer, err
 }
 
-// Unwrap returns the wrapped http.ResponseWriter, for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

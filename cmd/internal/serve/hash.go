@@ -79,7 +79,6 @@ func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	return before.hashes[i].table
 }
 
-// followHashes reads the hashes of a generation at intervals until the generation ends.
 func (s *Server) followHashes(g *generation) {
 	for _, h := range g.hashes {
 		go h.table.Follow(g.following, h.rule.Quota.Every, func(t *quotas.Table, err error) {

@@ -22,7 +22,6 @@ type life struct {
 	stopped  bool          // the sockets no longer change
 }
 
-// An upgrade is the replacement of this process by another process.
 type upgrade struct {
 	begun     atomic.Bool                // an upgrade is in progress or has ended successfully
 	successor atomic.Pointer[os.Process] // the new process, until it serves

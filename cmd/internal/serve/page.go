@@ -14,7 +14,6 @@ type page struct {
 	access   atomic.Pointer[admin.Access] // nil if no token is required
 }
 
-// ServeHTTP implements [http.Handler].
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a := p.admin.Load(); a != nil { // nil if a reload has just removed the page
 		a.Handler().ServeHTTP(w, r)

@@ -80,7 +80,6 @@ func (r *running) metric(name string) string {
 	return "none"
 }
 
-// serveAt starts a server that answers with its name, at a new address.
 func serveAt(t *testing.T, address, name string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)

@@ -45,7 +45,6 @@ func example(t *testing.T, document, language, with string) string {
 	return ""
 }
 
-// program returns the path of another program, or skips the test.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	// make build-caddy puts its programs into the first place. The last place is not in every PATH.

@@ -288,7 +288,6 @@ func TestWeirsOwnAnswersGiveNothingBack(t *testing.T) {
 	assert.Equal(t, "502 429", s.statuses(2))
 }
 
-// upgradeUpstream changes to a protocol that echoes lines.
 func upgradeUpstream(w http.ResponseWriter, _ *http.Request) {
 	conn, both, err := http.NewResponseController(w).Hijack()
 	if err != nil {

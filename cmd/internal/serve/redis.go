@@ -177,7 +177,6 @@ var (
 		"Takes refused because a table had no room for their key.", nil, nil)
 )
 
-// Describe implements [prometheus.Collector].
 func (c *redisCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		redisCommands, redisDecisions, redisErrors, redisSlow, redisOpen, redisMost, redisFull, redisKeys, redisSlots,
@@ -187,7 +186,6 @@ func (c *redisCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector].
 func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
 	settings := c.server.redisSettings()
 	if settings == nil {

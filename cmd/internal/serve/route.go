@@ -6,14 +6,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// routes passes each request to the first route that matches.
 type routes struct {
 	file     *rulefile.File
 	routed   []http.Handler // handlers of file.Routes
 	fallback http.Handler   // for all other requests; nil if there is none
 }
 
-// ServeHTTP implements [http.Handler].
 func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i, next := range rs.routed {
 		if rs.file.Routes[i].Match.Matches(r) {

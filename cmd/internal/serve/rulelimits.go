@@ -70,7 +70,6 @@ type limitsError struct {
 	err  error
 }
 
-// Error returns the rule, its limits and the reason.
 func (e *limitsError) Error() string {
 	return fmt.Sprintf("rule %s: the active limits are %v, and the previous ones cannot be restored: %v", e.rule, e.has, e.err)
 }

@@ -104,7 +104,7 @@ type replaced struct {
 	with atomic.Pointer[http.RoundTripper] // replaces the connections to all servers; nil if they are not replaced
 }
 
-// of is the Transport of [Config].
+// of is the value of the field Transport of [Config].
 func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 	x.own = append(x.own, own.(*http.Transport))
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -117,7 +117,7 @@ func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 
 func (x *replaced) by(with http.RoundTripper) { x.with.Store(&with) }
 
-// write replaces the rule file, as editors do.
+// write replaces the rule file by a new file, as editors do.
 func (r *running) write(text string) {
 	r.t.Helper()
 	if !strings.Contains(text, "listen:") && !strings.Contains(text, "decide:") {

@@ -20,7 +20,6 @@ type stateSeen struct {
 	limits []engine.Policy // limits that another process has set; nil if they are the limits in the rule file
 }
 
-// watchStates checks the state files at intervals until ctx ends.
 func (s *Server) watchStates(ctx context.Context) {
 	ticker := time.NewTicker(stateInterval)
 	defer ticker.Stop()

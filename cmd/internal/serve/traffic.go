@@ -130,10 +130,8 @@ var answersDesc = prometheus.NewDesc("weir_http_requests_total",
 		"A request counts once, however many rules it matches.",
 	[]string{"code", "by"}, nil)
 
-// Describe implements [prometheus.Collector].
 func (c *answerCollector) Describe(out chan<- *prometheus.Desc) { out <- answersDesc }
 
-// Collect implements [prometheus.Collector].
 func (c *answerCollector) Collect(out chan<- prometheus.Metric) {
 	for by := range answerers {
 		for status := range c.traffic.answers[by] {

@@ -36,7 +36,6 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": body})
 `
 
-// startHypercorn starts a server that changes to h2c if asked to.
 func startHypercorn(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("hypercorn")

@@ -31,7 +31,6 @@ func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 
 type passedOn struct{ *proxy.Proxy }
 
-// ServeHTTP implements [http.Handler].
 func (p passedOn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.MayBeSilent(r) {
 		exchangeOf(r).body.Unbound()
@@ -63,13 +62,11 @@ var (
 		"Requests in progress at the server.", []string{"upstream"}, nil)
 )
 
-// Describe implements [prometheus.Collector].
 func (c *upstreamCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- upstreamUp
 	out <- upstreamInFlight
 }
 
-// Collect implements [prometheus.Collector].
 func (c *upstreamCollector) Collect(out chan<- prometheus.Metric) {
 	for _, u := range c.server.shownUpstreams() {
 		up := 0.0
