@@ -25,13 +25,13 @@ type entry struct {
 }
 
 // A sketch finds the most frequent keys of a stream in bounded memory, by the Space-Saving algorithm (Metwally, Agrawal
-// and El Abbadi, 2005). It watches m keys. A new key replaces the key with the least count and inherits this count,
-// because it cannot have occurred more often before.
+// and El Abbadi, 2005). It watches m keys. A new key replaces the watched key with the least count and inherits this
+// count, because the new key cannot have occurred more often before.
 //
 // After n refusals:
 //
 //   - every key with more than n/m refusals is watched, whatever else was in the stream;
-//   - no count is more than n/m too high, and missed bounds the error.
+//   - no count is more than n/m too high, and the field missed says by how much the count may be too high.
 //
 // So a flood of n new keys can raise the bound, but not replace a key with more than n/m of the refusals.
 type sketch struct {

@@ -21,8 +21,9 @@ type Body struct {
 }
 
 // NewBody replaces the body of a request by a Body with a minimum rate in bytes per second. The complete body may take
-// timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The bounds also apply to a body that
-// no handler reads. Without them net/http, which reads up to 256 KiB of the body before an answer, would wait forever.
+// at most timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The bounds also apply to a
+// body that no handler reads, because net/http reads up to 256 KiB of such a body before an answer, and would wait
+// forever.
 func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Duration) *Body {
 	if r.Body == http.NoBody || rate == 0 {
 		return nil
@@ -47,9 +48,9 @@ func (b *Body) Unbound() {
 }
 
 // Answering is called before the answer's header is written, and reports whether the answer must close the connection.
-// It must if the client sends its body only when asked, and the body was not read to its end: net/http does not
-// recognize a Body, and would wait for the rest. If no read has asked for the body, Answering ends this wait. For a nil
-// Body, it returns false.
+// The connection must close if the client sends its body only when asked, and the body was not read to its end. The
+// reason is that net/http does not recognize a Body, so it would wait for the rest. If no read has asked for the body,
+// Answering ends this wait. For a nil Body, it returns false.
 func (b *Body) Answering() (closes bool) {
 	if b == nil || !b.expects || b.ended.Load() {
 		return false

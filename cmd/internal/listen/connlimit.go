@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound is answered
-// that the server is full, and closed. In the system's queue it would wait for an idle connection to end, and its
+// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound gets the
+// answer that the server is full, and is closed at once. If the connection waited in the system's queue instead, its
 // client could not distinguish a busy server from a broken server.
 type ConnLimit struct {
 	most atomic.Int64 // 0 for no bound

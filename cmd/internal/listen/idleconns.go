@@ -143,9 +143,9 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // started returns a handler that ends the request if its connection was dropped. Otherwise it replaces the deadline of
-// the header by a deadline for the body, readTimeout from now (0 means none), and calls next. net/http cannot do so.
-// The deadline of the header stays for requests that net/http answers without a handler, such as an unknown Expect,
-// because net/http would wait forever for their bodies.
+// the header by a deadline for the body, readTimeout from now (0 means none), and calls next. net/http cannot replace
+// the deadline like this. The deadline of the header stays for requests that net/http answers without a handler, such
+// as an unknown Expect, because net/http would wait forever for their bodies.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, is := r.Context().Value(connKey{}).(*Conn)

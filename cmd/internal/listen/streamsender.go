@@ -8,8 +8,8 @@ import (
 )
 
 // A StreamSender resets an HTTP/2 stream if its client keeps the window of the stream or the connection closed for
-// timeout. A [sender] cannot: a write that waits for a window is not visible on the connection. A nil StreamSender has
-// no timeout. Only one goroutine at a time may write.
+// timeout. A [sender] cannot do this, because a write that waits for a window is not visible on the connection. A nil
+// StreamSender has no timeout. Only one goroutine at a time may write.
 type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration

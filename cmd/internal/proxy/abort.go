@@ -9,7 +9,8 @@ import (
 
 // A clientAbort ends a request whose client has gone. With ignore_client_abort, it waits until the upstream begins to
 // answer, because an upstream that does not notice the closed connection continues to work. Until then, the request
-// counts as in flight. Afterwards the upstream notices when it sends, and its answer may be endless.
+// counts as in flight. After that, the upstream notices the closed connection when it sends, and its answer may be
+// endless.
 type clientAbort struct {
 	answered atomic.Bool
 	cancel   context.CancelFunc // nil if nothing is delayed

@@ -22,7 +22,7 @@ type Forwarding struct {
 
 // set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. It keeps the X-Forwarded fields of a trusted proxy,
 // appends the proxy's address to X-Forwarded-For, and removes the fields of other peers. [httputil.ReverseProxy] has
-// already removed X-Forwarded-For, and Forwarded, in which this proxy would be missing.
+// already removed X-Forwarded-For. It has also removed Forwarded, because this proxy would be missing in that field.
 //
 // The values are those of [httputil.ProxyRequest.SetXForwarded], but set does not allocate for them.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {

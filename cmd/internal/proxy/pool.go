@@ -11,7 +11,7 @@ import (
 
 // A pool has the servers of an upstream. A request goes to the server with the fewest requests in progress among the
 // servers that are up. A server is down after failed checks (healthcheck.go) or a failed connection (member.go). If all
-// are down, all are tried, because the checks may be wrong, and an error would be no better.
+// are down, all are tried: the checks may be wrong, and an error without a try would be no better than a bad answer.
 //
 // A pool lasts while a configuration has an upstream with the same servers and settings, so a reload forgets nothing
 // about the servers.

@@ -101,9 +101,9 @@ func (r *Rule) Counts() bool {
 	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
 }
 
-// fillConstant sets a policy if the rule's own rate is a constant, because a limiter needs one. The policy must fit the
-// tiers and plans, so it is that of a tier or plan that counts requests, or else the smallest policy. It counts no
-// request.
+// fillConstant sets a policy if the rule's own rate is a constant, because a limiter needs a policy. The policy must
+// fit the tiers and plans, so it is that of a tier or plan that counts requests, or else the smallest policy. No
+// request is counted by it.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

@@ -59,8 +59,8 @@ func (read *fieldsRead) add(s rulefile.Source) {
 
 // check returns an error if a request has two different values of a field that the rules read. The rules use one of the
 // values, but the upstream might use the other. So a client could choose its bucket with one value, and identify itself
-// with the other. check also refuses a request that would take too long to read and, if the file says so, a path that
-// servers read in different ways.
+// to the upstream with the other. check also refuses a request that would take too long to read and, if the file says
+// so, a path that servers read in different ways.
 func (read *fieldsRead) check(r *http.Request) error {
 	if what := reading.TooLong(r); what != "" {
 		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)

@@ -12,9 +12,9 @@ import (
 
 // HandOver replaces this process by a new process of its program file, which may be a newer version. The new process
 // gets the listening sockets. When the new process serves, [Server.Run] waits for the requests in progress and returns.
-// If the upgrade fails, HandOver logs the error, and this process continues with its active limits. If ctx ends first,
-// the new process gets a SIGTERM, and is killed when Run returns. Any goroutine may call HandOver, and HandOver waits
-// for the new process.
+// If the upgrade fails, HandOver logs the error, and this process continues with its active limits. If ctx ends before
+// the new process serves, that process gets a SIGTERM, and is killed when Run returns. Any goroutine may call HandOver,
+// and HandOver waits for the new process.
 func (s *Server) HandOver(ctx context.Context) error {
 	log := s.config.Log
 	if !s.life.upgrade.begun.CompareAndSwap(false, true) {

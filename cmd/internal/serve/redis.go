@@ -62,7 +62,7 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 
 // handOverBucket is called when a limit changes from a token bucket to another algorithm. Keys then owe tokens in the
 // common table, and the limit's own table takes over these debts. While the previous generation still decides by the
-// token bucket, the common table keeps the debts. When that generation ends, it releases them.
+// token bucket, the common table keeps the debts. When that generation ends, it releases the debts.
 func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
 	own := before.buckets[name]
 	if own == nil {

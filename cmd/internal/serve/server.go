@@ -119,9 +119,9 @@ func (s *Server) urlOf(r listen.Role) string {
 	return s.sockets.URL(r)
 }
 
-// Run serves until ctx ends or [Server.HandOver] succeeds, and reloads the rule file when it changes. Then it accepts
-// no more connections, waits for requests in progress for at most shutdown_timeout, and logs a summary. Call Run only
-// once. It returns an error only if a listener failed.
+// Run serves until ctx ends or [Server.HandOver] succeeds, and reloads the rule file when it changes. Then Run accepts
+// no more connections, waits for requests in progress for at most shutdown_timeout, and logs a summary. Run returns an
+// error only if a listener failed. Call Run only once.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
