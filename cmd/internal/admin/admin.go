@@ -164,8 +164,8 @@ func (a *Admin) Observe(limit string, o limits.Outcome) {
 	}
 }
 
-// Limited notes the key of a refused request, as an [httplimit.OnLimited] function. It does nothing if keys are not
-// shown. It always keeps the text of a key in a store, because a peek needs this text.
+// Limited notes the key of a refused request, as an [httplimit.OnLimited] function. If keys are off, it notes nothing.
+// It keeps the text of a key in a store even if keys are hashed, because a peek at the key needs this text.
 func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	if a.config.Keys == KeysOff { // no text is made
 		return
@@ -182,8 +182,8 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
 }
 
-// Refused notes the key of a bucket that has refused a request. The function text returns the key as text for people.
-// It is called rarely, and never for a bucket in a store, because the bucket's name is the key.
+// Refused notes the key of a bucket that has refused a request, as Limited does. The function text returns the key as
+// text for people. It is called rarely, and never for a bucket in a store, because the bucket's name is the key.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	by := under{b.Key, b.Limit}
 	switch {

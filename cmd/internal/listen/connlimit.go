@@ -77,8 +77,8 @@ func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
 // Wait waits until all rejections have been sent: at most a second if no connections arrive.
 func (l *ConnLimit) Wait() { l.sending.Wait() }
 
-// Admit counts a connection until it is closed. Above the bound, it rejects the connection and returns nil. With less
-// than a sixteenth of the room left, it also closes the connection with the longest idle time.
+// Admit counts a connection until it is closed. Above a bound, it rejects the connection and returns nil. If less than
+// a sixteenth of the room is left, it also closes the connection that has been idle for longest.
 func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {
@@ -113,7 +113,7 @@ func (l *ConnLimit) reject(conn streamConn) {
 	}
 }
 
-// mayAnswer counts a rejection. If too many are being sent, it closes the connection and returns false.
+// mayAnswer counts a rejection. If too many rejections are being sent, it closes the connection and returns false.
 func (l *ConnLimit) mayAnswer(conn streamConn) bool {
 	l.rejected.Add(1)
 	select {

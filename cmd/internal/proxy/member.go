@@ -46,7 +46,8 @@ func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
-// mayTry reports whether a request may be sent to this server. From retryAt on, one request may be sent per retryAfter.
+// mayTry reports whether a request may be sent to this server. From the time retryAt on, one request may be sent in
+// each period of length retryAfter.
 func (m *member) mayTry(now time.Time) bool {
 	at := m.retryAt.Load()
 	return at == 0 || at > now.UnixNano() || // in the future only if all servers are down

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDoubts: only files that do not do what they seem to do get warnings.
+// TestDoubts: files that do not do what they seem to do get warnings, and other files get none.
 func TestDoubts(t *testing.T) {
 	const unlimited = "rule vip: rate: unlimited: it does not turn off other rules, and a may limit the same requests: write what it matches under exempt, or under not of the other rule"
 	for text, want := range map[string]string{

@@ -253,7 +253,7 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	return &q
 }
 
-// Same reports whether both quotas would read the same limits from the same store. Every may differ.
+// Same reports whether both quotas would read the same limits from outside, if the store is the same. Every may differ.
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
 	a.Every, b.Every = 0, 0

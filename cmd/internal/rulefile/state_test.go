@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestStatesAreShown: the summary names the file of a rule.
+// TestStatesAreShown: the summary has the name of a rule's file.
 func TestStatesAreShown(t *testing.T) {
 	f := parsed(t, "state: "+filepath.ToSlash(t.TempDir())+"\nrules: [{name: api, rate: 1/s}, {name: flights, concurrency: 5}]")
 	require.NotEmpty(t, f.Rules[0].State)
