@@ -31,7 +31,6 @@ type rule struct {
 	quotas  *quotas.Live // limits of single values; nil if there are none
 }
 
-// fill gives each rule of a configuration its table.
 func (s *Service) fill(next *active) error {
 	var errs []error
 	before := s.active.Load().limiters()
@@ -121,7 +120,6 @@ func (b before) followStored(r *config.Rule, t table) *storeTable {
 	return &now
 }
 
-// previous returns the number of previous tables of all rules.
 func (a *active) previous() int {
 	tables := map[*engine.Limiter]bool{}
 	for _, r := range a.rules {

@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// currentLimit returns a limit as an answer reports it.
 func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
 	current := &rlsv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: l.Requests, Unit: l.Unit}
 	if told := l.Told(); told != nil {
@@ -19,7 +18,6 @@ func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimi
 	return current
 }
 
-// answer returns the answer to a request, after its asks were decided.
 func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
 	n := len(request.GetDescriptors())
 	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, n)}

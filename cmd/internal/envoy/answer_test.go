@@ -275,7 +275,6 @@ func TestEveryAlgorithmHasATable(t *testing.T) {
 	}
 }
 
-// bucketsFrom returns a file of n rules with a separate table each.
 func bucketsFrom(first, n int) string {
 	var b strings.Builder
 	b.WriteString("domain: d\ndescriptors:\n")

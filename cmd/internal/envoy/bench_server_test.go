@@ -34,7 +34,6 @@ func (nothing) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3
 		Statuses: []*rlsv3.RateLimitResponse_DescriptorStatus{{Code: rlsv3.RateLimitResponse_OK}}}, nil
 }
 
-// serverVariable names the service that a process of the benchmark runs.
 const serverVariable = "WEIR_BENCH_SERVER"
 
 // TestMain runs the server of BenchmarkServer instead of the tests if serverVariable is set.
@@ -80,7 +79,6 @@ func benchServer(name string) error {
 	return nil
 }
 
-// A benchProcess is a server under load.
 type benchProcess struct {
 	b       *testing.B
 	in      func(line string)
@@ -117,7 +115,6 @@ func (p *benchProcess) line() string {
 	return p.out.Text()
 }
 
-// used returns the processor time of the server.
 func (p *benchProcess) used() time.Duration {
 	p.in("")
 	n, err := strconv.ParseInt(p.line(), 10, 64)

@@ -81,7 +81,6 @@ func startFilter(env *conformance.Env, c conformance.Config) (conformance.Server
 
 var losses = map[conformance.Loss]Loss{conformance.Closed: Closed, conformance.Share: Share, conformance.Open: Open}
 
-// serve starts the service on loopback, with a client.
 func (f *filter) serve(stop func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -161,7 +160,6 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	return config.Compile([]*config.Document{document}, config.Options{})
 }
 
-// rateLimit returns the rate_limit of a rule file.
 func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	switch {
 	case n.Constant == conformance.Unlimited:
@@ -182,8 +180,8 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	return text + "}"
 }
 
-// ask returns a rate limit request for q and the names of its limits. holds selects the limits that hold an estimate;
-// otherwise only the others are included.
+// ask returns a rate limit request for q, and the names of its limits. If holds is true, it includes only limits that
+// hold an estimate, and otherwise only the others.
 func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimitRequest, names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -183,14 +183,12 @@ func (a *ask) take(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// takeLimited takes the hits if the limit has that many left.
 func (a *ask) takeLimited(ctx context.Context) error {
 	d, err := a.table.take(ctx, a.counter, a.hits)
 	a.decided(d)
 	return err
 }
 
-// counted compares the count of a fixed window with the limit after a charge.
 func (a *ask) counted(d engine.Decision, now time.Time) {
 	a.after = mostHits - d.Remaining
 	a.before = a.after - min(a.charged, a.after)
@@ -319,7 +317,6 @@ func (a *ask) most() uint64 {
 	return uint64(a.limit.Requests)
 }
 
-// judge compares a count with the limit.
 func (a *ask) judge(count uint64) {
 	limit := a.most()
 	a.over = count > limit

@@ -36,7 +36,6 @@ func (k Kuadrant) CheckRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest)
 	return response, err
 }
 
-// lookAll checks whether the hits of all asks would pass.
 func (s *Service) lookAll(ctx context.Context, asks []ask) error {
 	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
 }
@@ -95,7 +94,6 @@ func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kua
 	return response, nil
 }
 
-// hold takes an estimate from all asks, or from none.
 func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, asks []ask, amount uint64) error {
 	if amount == 0 {
 		return s.lookAll(ctx, asks)
@@ -176,7 +174,6 @@ func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool
 	return held
 }
 
-// about returns a rate limit request with the given descriptors and no number of hits.
 func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
 	for i, d := range descriptors {
 		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {

@@ -52,7 +52,6 @@ func (g *gateway) call(method string, in, out any) error {
 	return g.conn.Invoke(context.Background(), "/"+kuadrant.Name+"/"+method, in, out)
 }
 
-// reserve reserves an amount and returns the id, or "" for a refusal.
 func (g *gateway) reserve(text string, amount uint64, ttl ...time.Duration) string {
 	g.t.Helper()
 	r := asking(g.t, text)
@@ -79,7 +78,6 @@ func (g *gateway) commit(text, id string, actual uint64) (released bool) {
 	return released
 }
 
-// remains returns how many tokens are left for a descriptor.
 func remains(t *testing.T, s *Service, text string) uint32 {
 	t.Helper()
 	response, err := s.ShouldRateLimit(context.Background(), asking(t, text+" +0"))

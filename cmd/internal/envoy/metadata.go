@@ -32,7 +32,6 @@ func (s *Service) quotaGroups(request *rlsv3.RateLimitRequest, asks []ask) *quot
 	return groups
 }
 
-// allOver reports whether there are groups and each of them is over the limit.
 func (g *quotaGroups) allOver() bool {
 	if g == nil {
 		return false
@@ -114,8 +113,9 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge adds the fields of from that to does not have, and merges values that are Structs in both. Values of from
-// belong to rules, so merge copies those that may be changed later.
+// merge copies fields from the second Struct to the first, unless the first has a field with the same name. If both
+// fields are Structs, it merges the two. The second Struct belongs to a rule, so merge copies values that may be
+// changed later.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

@@ -16,7 +16,6 @@ import (
 // readTime bounds how long reading the limits of values may take when a configuration becomes active.
 const readTime = time.Minute
 
-// openQuotas reads the limits of a rule's values.
 func (s *Service) openQuotas(r *rule) (err error) {
 	q := r.Quotas
 	if q == nil {
@@ -60,7 +59,6 @@ func (s *Service) followQuotas(a *active) {
 	}
 }
 
-// toldQuotas logs that a rule's quotas were read, or the error.
 func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	switch log := s.options.Log; {
 	case log == nil:

@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// withPlans returns a rule whose values have limits in folder/plans.csv.
 func withPlans(folder, limit, more string) string {
 	return file("a: " + limit + fmt.Sprintf(", quotas: {file: %q, every: 1s%s}", filepath.Join(folder, "plans.csv"), more))
 }

@@ -87,7 +87,6 @@ func (s *Service) SetConfig(c *config.Config) error {
 	return s.tables.keep(c.Rules())
 }
 
-// rules returns the rules of the active configuration; none before the first one.
 func (s *Service) rules() []*config.Rule {
 	if now := s.active.Load(); now != nil {
 		return now.config.Rules()
@@ -214,7 +213,6 @@ func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*acti
 	return do(now, work.asks)
 }
 
-// noteStores counts in the statistics that stores did not answer.
 func (s *Service) noteStores(asks []ask, err error) {
 	if err != nil {
 		s.stats.StoreErrors.Add(1)
@@ -271,7 +269,6 @@ func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.Rate
 	return a
 }
 
-// override returns the ask of a descriptor that carries its own limit.
 func (s *Service) override(
 	a ask, domain string, descriptor *commonv3.RateLimitDescriptor,
 	override *commonv3.RateLimitDescriptor_RateLimitOverride, work *scratch,
@@ -314,7 +311,6 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxScratch bounds the memory that is kept for the next request.
 const maxScratch = 4096
 
 func (w *scratch) free() {

@@ -154,7 +154,6 @@ descriptors:
     rate_limit: {period: 10s, requests_per_unit: 2, algorithm: sliding-log}
 `
 
-// budgets has rules that count the actual cost of requests.
 const budgets = `
 domain: d
 descriptors:
@@ -305,7 +304,6 @@ var semantics = []semantic{
 		d: log=a -> OK: ok 0 4s`},
 }
 
-// These steps are for a file with all_or_nothing.
 var semanticsAllOrNothing = []semantic{
 	{"what is refused is not counted", Options{}, `
 		d: five=a +4 -> OK: ok 1 40s

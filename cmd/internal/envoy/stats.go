@@ -21,7 +21,6 @@ type statistics struct {
 	beyond ruleStats
 }
 
-// A ruleStats counts the hits of one name.
 type ruleStats struct {
 	totalHits, overLimit, nearLimit, withinLimit, shadowMode, remembered atomic.Uint64
 }
@@ -60,7 +59,6 @@ func (s *statistics) add(name statName) *ruleStats {
 	return found.(*ruleStats)
 }
 
-// domainNotFound ends the name under which requests for an unknown domain are counted.
 const domainNotFound = ".domain_not_found"
 
 func (s *statistics) unknownDomain(domain string) *ruleStats {

@@ -19,7 +19,6 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A server is a redis-server that a test has started.
 type server struct {
 	address string
 	process *os.Process

@@ -104,7 +104,6 @@ func (t localTable) reset(_ context.Context, c counter) error {
 	return nil
 }
 
-// quota returns a limit of fixed windows as a quota for a key of the table.
 func (t localTable) quota(l config.Limit) (engine.Quota, error) {
 	return t.limiter.Quota(l.Policy())
 }
@@ -209,8 +208,8 @@ func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, er
 	return t.getKind(k, math.MaxInt, 0)
 }
 
-// getKind returns the table of a kind. It makes a missing table if there are fewer than most tables. asked is the
-// generation of the asking request, 0 for a rule; it is stored under the lock that keep takes.
+// getKind returns the table of a kind. It makes a missing table unless most tables exist already. asked is the
+// generation of the asking request, 0 for a rule. The generation is stored under the lock that keep takes.
 func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
 	t.mu.RLock()
 	found := t.byKind[k].ask(asked)
@@ -249,7 +248,6 @@ func tooMany(k config.Limit) error {
 	return fmt.Errorf("a window of %s needs a table, and there are already %d, the maximum", k.Window, maxTables)
 }
 
-// policyOf returns the policy of the table for limits of a kind.
 func policyOf(kind config.Limit) engine.Policy {
 	if kind.Calendar != nil {
 		return kind.Calendar.Policy(mostHits)

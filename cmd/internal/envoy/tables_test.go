@@ -26,7 +26,6 @@ func file(rules ...string) string {
 	return text
 }
 
-// admitted returns how many of n requests pass.
 func admitted(t *testing.T, s *Service, n int, descriptor string) (passed int) {
 	t.Helper()
 	for range n {
@@ -131,7 +130,6 @@ func TestAResetIsOneInPreviousTables(t *testing.T) {
 	assert.Equal(t, 2, admitted(t, s, 5, "a=x"))
 }
 
-// limitOf returns a limit of n per hour with a random algorithm.
 func limitOf(r *rand.Rand, n int) string {
 	algorithms := []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log", "batch-refill"}
 	return fmt.Sprintf("unit: hour, requests_per_unit: %d, algorithm: %s", n, algorithms[r.IntN(len(algorithms))])

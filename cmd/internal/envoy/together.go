@@ -23,8 +23,8 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// each calls do for the asks that which selects: in order for counters in memory, concurrently for a store. Asks for
-// the same counter always keep their order.
+// each calls the function do for the asks that the function which selects: in order for counters in memory,
+// concurrently for a store. Asks for the same counter always keep their order.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {
@@ -225,7 +225,6 @@ func refuses(p limits.Ask) bool {
 	return p.Err == nil && !p.Decision.Allowed && (p.Decision.Limit > 0 || p.Decision.RetryAfter > 0)
 }
 
-// byStore groups the asks by store.
 func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
 	all := map[limits.Store][]*ask{}
 	for i := range asks {
@@ -237,7 +236,6 @@ func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
 	return all
 }
 
-// partsOf returns the limits.Asks for asks in a store.
 func partsOf(group []*ask) ([]limits.Ask, error) {
 	parts := make([]limits.Ask, len(group))
 	for i, a := range group {
@@ -251,7 +249,6 @@ func partsOf(group []*ask) ([]limits.Ask, error) {
 	return parts, nil
 }
 
-// underLimit stores in the ask the store's decision about its hits.
 func (a *ask) underLimit(d engine.Decision, now time.Time) {
 	a.decided(d)
 	if a.limit.Algorithm == engine.AlgorithmFixedWindow {

@@ -21,7 +21,6 @@ type Calendar struct {
 	policies sync.Map // engine.Policy by its limit, a uint64; making a Policy takes milliseconds
 }
 
-// calendars has all calendars, by their field begins.
 var calendars sync.Map
 
 // periods has the units that can follow a calendar.

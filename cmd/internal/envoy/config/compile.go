@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxDepth bounds how deep descriptors may be nested.
 const maxDepth = 100
 
 // A Config has the rules of all domains. It is immutable and safe for concurrent use.
@@ -129,13 +128,11 @@ type compiler struct {
 	overdraws []overdraw
 }
 
-// An overdraw is the place of a rule's key overdraw in a file.
 type overdraw struct {
 	file, domain string
 	at           place
 }
 
-// checkOverdraws reports rules with overdraw in domains that do not count refused hits.
 func (c *compiler) checkOverdraws() {
 	for _, o := range c.overdraws {
 		if c.config.domains[o.domain].allOrNothing {
@@ -215,7 +212,6 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 	}
 }
 
-// rules adds the rules of a descriptor to its node.
 func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 	kinds := map[Limit]bool{}
 	for _, l := range d.RateLimits {
@@ -283,7 +279,6 @@ func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	return l
 }
 
-// stat returns the name of a rule in statistics.
 func (c *compiler) stat(levels []level) string {
 	name := separators.Replace(c.domain)
 	for _, l := range levels {
@@ -365,7 +360,6 @@ func (c *compiler) calendar(l *RateLimit, limit *Limit) {
 	}
 }
 
-// numbers reports impossible combinations of a limit's numbers.
 func (c *compiler) numbers(at place, limit Limit) {
 	written := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
 	if limit.Burst != 0 {

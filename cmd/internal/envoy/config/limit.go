@@ -49,7 +49,6 @@ type Limit struct {
 	Most       uint64           // the highest limit of a single value; 0 if no value has one, or for fixed windows
 }
 
-// unitOf finds a unit by its name, in upper or lower case.
 func unitOf(name string) (Unit, bool) {
 	unit, ok := ratelimitv3.RateLimitResponse_RateLimit_Unit_value[strings.ToUpper(name)]
 	return Unit(unit), ok && Unit(unit) != unknown

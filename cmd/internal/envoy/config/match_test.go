@@ -90,7 +90,6 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 16}
 `
 
-// only returns the single rule of a descriptor, or nil.
 func only(rules []*Rule) *Rule {
 	if len(rules) == 0 {
 		return nil

@@ -32,7 +32,6 @@ func load(t *testing.T, text string, options Options) (*Config, []*yamlfile.Erro
 	return config, warnings, err
 }
 
-// limited returns a file with one rule whose rate_limit has these lines.
 func limited(lines ...string) string {
 	return "domain: d\ndescriptors:\n  - key: k\n    rate_limit:\n      " + strings.Join(lines, "\n      ")
 }

@@ -53,7 +53,6 @@ func syntaxError(file string, err error) *yamlfile.Error {
 	return e
 }
 
-// A decoder walks the nodes of one file.
 type decoder struct {
 	yamlfile.Walker
 	document *Document
@@ -138,7 +137,6 @@ func (d *decoder) merge(n *yaml.Node, fields map[string]field, seen map[string]b
 	}
 }
 
-// known has the keys that the reference knows anywhere in a file.
 var known = map[string]bool{
 	"domain": true, "key": true, "value": true, "descriptors": true, "rate_limit": true, "unit": true,
 	"unit_multiplier": true, "requests_per_unit": true, "unlimited": true, "shadow_mode": true, "quota_mode": true,
@@ -146,7 +144,6 @@ var known = map[string]bool{
 	"metadata": true,
 }
 
-// list calls read for each element, which must be a mapping.
 func (d *decoder) list(n *yaml.Node, read func(*yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
 		d.Fail(n, "error loading config file: want a list, not %s", yamlfile.KindOf(n))

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// maxBody is the largest size of a request in JSON: one MiB.
 const maxBody = 1 << 20
 
 // HTTP serves /healthcheck and /json. /json takes a rate limit request as protobuf JSON, with any method. As in the

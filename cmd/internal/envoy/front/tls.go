@@ -20,7 +20,6 @@ type TLSFiles struct {
 	ClientName       string // with ClientCA: a name that a client's certificate must have; "": any
 }
 
-// lookAgain is the time between two checks for changed files.
 const lookAgain = time.Second
 
 // Server returns the settings of a TLS server, and a function that ends the checks for changed files. The error names
@@ -63,7 +62,6 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	return base, provider.Close, nil
 }
 
-// verify checks that the client's certificate has the required name.
 func (f TLSFiles) verify(state tls.ConnectionState) error {
 	if f.ClientName == "" || len(state.PeerCertificates) > 0 && hasName(state.PeerCertificates[0], f.ClientName) {
 		return nil

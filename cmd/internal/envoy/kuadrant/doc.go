@@ -30,7 +30,6 @@ func Register(to grpc.ServiceRegistrar, s Server) {
 	}, s)
 }
 
-// method describes a method that receives an In and returns an Out.
 func method[In, Out any](name string, call func(Server, context.Context, *In) (*Out, error)) grpc.MethodDesc {
 	return grpc.MethodDesc{MethodName: name, Handler: func(s any, ctx context.Context, decode func(any) error,
 		intercept grpc.UnaryServerInterceptor) (any, error) {

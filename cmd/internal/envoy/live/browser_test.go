@@ -93,7 +93,6 @@ func TestPageWithoutReset(t *testing.T) {
 	b.NoProblems()
 }
 
-// traffic sends requests until stop is called.
 func (s *shop) traffic() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -70,7 +70,6 @@ func newShop(t *testing.T, o Options) *shop {
 	return s
 }
 
-// load does what the program does when it reads its files.
 func (s *shop) load(file string) {
 	document, err := config.Parse("a.yaml", []byte(file))
 	var compiled *config.Config

@@ -84,10 +84,8 @@ func (p *Page) rule(r *config.Rule, name string) admin.Rule {
 	return shown
 }
 
-// open reports whether a rule leaves the key or the value of an entry open.
 func open(e config.Entry) bool { return e.Value == "" || strings.Contains(e.Key+e.Value, "*") }
 
-// matches describes which descriptors a rule matches.
 func matches(r *config.Rule) string {
 	all := []string{"domain " + r.Domain()}
 	for _, e := range r.Entries() {
@@ -125,7 +123,6 @@ func policy(r *config.Rule) string {
 	return text
 }
 
-// buckets gives the page access to the counters of a rule.
 type buckets struct {
 	service *envoy.Service
 	rule    *config.Rule

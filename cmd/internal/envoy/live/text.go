@@ -8,7 +8,6 @@ import (
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 )
 
-// between separates the entries of a text.
 const between = " · "
 
 // text returns the entries of a descriptor for people: key=value · key=value. Special characters are quoted, so
@@ -33,7 +32,6 @@ func quoted(s string) string {
 	return s
 }
 
-// parse returns the descriptor from which text made a text.
 func parse(from string) (*commonv3.RateLimitDescriptor, error) {
 	d := &commonv3.RateLimitDescriptor{}
 	for rest := from; ; {

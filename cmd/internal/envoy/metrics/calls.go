@@ -121,7 +121,6 @@ func (c *Calls) method(full string) *method {
 	return found.(*method)
 }
 
-// all calls each for each method.
 func (c *Calls) all(each func(*method)) {
 	c.methods.Range(func(_, found any) bool {
 		each(found.(*method))
@@ -141,7 +140,6 @@ func (c *Calls) counters() (all []envoy.Counter) {
 	return all
 }
 
-// collect sends the metrics with the durations of calls.
 func (c *Calls) collect(to chan<- prometheus.Metric) {
 	c.all(func(m *method) {
 		if m.time != nil {

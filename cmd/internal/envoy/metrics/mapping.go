@@ -22,7 +22,6 @@ type Mapping struct {
 	known  sync.Map // name -> *mapped; one for each name in the statistics
 }
 
-// mapped is the Prometheus name of a statistic, with its labels.
 type mapped struct {
 	name   string
 	labels prometheus.Labels
@@ -96,7 +95,6 @@ var ruleHelp = map[string]string{
 	"shadow_mode":                 "Hits beyond the limit of a rule in shadow mode.",
 }
 
-// counter returns the name of a counter or a gauge.
 func (m *Mapping) counter(c envoy.Counter) *mapped {
 	name, kind, noun := c.Name, mapper.MetricTypeCounter, "Counter "
 	if c.Gauge {
@@ -123,7 +121,6 @@ func (m *Mapping) counter(c envoy.Counter) *mapped {
 	return found.(*mapped)
 }
 
-// key returns a text that distinguishes metrics by name and labels.
 func (m *mapped) key() string {
 	key := m.name
 	for _, label := range slices.Sorted(maps.Keys(m.labels)) {

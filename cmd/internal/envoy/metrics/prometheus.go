@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// A collector reads the counters of the service at each scrape.
 type collector struct {
 	service *envoy.Service
 	mapping *Mapping

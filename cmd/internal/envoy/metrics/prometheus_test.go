@@ -53,7 +53,6 @@ func serving(t *testing.T, rules string) *envoy.Service {
 	return service
 }
 
-// mappingOf returns the mapping in a text; "" means the default.
 func mappingOf(t *testing.T, text string) *Mapping {
 	t.Helper()
 	if text == "" {
@@ -83,7 +82,6 @@ descriptors:
               - {key: e, rate_limit: {unit: hour, requests_per_unit: 5}}
 `
 
-// ask sends a request through the interceptor of calls, as the server does.
 func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys ...string) {
 	t.Helper()
 	descriptor := &commonv3.RateLimitDescriptor{}

@@ -94,7 +94,6 @@ type packet struct {
 	err    error
 }
 
-// add adds a line, and first sends the packet if the line does not fit.
 func (p *packet) add(line string) {
 	if p.text.Len() > 0 && p.text.Len()+len(line) > maxPacket {
 		p.send()

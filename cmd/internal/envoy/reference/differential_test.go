@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// requests is the number of requests in each mode.
 const requests = 4000
 
 // modes has the settings for both services. In every mode, the reference counts in a Redis.
@@ -66,7 +65,6 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// same counts the requests with the same answer, headers or metadata from both services.
 type same struct{ answers, headers, metadata int }
 
 func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClient) (n same) {

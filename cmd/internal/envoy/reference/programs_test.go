@@ -50,7 +50,6 @@ func program(t *testing.T, folder, name string) string {
 	return path
 }
 
-// weirEnvoy compiles this repository's program.
 func weirEnvoy(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir-envoy")
@@ -59,7 +58,6 @@ func weirEnvoy(t *testing.T) string {
 	return path
 }
 
-// run starts a program with the given environment, and stops it when the test ends.
 func run(t *testing.T, environment []string, path string, args ...string) {
 	t.Helper()
 	command := exec.Command(path, args...)
@@ -75,7 +73,6 @@ func run(t *testing.T, environment []string, path string, args ...string) {
 	})
 }
 
-// redis starts a redis-server and returns its address.
 func redis(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")

@@ -24,7 +24,6 @@ func (s source) often(percent int) bool { return s.IntN(100) < percent }
 
 func (s source) of(all ...string) string { return all[s.IntN(len(all))] }
 
-// rules returns the rule files of six domains, by name.
 func (s source) rules() map[string]string {
 	files := map[string]string{}
 	for _, domain := range domains {

@@ -61,7 +61,6 @@ func read(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// list returns the files, sorted by name.
 func list(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -96,7 +95,6 @@ func list(path string) ([]string, error) {
 	return names, err
 }
 
-// isDir reports whether an entry is a directory, or a link to one.
 func isDir(name string, entry fs.DirEntry) bool {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir()
@@ -105,7 +103,6 @@ func isDir(name string, entry fs.DirEntry) bool {
 	return err == nil && info.IsDir()
 }
 
-// fingerprint returns a hash of the names and texts of the files, to detect changes.
 func fingerprint(path string) string {
 	names, err := list(path)
 	if err != nil {

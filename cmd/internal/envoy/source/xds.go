@@ -70,7 +70,6 @@ func (x *XDS) Watch(ctx context.Context, sink Sink) {
 	}
 }
 
-// received is a message of a stream, or the error that ended it.
 type received struct {
 	response *discoveryv3.DiscoveryResponse
 	err      error

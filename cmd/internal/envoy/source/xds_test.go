@@ -50,7 +50,6 @@ func (w *world) note(note func()) {
 	note()
 }
 
-// now returns what was recorded so far.
 func (w *world) now() told {
 	w.guard.Lock()
 	defer w.guard.Unlock()

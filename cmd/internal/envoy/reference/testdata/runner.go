@@ -98,7 +98,8 @@ func environment(s settings.Settings) []string {
 	return all
 }
 
-// base is the suite's own store; stats replaces its counters by the values that the process reports.
+// base is the store of the suite. The type stats replaces its counters by counters with the values that the process
+// reports.
 type base = gostats.Store
 
 type stats struct {
