@@ -84,7 +84,6 @@ func TestPageOfTheProgram(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, code, "without DEBUG_RESET")
 }
 
-// post posts a form of the live page.
 func (r *running) post(path, form string) (status int, body string) {
 	answer, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d%s", r.ports["debug-port"], path), "application/json",
 		strings.NewReader(form))

@@ -180,7 +180,6 @@ var losses = map[string]envoy.Loss{"closed": envoy.Closed, "share": envoy.Share,
 
 var overflows = map[string]engine.OverflowPolicy{"evict": engine.Evict, "refuse": engine.Refuse}
 
-// options returns the options of the service.
 func (c *serveCommand) options() envoy.Options {
 	o := envoy.Options{
 		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,

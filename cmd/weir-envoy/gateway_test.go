@@ -130,7 +130,6 @@ type launched struct {
 	end func() error // waits until the process ends
 }
 
-// directory is the folder in which the program is built.
 var directory string
 
 func TestMain(m *testing.M) {
@@ -144,7 +143,6 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// built builds the program once, and returns its path.
 var built = sync.OnceValues(func() (path string, err error) {
 	path = filepath.Join(directory, "ratelimit")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()

@@ -25,7 +25,6 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// listen serves until the context ends or a server fails.
 func (p *program) listen(ctx context.Context, failed chan error) error {
 	traced, flush, err := p.tracingFlags.handler(ctx)
 	if err != nil {
@@ -122,7 +121,6 @@ func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), er
 	return server, closeFiles, nil
 }
 
-// A handler is an http.Handler with the address at which it is served.
 type handler struct {
 	address string
 	handler http.Handler
@@ -176,7 +174,6 @@ func (l *listeners) close() {
 	}
 }
 
-// flush sends the spans that have not been sent.
 func (p *program) flush(send func(context.Context) error) {
 	ctx, cancel := p.left()
 	defer cancel()
@@ -201,7 +198,6 @@ func (p *program) drain(server *grpc.Server, servers []*http.Server) {
 	}
 }
 
-// statsd sends the counters at intervals until the context ends.
 func (p *program) statsd(ctx context.Context) {
 	if !p.UseStatsd || p.DisableStats {
 		return

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// logger returns the logger that LOG_LEVEL and LOG_FORMAT describe.
 func (c *serveCommand) logger(stderr *os.File) (*slog.Logger, error) {
 	var level slog.Level
 	switch strings.ToUpper(c.LogLevel) {

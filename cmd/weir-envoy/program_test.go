@@ -41,7 +41,6 @@ type running struct {
 	end    func() error
 }
 
-// freePorts returns a free port for each name.
 func freePorts(t *testing.T, names ...string) map[string]int {
 	t.Helper()
 	ports := map[string]int{}
@@ -51,7 +50,6 @@ func freePorts(t *testing.T, names ...string) map[string]int {
 	return ports
 }
 
-// parse parses a command line as main does.
 func parse(t *testing.T, args ...string) *serveCommand {
 	t.Helper()
 	c := &commands{}
@@ -170,7 +168,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// until waits until done returns true. what describes this condition in the error.
+// until waits for the function done to return true. what describes the condition in the error.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {

@@ -20,7 +20,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// watch starts to watch the sources of configurations.
 func (p *program) watch(ctx context.Context, failed chan<- error) error {
 	options := config.Options{MergeDomains: p.MergeDomainConfig}
 	if p.ConfigType == "FILE" {
@@ -53,7 +52,6 @@ func (p *program) watch(ctx context.Context, failed chan<- error) error {
 	return nil
 }
 
-// take receives each configuration from the sources.
 func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) error {
 	for _, warning := range warnings {
 		p.log.Warn("in the rules", "warning", warning)
@@ -109,7 +107,6 @@ func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	return connection, nil
 }
 
-// node describes this program to the xDS server.
 func (p *program) node() *corev3.Node {
 	node := &corev3.Node{Id: p.XDSNode, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{}}}
 	for key, value := range p.XDSMetadata {

@@ -24,7 +24,6 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// ofTwoStores has a limit in each of a program's two stores.
 const ofTwoStores = `
 domain: d
 descriptors:

@@ -162,7 +162,6 @@ type redisServer struct {
 	timeout                                     time.Duration
 }
 
-// address returns the address from the variables, for redislimit.Open.
 func (s redisServer) address() (_ string, err error) {
 	if s.socket == "unix" || strings.HasPrefix(s.url, "/") {
 		return "", fmt.Errorf("%s_URL=%s with %s_SOCKET_TYPE=%s: want host:port and tcp", s.name, s.url, s.name, s.socket)
@@ -251,7 +250,6 @@ func (f *storeFlags) debts() string {
 	return filepath.Join(f.State, fmt.Sprintf("envoy-%016x", said.Sum64()))
 }
 
-// prefix returns the beginning of the names of keys in the stores.
 func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
 // userPassword splits a value that is a password or user:password.

@@ -280,7 +280,6 @@ func TestDebtsOfAStore(t *testing.T) {
 	assert.NotEqual(t, of("m,a:1,a:2"), of("m,a:1,a:3"))
 }
 
-// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// An authority signs certificates for a test.
 type authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -51,7 +50,6 @@ func (a *authority) write(name, kind string, der []byte) {
 	require.NoError(a.t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }
 
-// sign writes a certificate for a name, and its private key.
 func (a *authority) sign(name string) (certificate, key string) {
 	return a.signUntil(name, time.Now().Add(time.Hour))
 }

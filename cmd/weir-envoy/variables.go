@@ -111,7 +111,6 @@ func (variablesCommand) Run() error {
 
 type variable struct{ name, kind, text string }
 
-// variables returns all known variables, by name.
 func variables() []variable {
 	var all []variable
 	for field := range fields() {

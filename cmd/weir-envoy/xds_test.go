@@ -67,7 +67,6 @@ func startXDS(t *testing.T, address string, options ...grpc.ServerOption) *xdsSe
 	return x
 }
 
-// set sets the version and the resources that the server sends.
 func (x *xdsServer) set(t *testing.T, version string, resources ...types.Resource) {
 	t.Helper()
 	x.setFor(t, "node-1", version, resources...)
