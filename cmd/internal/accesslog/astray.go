@@ -76,7 +76,6 @@ func (a *astray) next(f *file) (*Entry, error) {
 	}
 }
 
-// readOn reads one more line and holds it.
 func (a *astray) readOn(f *file) {
 	e, err := f.parse()
 	switch wrong := asLineError(err); {
@@ -93,7 +92,6 @@ func (a *astray) hold(f *file, e *Entry) {
 	a.held = append(a.held, held{entry: e.clone(), line: f.lines.number})
 }
 
-// pass notes the time of an entry that is passed on.
 func (a *astray) pass(at time.Time) {
 	a.recent[a.passed%around] = at
 	a.passed++

@@ -48,7 +48,6 @@ func (p *parser) parseCommon(line []byte) error {
 	return p.parseLogged(date, rest)
 }
 
-// parseVHost parses a line of vhost_combined.
 func (p *parser) parseVHost(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {

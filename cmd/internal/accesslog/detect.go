@@ -52,7 +52,6 @@ func detect(start []byte, whole bool, given *format) (sample, error) {
 	return s, nil
 }
 
-// A sampledLine is a line that is not blank.
 type sampledLine struct {
 	number int
 	text   []byte

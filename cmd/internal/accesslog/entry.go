@@ -29,7 +29,6 @@ type Entry struct {
 	file int // index of the file, in the given order
 }
 
-// texts returns the texts of the entry, except the header fields.
 func (e *Entry) texts() [5]*[]byte {
 	return [...]*[]byte{&e.Client, &e.Method, &e.Target, &e.Proto, &e.Host}
 }

@@ -95,7 +95,6 @@ func cutAtQuotes(line []byte, targets ...*[]byte) error {
 
 var quoteMark = []byte(`"`)
 
-// parseEnvoyStart parses the date in its brackets, the status and the size.
 func (p *parser) parseEnvoyStart(date, status, size []byte) (err error) {
 	if !bytes.HasPrefix(date, []byte("[")) || !bytes.HasSuffix(date, []byte("] ")) {
 		return fmt.Errorf("want a date in brackets before the request, got %s", quote(date))

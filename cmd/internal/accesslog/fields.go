@@ -17,7 +17,6 @@ func (f Fields) Header(name string) bool {
 	return listed != f.all
 }
 
-// and returns the fields of both f and g.
 func (f Fields) and(g Fields) Fields {
 	both := Fields{Host: f.Host && g.Host, all: f.all && g.all}
 	switch {

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// A file is one of the files of a Log.
 type file struct {
 	log   *Log
 	name  string // for messages; "" if there is none
@@ -31,7 +30,6 @@ type file struct {
 // reopens reports whether the file can be read from its start any number of times.
 func (f *file) reopens() bool { return f.path != Stdin && f.info != nil && f.info.Mode().IsRegular() }
 
-// open begins to read the file.
 func (f *file) open() error {
 	if err := f.openStream(); err != nil {
 		return err
@@ -82,7 +80,6 @@ func (f *file) next() (err error) {
 	return err
 }
 
-// parse returns the next entry, or the error of its line.
 func (f *file) parse() (*Entry, error) {
 	line, err := f.lines.next()
 	if err == nil {

@@ -49,10 +49,8 @@ func fuzzFormat(f *testing.F, name string) {
 	})
 }
 
-// isCLF reports whether the format is common or combined, which share a parser.
 func isCLF(f *format) bool { return f == combined || f == common }
 
-// checkEntry checks the promises of Entry's comment.
 func checkEntry(t *testing.T, e *Entry) {
 	t.Helper()
 	assert.NotEmpty(t, e.Client)

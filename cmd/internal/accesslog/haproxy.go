@@ -59,7 +59,6 @@ func (p *parser) parseHTTPLog(line []byte) error {
 
 var slash = []byte("/")
 
-// unescapeHash replaces each #XX with the byte that it means.
 func (p *parser) unescapeHash(text []byte) []byte {
 	if bytes.IndexByte(text, '#') < 0 {
 		return text

@@ -54,7 +54,6 @@ func notJSON(err error) error {
 	return fmt.Errorf("no whole JSON object: %w", err)
 }
 
-// object collects the members of the next object.
 func (p *parser) object(in parent) error {
 	if _, err := p.json.ReadToken(); err != nil {
 		return err
@@ -76,7 +75,6 @@ func (p *parser) object(in parent) error {
 	return err
 }
 
-// value collects the value of a member.
 func (p *parser) value(in parent, name []byte) error {
 	switch p.json.PeekKind() {
 	case '{':
@@ -100,7 +98,6 @@ func (p *parser) value(in parent, name []byte) error {
 	return err
 }
 
-// array collects the scalars of an array.
 func (p *parser) array(in parent, name []byte) error {
 	if _, err := p.json.ReadToken(); err != nil {
 		return err

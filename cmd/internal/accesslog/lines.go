@@ -133,5 +133,4 @@ func (s *sticky) Read(p []byte) (n int, err error) {
 	return n, s.err
 }
 
-// failed reports whether there was an error other than io.EOF.
 func (s *sticky) failed() bool { return s.err != nil && !errors.Is(s.err, io.EOF) }

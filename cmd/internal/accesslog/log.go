@@ -72,7 +72,6 @@ func (e *LineError) Error() string {
 // Unwrap returns the reason.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// asLineError returns err as a *LineError, or nil.
 func asLineError(err error) *LineError {
 	if err == nil {
 		return nil // without an allocation
@@ -188,7 +187,6 @@ func (l *Log) activate(f *file) error {
 	return l.named(f, f.open())
 }
 
-// look finds the format of every file, at its first call.
 func (l *Log) look() error {
 	if l.looked {
 		return l.looking
@@ -247,7 +245,6 @@ func (l *Log) nameOf(f *file) string {
 	return f.name
 }
 
-// named puts the name of a file before an error, if there are several files.
 func (l *Log) named(f *file, err error) error {
 	if name := l.nameOf(f); err != nil && name != "" && asLineError(err) == nil {
 		return fmt.Errorf("%s: %w", name, err)

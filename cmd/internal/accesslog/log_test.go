@@ -121,7 +121,6 @@ func TestMergeKeepsEveryEntryOnce(t *testing.T) {
 	})
 }
 
-// dir makes temporary directories for a rapid.T.
 type dir struct{ t *testing.T }
 
 func (d dir) TempDir() string { return d.t.TempDir() }

@@ -40,7 +40,6 @@ func Open(names []string, format string) (*Log, error) {
 	return l, nil
 }
 
-// expand returns the files of a name or pattern.
 func expand(name string) ([]string, error) {
 	if _, err := os.Lstat(name); name == Stdin || err == nil || !strings.ContainsAny(name, `*?[`) {
 		return []string{name}, nil
@@ -55,7 +54,6 @@ func expand(name string) ([]string, error) {
 	return paths, nil
 }
 
-// addFile adds the file at path, or standard input.
 func (l *Log) addFile(path string) error {
 	f := &file{log: l, name: path, path: path, index: len(l.files)}
 	stream, err := openStream(path)

@@ -68,7 +68,6 @@ func (o *order) next(f *file) (*Entry, error) {
 	return &k.entry, nil
 }
 
-// read inserts the next line of the file into the queue.
 func (o *order) read(f *file) {
 	e, err := f.astray.next(f)
 	switch wrong := asLineError(err); {
@@ -105,7 +104,6 @@ func (o *order) letGo(k *kept) {
 	}
 }
 
-// insert inserts an entry into the queue, in the order of time.
 func (o *order) insert(k *kept) {
 	o.bytes += len(k.text)
 	p := place{k.entry.Time.UnixNano(), k}

@@ -104,7 +104,6 @@ type learned struct {
 
 func newLearned() *learned { return &learned{headers: map[string]bool{}} }
 
-// add adds the fields of another line.
 func (l *learned) add(line *learned) {
 	l.host, l.all = l.host || line.host, l.all || line.all
 	for name, held := range line.headers {
@@ -117,7 +116,6 @@ func (l *learned) reset() {
 	clear(l.headers)
 }
 
-// fields returns the fields that are known so far.
 func (l *learned) fields() Fields {
 	f := Fields{Host: l.host, all: l.all}
 	for name, held := range l.headers {

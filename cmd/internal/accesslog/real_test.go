@@ -23,7 +23,6 @@ import (
 
 // These tests make real servers write logs, and check that the logs have the requests that were sent.
 
-// A sentRequest is a request that a test sends, byte for byte.
 type sentRequest struct{ method, target, agent string }
 
 var sentRequests = []sentRequest{

@@ -30,7 +30,6 @@ func appendText[T string | []byte](b []byte, text T) []byte {
 
 const timeBytes = 8
 
-// recordOf reads the sort key of a record.
 func recordOf(b []byte) record {
 	file, _ := binary.Varint(b[timeBytes:])
 	return record{int64(binary.BigEndian.Uint64(b)), int(file), b}

@@ -48,7 +48,6 @@ type record struct {
 	text  []byte
 }
 
-// A run is a part of the file whose records are sorted.
 type run struct {
 	from, to int64
 	level    int
@@ -171,7 +170,6 @@ func (s *sorter) Close() error {
 	return s.file.Close()
 }
 
-// A source returns records in order, from a run or from memory.
 type source struct {
 	order  int
 	memory []record

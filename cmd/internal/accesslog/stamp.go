@@ -22,7 +22,6 @@ const (
 	unixForm    = "seconds since 1970"
 )
 
-// parseCLF parses a date of the Common Log Format.
 func parseCLF(text []byte) (time.Time, error) {
 	s := newStamp(text)
 	s.dayMonthYear()
@@ -94,7 +93,6 @@ type stamp struct {
 
 func newStamp(text []byte) stamp { return stamp{text: text, rest: text, ok: true} }
 
-// number parses a number of exactly n digits.
 func (s *stamp) number(n int) int {
 	if len(s.rest) < n || !isNumber(s.rest[:n]) {
 		s.ok = false
@@ -158,7 +156,6 @@ func (s *stamp) fraction() {
 	s.rest = s.rest[n:]
 }
 
-// zone parses a zone: Z, +hhmm or +hh:mm.
 func (s *stamp) zone() {
 	if len(s.rest) == 0 {
 		s.ok = false
@@ -217,7 +214,6 @@ func badForm(text []byte, form string) error {
 	return fmt.Errorf("the date %s is not of the form %s", quote(text), form)
 }
 
-// digits returns the value of a text of at most 18 digits.
 func digits(text []byte) (value int64) {
 	for _, c := range text {
 		value = value*10 + int64(c-'0')

@@ -107,5 +107,4 @@ func cutStructuredData(line []byte) (rest []byte, ok bool) {
 	return line, ok
 }
 
-// trimBOM removes the byte order mark of UTF-8.
 func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }

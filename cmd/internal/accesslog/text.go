@@ -112,7 +112,6 @@ func simpleEscape(c byte) (plain byte, ok bool) {
 	return 0, false
 }
 
-// hexByte parses a mark and two hexadecimal digits.
 func hexByte(text []byte, mark byte) (b byte, ok bool) {
 	if len(text) < 3 || text[0] != mark {
 		return 0, false
@@ -177,7 +176,6 @@ func withoutPort(field []byte) []byte {
 	return host
 }
 
-// setOutcome sets the status and the size of the answer.
 func (e *Entry) setOutcome(status, size []byte) (err error) {
 	if e.Status, err = parseStatus(status); err == nil {
 		e.Size, err = parseSize(size)
@@ -221,7 +219,6 @@ func isNumber(text []byte) bool {
 	return len(text) > 0
 }
 
-// isAddress reports whether the text is an IP address, with a port or without.
 func isAddress(text []byte) bool {
 	if len(text) == 0 || bytes.IndexByte(text, '.') < 0 && bytes.IndexByte(text, ':') < 0 {
 		return false // the usual case, without making a string

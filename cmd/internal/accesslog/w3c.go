@@ -92,7 +92,6 @@ func (p *parser) cutExtended(line []byte, separator byte, targets ...*[]byte) er
 	return nil
 }
 
-// setExtended sets the fields that both formats have.
 func (p *parser) setExtended(date, clock, client, method, path, query, status, size []byte) (err error) {
 	e := &p.entry
 	start := len(p.scratch)

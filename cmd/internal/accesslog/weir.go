@@ -66,7 +66,6 @@ func onlyQuotes(value []byte) bool {
 	return true
 }
 
-// parseWeirJSON parses a line of weir serve's access log as JSON.
 func (p *parser) parseWeirJSON(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err
