@@ -58,7 +58,6 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	return r, nil
 }
 
-// logged has the requests of one client in a log.
 type logged struct {
 	requests []fit.Request
 	refused  int

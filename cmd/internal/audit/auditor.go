@@ -50,7 +50,6 @@ var ErrStopped = errors.New("stopped")
 // refusals has the statuses that servers use for refusals, the most common first. Others are errors of the server.
 var refusals = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, 420, 509}
 
-// An auditor is an audit in progress.
 type auditor struct {
 	Options
 	client Client
@@ -151,7 +150,6 @@ func (a *auditor) isRefusal(status int) bool {
 	return false
 }
 
-// requests returns the log for package fit.
 func (a *auditor) requests() []fit.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,10 +178,8 @@ func (a *auditor) refusal() time.Duration {
 	return took[len(took)/2]
 }
 
-// left returns how much of the audit's time is left.
 func (a *auditor) left() time.Duration { return a.Time - time.Since(a.begin) }
 
-// room returns how many requests may still be sent.
 func (a *auditor) room() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

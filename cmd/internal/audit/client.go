@@ -165,7 +165,6 @@ func (d *dialer) dial(ctx context.Context, from string) (*conn, error) {
 	return &conn{c, bufio.NewReader(c)}, nil
 }
 
-// text returns the bytes of a request.
 func (d *dialer) text(ask Ask) string {
 	var b strings.Builder
 	proto, host := ask.Proto, ask.Host

@@ -28,7 +28,7 @@ type Most struct {
 	full uint64
 }
 
-// mostOf returns the Most of a log whose first requests, together in number, were sent together.
+// mostOf returns the Most of a log. together is how many requests at the start of the log were sent at the same time.
 func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	l := found.Limit
 	m := &Most{Within: short(l.Per), Together: together, full: l.Capacity(l.Kind)}

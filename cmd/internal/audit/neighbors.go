@@ -59,8 +59,8 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 	return tried, notTried
 }
 
-// tryNeighbor sends base until it is refused, then w's request, then base again. If the last passes, a token has come
-// back, and the result is not certain. It reports whether the result is certain.
+// tryNeighbor sends the request base until it is refused, then the request of w, and then base again. If the last
+// request passes, a token has come back, so the result is not certain. It reports whether the result is certain.
 func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
 	for n := uint64(0); ; n++ {
 		answer, err := a.do(ctx, base)

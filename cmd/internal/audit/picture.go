@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// columns is the width of a picture in characters.
 const columns = 72
 
 var heights = []rune(" ▁▂▃▄▅▆▇█")
@@ -55,7 +54,6 @@ func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (ad
 	return admitted, model, refused
 }
 
-// bars draws counts as bars with logarithmic height.
 func bars(counts [columns]int) string {
 	var b strings.Builder
 	for _, n := range counts {

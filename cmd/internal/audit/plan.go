@@ -153,7 +153,6 @@ func fillsIn(l fit.Limit) time.Duration {
 	return time.Duration(float64(l.Per) * max(float64(l.Capacity(l.Kind))/float64(l.Tokens), 1))
 }
 
-// sendBurst sends ever larger waves until some requests are refused, and reports whether some were.
 func (a *auditor) sendBurst(ctx context.Context) bool {
 	for wave := 8; ; wave = min(wave*2, 512) {
 		refused, ok := a.wave(ctx, min(wave, a.room()*2/3))
@@ -166,7 +165,6 @@ func (a *auditor) sendBurst(ctx context.Context) bool {
 	}
 }
 
-// wave sends n requests at the same time, and returns how many were refused.
 func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 	var all sync.WaitGroup
 	var mu sync.Mutex

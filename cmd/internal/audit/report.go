@@ -96,7 +96,6 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	return r, ctx.Err()
 }
 
-// otherAnswers counts the admitted requests whose status is not 2xx, by status.
 func otherAnswers(log []Seen) map[int]int {
 	all := map[int]int{}
 	for _, s := range log {
@@ -107,7 +106,6 @@ func otherAnswers(log []Seen) map[int]int {
 	return all
 }
 
-// fitted sets the fields of the report to the result of package fit.
 func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	r.Admitted, r.decided = found.Admitted, found.Requests
 	if err != nil {
@@ -179,7 +177,6 @@ func numbers(l fit.Limit) string {
 	return text
 }
 
-// unit returns a period in the notation of rule files.
 func unit(d time.Duration) string {
 	switch {
 	case d == time.Second || d == time.Minute || d == time.Hour:
@@ -201,7 +198,6 @@ func short(d time.Duration) string {
 	return text
 }
 
-// article returns the name of a kind after "a" or "an".
 func article(name string) string {
 	if strings.HasPrefix(name, "a") {
 		return "an " + name

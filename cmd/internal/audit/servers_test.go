@@ -25,14 +25,12 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// configured is a server whose limit is known.
 type configured struct {
 	name  string
 	want  string // kind, tokens, period, at once and queued
 	start func(t *testing.T, address string)
 }
 
-// weirServe returns a function that serves a rule file in this process.
 func weirServe(rules string) func(*testing.T, string) {
 	return func(t *testing.T, address string) {
 		text := "listen: " + address + "\n" + rules
@@ -177,7 +175,6 @@ func delayed(t *testing.T, to string, delay time.Duration) string {
 	return l.Addr().String()
 }
 
-// pass copies from one connection to the other, and delays each part.
 func pass(to, from net.Conn, delay time.Duration) {
 	type part struct {
 		at   time.Time

@@ -11,7 +11,6 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A drawing has the data of one key that WriteSVG draws.
 type drawing struct {
 	end               time.Duration
 	full              uint64

@@ -27,7 +27,6 @@ type Way struct {
 	Same   bool `json:"same_answer"`
 }
 
-// http2 is the protocol of an Ask that is sent by HTTP/2.
 const http2 = "HTTP/2"
 
 // ways returns all ways to send a request to a server with a host name and an address.

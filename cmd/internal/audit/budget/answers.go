@@ -132,7 +132,7 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	})
 }
 
-// stream returns a play that streams a chat of about tokens tokens, and then the events in more.
+// stream returns a play that streams a chat: a text of the given number of tokens, and then the events in more.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }
@@ -214,7 +214,6 @@ func hidden(ctx context.Context, a *auditor) (string, error) {
 	return map[bool]string{true: "the gateway asks for the usage and hides it", false: "the gateway does not ask for the usage"}[asked], nil
 }
 
-// compressed makes the model compress its answers.
 func compressed(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	number := k.model.add(func(w http.ResponseWriter, _ *http.Request, _ request) {
@@ -279,7 +278,6 @@ func hostile(input, output string) func(context.Context, *auditor) (string, erro
 	})
 }
 
-// debt makes one answer cost more than the budget, and checks that nothing is left.
 func debt(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, chatAnswer(2*rest)))
@@ -288,7 +286,6 @@ func debt(ctx context.Context, a *auditor) (string, error) {
 	})(ctx, a)
 }
 
-// refusalForm checks the form of a refusal.
 func refusalForm(ctx context.Context, a *auditor) (string, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, rest); err != nil {

@@ -54,7 +54,6 @@ type Report struct {
 	Faults   int      `json:"faults"`
 }
 
-// An auditor is an audit in progress.
 type auditor struct {
 	Options
 	client   *http.Client

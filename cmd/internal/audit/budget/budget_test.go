@@ -33,7 +33,6 @@ func audited(t *testing.T, gateway, model string, all []check) *Report {
 	return r
 }
 
-// faults returns the names of the checks that have found a fault.
 func (r *Report) faults() (names []string) {
 	for _, result := range r.Results {
 		if result.Fault != "" {

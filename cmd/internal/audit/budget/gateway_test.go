@@ -59,7 +59,8 @@ func (g *gateway) begin(key string, r *http.Request) (end func()) {
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
 
-// take takes tokens of a key if that many are left, or in any case if must is set. A negative number gives tokens back.
+// take takes tokens of a key if that many are left. With must, it takes them in any case. A negative number gives
+// tokens back.
 func (g *gateway) take(key string, tokens int, must bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,7 +94,6 @@ func boundsOf(path string) *usage.Bounds {
 	return &usage.Bounds{Fields: [][]string{{"max_tokens"}, {"max_completion_tokens"}}}
 }
 
-// estimate returns the tokens that are held for a request.
 func (g *gateway) estimate(r *http.Request, body []byte) int {
 	var bound int
 	var raw map[string]json.RawMessage

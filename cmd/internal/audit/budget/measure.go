@@ -18,7 +18,6 @@ import (
 // promptTokens is the cost of the shortest prompt in the model's answers, close to the real one.
 const promptTokens = 15
 
-// within is the longest time that an answer may take.
 const within = 30 * time.Second
 
 // steps is how many requests measure the rest of a budget.
@@ -47,7 +46,6 @@ func (a *auditor) fresh() *key {
 	return &key{a, a.keys}
 }
 
-// An answer is an answer of the gateway.
 type answer struct {
 	status int
 	header http.Header
@@ -78,7 +76,6 @@ type asked struct {
 	field        [2]string
 }
 
-// do sends a request to the gateway and reads the answer.
 func (k *key) do(ctx context.Context, q asked) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -176,9 +173,9 @@ func (k *key) keep(ctx context.Context, rest int) error {
 	return nil
 }
 
-// left measures how many tokens of a budget are left. It sends requests of unit tokens until one is refused, or until
-// they have cost three times of. A gateway without estimates may admit more tokens than are left; with estimates, it
-// refuses when less than a unit is left.
+// left measures how many tokens of a budget are left. It sends requests of unit tokens each until one is refused, or
+// until their cost is three times the parameter of. A gateway that holds estimates refuses when less than a unit is
+// left. Other gateways may admit more tokens than are left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)
@@ -193,8 +190,8 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged measures what act costs: it leaves of tokens of a new key, calls act, and measures the rest with requests of
-// unit tokens.
+// charged measures what act costs. It spends the tokens of a new key until the number in the parameter of is left,
+// calls act, and measures the rest with requests of unit tokens each.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {

@@ -16,7 +16,6 @@ import (
 // A play acts as the model for all requests with one mark.
 type play func(w http.ResponseWriter, r *http.Request, q request)
 
-// A request is a request that the model has received.
 type request struct {
 	body  []byte
 	times int // how many requests with this mark came before
@@ -37,7 +36,6 @@ type model struct {
 // mark begins each mark, before the number of the play.
 const mark = "weir-audit-"
 
-// startModel starts the model's server at an address.
 func startModel(ctx context.Context, address string) (*model, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -50,7 +48,6 @@ func startModel(ctx context.Context, address string) (*model, error) {
 	return m, nil
 }
 
-// stop ends the model and its answers in progress.
 func (m *model) stop() error {
 	err := m.server.Close()
 	if served := <-m.done; !errors.Is(served, http.ErrServerClosed) {
@@ -68,7 +65,6 @@ func (m *model) add(p play) int {
 	return number
 }
 
-// seen returns how many requests with a mark the model has received.
 func (m *model) seen(number int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +115,6 @@ func reply(w http.ResponseWriter, contentType, body string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// fixed answers each request with the same body.
 func fixed(contentType, body string) play {
 	return func(w http.ResponseWriter, _ *http.Request, _ request) { reply(w, contentType, body) }
 }
@@ -129,7 +124,6 @@ const (
 	sseType  = "text/event-stream"
 )
 
-// chatUsage returns the usage of a chat, in the form of OpenAI's API.
 func chatUsage(input, output string) string {
 	total := "0"
 	in, inErr := strconv.Atoi(input)
@@ -150,7 +144,6 @@ func chatAnswer(tokens int) string {
 		`"content":"ok"},"finish_reason":"stop"}],` + chatUsage(strconv.Itoa(input), strconv.Itoa(tokens-input)) + `}`
 }
 
-// chatText returns an event of a chat's stream with a text.
 func chatText(text string) string {
 	return `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":` +
 		`"assistant","content":` + strconv.Quote(text) + `},"finish_reason":null}]}` + "\n\n"
@@ -160,12 +153,10 @@ func chatText(text string) string {
 const chatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{},` +
 	`"finish_reason":"stop"}]}` + "\n\n"
 
-// chatCost returns the event that reports the cost of a stream.
 func chatCost(tokens int) string {
 	input := min(promptTokens, tokens)
 	return `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[],` +
 		chatUsage(strconv.Itoa(input), strconv.Itoa(tokens-input)) + "}\n\n"
 }
 
-// done is the end of a stream of a chat.
 const done = "data: [DONE]\n\n"

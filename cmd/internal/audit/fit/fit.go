@@ -105,7 +105,6 @@ func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
 
-// sure returns how certain it is that the best of some candidates is right.
 func sure(all []candidate) float64 {
 	if len(all) < 2 {
 		return 1
@@ -266,8 +265,8 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit, and calls on for each decision until on returns false. explained says whether
-// the limit explains the decision, and excess by how many tokens an admission exceeds the limit.
+// judge replays the log under a limit, and calls the function on for each decision, until on returns false. explained
+// says whether the limit explains the decision, and excess by how many tokens an admission exceeds the limit.
 //
 // Each request was decided at an unknown time between its sending and its answer. A decision is explained if some
 // choice of these times makes it right. judge tries only two: every admission as early as possible, or as late as
@@ -291,7 +290,7 @@ func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	}
 }
 
-// misfits returns how many decisions a limit does not explain. Above most, the number may be wrong.
+// misfits returns how many decisions a limit does not explain. It stops counting when the number exceeds most.
 func (f *fitter) misfits(l Limit, most int) (n int) {
 	f.judge(l, func(explained bool, _ uint64) bool {
 		if !explained {

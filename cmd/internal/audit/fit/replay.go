@@ -20,7 +20,6 @@ type replay struct {
 	counts time.Duration // how long an admission counts
 }
 
-// newReplay returns a replay, or nil if the limit is not valid.
 func newReplay(l Limit, late bool) *replay {
 	c, err := check.New(l.Limit, l.Kind)
 	if err != nil {
@@ -90,7 +89,6 @@ type blocked struct {
 
 type charge struct{ at, held time.Duration }
 
-// hold adds an admission that was delayed for a time.
 func (b *blocked) hold(at, held time.Duration) {
 	for len(b.held) > 0 && b.held[len(b.held)-1].held <= held {
 		b.held = b.held[:len(b.held)-1]

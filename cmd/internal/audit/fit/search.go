@@ -8,7 +8,6 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A candidate is a limit and its misfits.
 type candidate struct {
 	limit   Limit
 	misfits int
@@ -68,7 +67,6 @@ func (f *fitter) search(refusals bool) []candidate {
 	return all
 }
 
-// A finder looks for the best numbers of one kind.
 type finder struct {
 	*fitter
 	best     *candidate
@@ -106,7 +104,6 @@ func (of *finder) counts(l Limit) (all []uint64) {
 	return all
 }
 
-// tryCounts tries the limit with each size that counts returns.
 func (of *finder) tryCounts(c *candidate, l Limit) {
 	for _, n := range of.counts(l) {
 		if l.Kind == check.Bucket {
@@ -275,8 +272,8 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// at tries windows of the length per at a phase. For batch refills, it tries half to twice the rate of bucket, the best
-// bucket.
+// at tries windows of the given length that begin at the given phase. For batch refills, it tries half to twice the
+// rate of the best bucket, which is in the parameter bucket.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
