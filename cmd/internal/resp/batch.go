@@ -92,7 +92,6 @@ func (b *batch) command(c *conn, args [][]byte) {
 	b.run(c, known, args)
 }
 
-// run answers a command that known describes, or adds it to the gathered takes.
 func (b *batch) run(c *conn, known *command, args [][]byte) {
 	if !known.gathers {
 		b.decide()
@@ -100,7 +99,6 @@ func (b *batch) run(c *conn, known *command, args [][]byte) {
 	known.run(c, b, args)
 }
 
-// fail answers with an error, and counts it.
 func (b *batch) fail(text string) {
 	b.decide() // earlier commands are answered first
 	b.counts.errors++
@@ -131,7 +129,6 @@ func (b *batch) flush(c *conn) bool {
 	return err == nil
 }
 
-// release gives the batch back.
 func (b *batch) release(c *conn) {
 	b.counts.addTo(c.server.Counters)
 	b.limiter, b.formers, b.fileLimits, b.fileTables, b.out = nil, nil, nil, nil, b.out[:0]

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// A command describes one of the commands that clients can send.
 type command struct {
 	name            string // in lower case
 	atLeast, atMost int    // number of arguments, including the name
@@ -101,7 +100,6 @@ func index() {
 	}
 }
 
-// lookup finds a command by its name, ignoring case.
 func lookup(name []byte) (int, bool) {
 	var room [longestName]byte
 	if len(name) > len(room) {

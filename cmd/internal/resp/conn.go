@@ -49,7 +49,6 @@ func (c *conn) leave() {
 	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 }
 
-// serve answers commands until the connection ends.
 func (c *conn) serve() {
 	c.buffer = c.small[:]
 	defer c.shrink()
@@ -129,7 +128,6 @@ func (c *conn) setReadTime(most time.Duration) error {
 	return c.SetReadDeadline(until)
 }
 
-// handshake does the TLS handshake, if the connection uses TLS.
 func (c *conn) handshake() error {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {

@@ -88,7 +88,6 @@ func hello(c *conn, b *batch, args [][]byte) {
 	b.array(0)
 }
 
-// defaultUser is the only user.
 const defaultUser = "default"
 
 func auth(c *conn, b *batch, args [][]byte) {
@@ -120,7 +119,6 @@ func (b *batch) allows(c *conn, user, password []byte) bool {
 	return false
 }
 
-// named checks the name of a connection, or of a client library, and returns it.
 func (b *batch) named(text []byte) (string, bool) {
 	for _, c := range text {
 		if c < '!' || c > '~' || len(text) > nameMax {
@@ -186,7 +184,6 @@ func info(c *conn, b *batch, _ [][]byte) {
 	b.text(all.String())
 }
 
-// A property is a line of INFO.
 type property struct {
 	name  string
 	value any

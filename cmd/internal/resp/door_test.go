@@ -130,7 +130,6 @@ func resp(lines ...string) string {
 	return string(r.out)
 }
 
-// flat replaces the line ends of answers by spaces.
 func flat(answer string) string { return strings.TrimSpace(strings.ReplaceAll(answer, "\r\n", " ")) }
 
 func TestAnswers(t *testing.T) {

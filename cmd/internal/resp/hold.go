@@ -67,7 +67,6 @@ func holdAll(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// tellID answers with an id, or with null for "".
 func (b *batch) tellID(id string) {
 	b.bulk("id")
 	if id == "" {
@@ -165,7 +164,6 @@ func cutText(from []byte) (text, rest []byte, ok bool) {
 	return from[n : n+int(size)], from[n+int(size):], true
 }
 
-// outcomes has the words with which WEIR.SETTLE answers.
 var outcomes = map[sealed.Use]string{
 	sealed.First: "settled", sealed.Late: "late", sealed.NoRoom: "late", sealed.Repeated: "repeated",
 }

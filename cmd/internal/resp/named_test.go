@@ -22,7 +22,6 @@ func openNamed(t *testing.T) *door {
 	return d
 }
 
-// setLimits changes the limits, as a reload does.
 func (d *door) setLimits(limits map[string]engine.Policy) {
 	next := *d.settings.Load()
 	next.Limits = limits

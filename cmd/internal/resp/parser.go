@@ -83,8 +83,8 @@ func tooLong(most bounds) error {
 	return broken("a command of more than %d bytes", most.command)
 }
 
-// number parses the digits at index at, and the line end after them. next is the index after the line end, or 0 if it
-// has not arrived.
+// number parses the digits that begin at the index at, and the line end after them. next is the index after the line
+// end, or 0 if it has not arrived.
 func number(text []byte, at int, what string) (n int64, next int, err error) {
 	line := text[at:min(len(text), at+lineMax)]
 	end := bytes.IndexByte(line, '\n')
@@ -132,8 +132,8 @@ func (p *parser) inline(text []byte, most bounds) (int, error) {
 	return end + 1, nil
 }
 
-// word parses the word at index at, and writes it over its own text, which is never shorter. Parts may be in quotes:
-// "..." has the escapes of C and \xHH, and '...' only \'.
+// word parses the word that begins at the index at. It writes the word over its own text, which is never shorter. Parts
+// may be in quotes: "..." has the escapes of C and \xHH, and '...' only \'.
 func word(line []byte, at int) (word []byte, next int, err error) {
 	to := at
 	begin := to
@@ -153,8 +153,8 @@ func word(line []byte, at int) (word []byte, next int, err error) {
 	return line[begin:to], at, nil
 }
 
-// quoted copies the text from index at up to the closing quote to index to. It returns the end of the copy, and the
-// index after the quote, where a space or the end of the line must follow.
+// quoted copies the text up to the closing quote. at is the index of the text, and to is the index of the copy. It
+// returns the end of the copy, and the index after the quote. A space or the end of the line must follow the quote.
 func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	for at < len(line) && line[at] != quote {
 		c, n := line[at], 1

@@ -105,7 +105,6 @@ func appendSeconds(to []byte, d time.Duration) []byte {
 	return to
 }
 
-// ceilSeconds rounds a time up to whole seconds.
 func ceilSeconds(d time.Duration) int64 {
 	whole := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -130,7 +129,6 @@ func (r *reply) failure(text string) {
 	r.out = append(r.out, '\r', '\n')
 }
 
-// clip returns a client's text, shortened for an error.
 func clip(text []byte) string {
 	if len(text) > shown {
 		return string(text[:shown]) + "..."

@@ -62,7 +62,6 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// noRoom has the temporary errors of a listener.
 var noRoom = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 
 func (s *Server) add(c *conn) bool {

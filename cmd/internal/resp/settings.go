@@ -103,5 +103,4 @@ func ParsePasswords(text string) (all Passwords, err error) {
 	return all, err
 }
 
-// have reports whether a password is valid.
 func (p Passwords) have(text []byte) bool { return secretfile.Find(p, text) >= 0 }

@@ -67,7 +67,6 @@ func (b *batch) ask(s *several, hold bool) bool {
 	return true
 }
 
-// takeSeveral takes from all keys, or from none.
 func (b *batch) takeSeveral(s *several) (allowed, ok bool) {
 	allowed, err := engine.TakeAll(s.requests, s.answers)
 	if err != nil {
@@ -78,7 +77,6 @@ func (b *batch) takeSeveral(s *several) (allowed, ok bool) {
 	return allowed, true
 }
 
-// tell answers with the decision of each limit.
 func (b *batch) tell(s *several) {
 	b.bulk("limits")
 	b.array(len(s.answers))

@@ -2,7 +2,6 @@ package resp
 
 import "github.com/weir-go/weir/engine"
 
-// A form is the format of an answer.
 type form uint8
 
 const (
@@ -44,7 +43,6 @@ func (b *batch) take(text []byte, l *limit, f form) {
 	b.takes.n++
 }
 
-// decide decides the gathered takes and answers them.
 func (b *batch) decide() {
 	n := b.takes.n
 	if n == 0 {

@@ -64,7 +64,6 @@ func (b *batch) throttle(text []byte, l *limit, quantity [][]byte) {
 	b.take(text, l, cellForm)
 }
 
-// giveBack answers a take of a negative quantity. It gives tokens back.
 func (b *batch) giveBack(text []byte, l *limit, tokens uint64) {
 	b.decide() // before the key is charged with its debt in previous limiters
 	if t, key, ok := b.place(l, text); ok {
@@ -119,7 +118,6 @@ func (b *batch) ranged(what string, text []byte, low, high uint64) (uint64, bool
 	return uint64(n), true
 }
 
-// refuse answers with the engine's error about a limit.
 func (b *batch) refuse(p engine.Policy, err error) {
 	if fills := p.Window(); fills > b.longest {
 		b.fail(fmt.Sprintf("ERR a limit of %d tokens that takes %v to fill: want at most %v; for this limit write longest: %v in redis: of the "+
@@ -129,7 +127,6 @@ func (b *batch) refuse(p engine.Policy, err error) {
 	b.fail("ERR " + strings.TrimPrefix(err.Error(), "engine: "))
 }
 
-// isWord reports whether an argument is a keyword, ignoring case.
 func isWord(arg []byte, word string) bool {
 	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
 }

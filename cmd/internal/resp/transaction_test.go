@@ -68,7 +68,8 @@ func TestLargeTransactions(t *testing.T) {
 	assert.Equal(t, 200, strings.Count(got, " *33 "))
 }
 
-// TestEmptyArgumentsOfATransaction: queued empty arguments count towards the bound of a transaction's memory.
+// TestEmptyArgumentsOfATransaction: a transaction of empty arguments is bounded, too, because each takes a byte for its
+// length.
 func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	args := make([][]byte, maxArguments)
 	args[0] = []byte("DEL")

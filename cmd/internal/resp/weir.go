@@ -11,7 +11,6 @@ import (
 // WEIR.TAKE and similar commands have the arguments key LIMIT rate [BURST n] [COST n], with the options in any order.
 // The name of a limit in the rule file may replace rate and burst.
 
-// A limit is the limit in a command.
 type limit struct {
 	policy engine.Policy
 	cost   uint64
@@ -116,7 +115,6 @@ func weirTake(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// keyed parses the arguments and makes the key.
 func (b *batch) keyed(args [][]byte) (of *engine.Limiter, key engine.Key, cost uint64, ok bool) {
 	l, ok := b.limit(args)
 	if !ok {
