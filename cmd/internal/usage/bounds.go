@@ -119,8 +119,8 @@ func (t *tally) bound() (most uint64) {
 	return most
 }
 
-// output returns how long the answer may be: the bound that the server obeys, or else standard. A larger value that
-// only looks like a bound replaces it.
+// output returns how long the answer may be: the bound that the server obeys, or the number standard if there is none.
+// If a value that only looks like a bound is larger, output returns that value.
 func (t *tally) output(bound, standard uint64) uint64 {
 	if bound == 0 {
 		bound = standard

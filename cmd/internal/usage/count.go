@@ -4,7 +4,6 @@ package usage
 // tokens.
 const MaxField = 10_000_000
 
-// A field is a kind of value that a document can have.
 type field uint8
 
 const (
@@ -51,7 +50,6 @@ func (r *raw) set(f field, n uint64) { r.has, r.bad, r.n[f] = r.has|1<<f, r.bad&
 
 func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 
-// isNothing reports whether no field has a cost.
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
 // isWhole reports whether the numbers include the complete cost: no field that adds to it has a bad value. A bad input

@@ -20,7 +20,6 @@ const (
 	maxWindow   = 8 << 20   // largest window of zstd: see RFC 9659
 )
 
-// decoding is the number of answers that are being decompressed.
 var decoding atomic.Int64
 
 // An Answer reads the usage in a body while it is sent, compressed or not. Its methods may be called concurrently.
@@ -70,7 +69,6 @@ func (a *Answer) Unread() bool {
 	return a.unread
 }
 
-// magic is how many bytes identify an encoding.
 const magic = 4
 
 // Write reads a piece of the body.
@@ -201,7 +199,6 @@ func (a *Answer) decode(open opener) {
 
 var errUnread = errors.New("usage: the body is no longer read")
 
-// inflate writes the decompressed body to the scanner.
 func (a *Answer) inflate(open opener, r io.Reader) error {
 	z, closed, err := open(r)
 	if err != nil {

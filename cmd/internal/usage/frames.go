@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// A framing says in which form an answer contains its documents.
 type framing uint8
 
 const (
@@ -42,7 +41,6 @@ type frames struct {
 	kept  int
 }
 
-// A part is one of the parts of a binary frame.
 type part uint8
 
 const (
@@ -53,7 +51,6 @@ const (
 	lost // a frame was not valid, so the rest is not read
 )
 
-// begin chooses the framing by the Content-Type.
 func (f *frames) begin(contentType string) {
 	f.value, f.empty = -1, true
 	kind, _, _ := strings.Cut(contentType, ";")
@@ -100,7 +97,6 @@ func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 	return n + m, event
 }
 
-// line reads at most one line.
 func (f *frames) line(s *Scanner, p []byte) int {
 	if n := f.resume(s, p); n > 0 {
 		return n
@@ -165,7 +161,6 @@ func (f *frames) release(s *Scanner) {
 	}
 }
 
-// read reads the stored bytes, at most one line.
 func (f *frames) read(s *Scanner) {
 	line := s.shape.began
 	s.shape.began = s.shape.began[:0]
@@ -371,7 +366,6 @@ func (f *frames) nextPart(s *Scanner) {
 	}
 }
 
-// header returns the text of a frame's header, or "".
 func header(b []byte, name string) string {
 	for len(b) > 1 {
 		n := int(b[0])

@@ -35,7 +35,6 @@ func (n *node) at(path ...string) *node {
 	return n
 }
 
-// A kind is the kind of a JSON value.
 type kind uint8
 
 const (
@@ -48,8 +47,9 @@ const (
 
 // A sink gets the values of a document.
 type sink interface {
-	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. at is
-	// nil at no wanted path. text has at most maxText first bytes, without escapes. size is the length of a string.
+	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. The
+	// node at is nil if the value is at no wanted path. text has the first bytes without escapes, at most maxText. size
+	// is the length of a string.
 	value(d *document, at *node, k kind, text []byte, size int)
 	// ended is called at the end of a document. Another document may follow.
 	ended(d *document)
@@ -97,7 +97,7 @@ type document struct {
 	digit int  // number of digits of code so far
 	over  bool // the text did not fit into text
 
-	// from and to delimit the current value in the current piece, without its quotes.
+	// These are the indexes of the current value in the current piece, without its quotes.
 	from, to int
 }
 
@@ -183,7 +183,6 @@ func (d *document) token(c byte) {
 	}
 }
 
-// first reads the first byte of a value.
 func (d *document) first(c byte) {
 	switch {
 	case c == '"':
@@ -331,7 +330,6 @@ func (d *document) isArray() bool {
 	return d.array[(d.depth-1)/64]>>((d.depth-1)%64)&1 != 0
 }
 
-// container returns the node of the innermost container.
 func (d *document) container() *node {
 	if d.depth == 0 || d.depth > maxNodes {
 		return nil

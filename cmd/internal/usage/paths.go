@@ -46,14 +46,12 @@ var Models = func() *Fields {
 	return &Fields{root}
 }()
 
-// fields sets the fields of paths below a node.
 func fields(below *node, at map[string]field) {
 	for path, f := range at {
 		below.at(strings.Split(path, ".")...).field = f
 	}
 }
 
-// maxPath is the largest number of keys in a path.
 const maxPath = 8
 
 // Path returns a Fields that reads the number at a path of keys, such as "usage.total". The path has 1 to 8 keys, and

@@ -60,7 +60,6 @@ const (
 	qItemObject // the object for the bounds of an item
 )
 
-// asked has the fields that are read from a request.
 var asked = func() *node {
 	root := &node{}
 	fields(root, map[string]field{
@@ -87,10 +86,10 @@ var media = map[string]bool{
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the decompressed body of a request. of says where the server reads bounds. size is the length of
-// the complete body if it is longer than body; the missing part counts as text. So does a body that is not JSON. In a
-// body that is not exactly one JSON document, nothing counts as a bound, and it counts as a request for a stream,
-// because a server may read it differently.
+// ReadRequest reads the decompressed body of a request. The parameter of says where the server reads bounds. size is
+// the length of the complete body if it is longer than body; the missing part counts as text. A body that is not JSON
+// counts as text, too. If a body is not exactly one JSON document, a server may read it differently. So nothing in it
+// counts as a bound, and it counts as a request for a stream.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
 	q.batch.is = of != nil && of.Batch
@@ -117,7 +116,6 @@ func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	return q
 }
 
-// An asker reads a request.
 type asker struct {
 	doc       document
 	q         *Request
@@ -158,7 +156,6 @@ func (a *asker) value(d *document, at *node, k kind, text []byte, size int) {
 	}
 }
 
-// field notes the value of a field.
 func (a *asker) field(d *document, f field, k kind, text []byte) {
 	q := a.q
 	switch f {
@@ -190,7 +187,7 @@ func (a *asker) field(d *document, f field, k kind, text []byte) {
 	}
 }
 
-// path returns the current value's path from the depth from on, in its original spelling.
+// path returns the current value's path in its original spelling, beginning at the given depth.
 func (a *asker) path(d *document, from int) string {
 	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
 }
@@ -211,8 +208,8 @@ func (a *asker) name(ok bool, model string) {
 // Bound parses a bound from the text of a number. The result is at most [MaxField], and 0 if the text bounds nothing.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound parses a number above 0, and returns at most most. For any other text, it returns 0. It reads 100.0 and "100"
-// as 100, as servers do.
+// bound parses a number above 0, and bounds it by the parameter most. For any other text, it returns 0. It reads 100.0
+// and "100" as 100, as servers do.
 func bound(text []byte, most uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {
@@ -249,8 +246,8 @@ func (q *Request) Times() uint64 { return max(q.times, 1) }
 // IsBatch reports whether the request is a batch of other requests.
 func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 
-// Answer returns how many tokens one answer may have: the bound that the server obeys, or else defaultOutput. A larger
-// value that only looks like a bound replaces it.
+// Answer returns how many tokens one answer may have: the bound that the server obeys, or defaultOutput if there is
+// none. If a value that only looks like a bound is larger, Answer returns that value.
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
 // Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.

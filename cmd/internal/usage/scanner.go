@@ -17,7 +17,6 @@ type Scanner struct {
 	stops  bool // Step stops at the end of an event
 }
 
-// An event has what is known about the current document.
 type event struct {
 	usage   bool // it has a number of a usage
 	object  bool // it has a usage in OpenAI's form
@@ -28,7 +27,6 @@ type event struct {
 	kind    terminal
 }
 
-// terminal says whether an event ends an answer.
 type terminal uint8
 
 const (

@@ -49,7 +49,6 @@ func (s *shape) begin(line []byte) {
 	}
 }
 
-// value notes a value of the current line.
 func (s *shape) value(at *node, k kind, from, to int) {
 	free := at == nil || at.field == none || at.field == fText
 	if !free || k != isString && k != isNumber {
@@ -63,13 +62,12 @@ func (s *shape) value(at *node, k kind, from, to int) {
 	s.holes = append(s.holes, hole{from: from, to: to, text: text, number: k == isNumber, varies: text})
 }
 
-// end ends the line. at is the index of the last byte that was read.
+// end ends the line. The parameter at is the index of the last byte that was read.
 func (s *shape) end(says bool, at int) {
 	s.known, s.learning = s.learning && !says && at == len(s.line)-1, false
 	s.vary()
 }
 
-// vary lists the holes that vary.
 func (s *shape) vary() {
 	s.varying = s.varying[:0]
 	for _, h := range s.holes {
@@ -147,8 +145,8 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	return n, text, true
 }
 
-// texts measures the texts at the beginning of rest that are separated by between: the bytes of both, and the size of
-// the texts without escapes.
+// texts measures the texts at the beginning of rest. The bytes in between separate them. It returns how many bytes of
+// rest the texts and the separators take, and the size of the texts without escapes.
 func texts(rest, between []byte) (n, size int) {
 	for {
 		end, special := n, uint64(0)
@@ -199,7 +197,6 @@ func (s *shape) follow(rest []byte, prefix string, first, last int) {
 	}
 }
 
-// isEnd reports whether rest begins with a line end.
 func isEnd(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
@@ -258,7 +255,6 @@ func (h *hole) length(line []byte) (n, size int) {
 	return quoted(line)
 }
 
-// numeric returns the length of the number at the beginning of a line.
 func numeric(line []byte) (n int) {
 	for n < len(line) && inNumeric[line[n]] {
 		n++
@@ -272,7 +268,6 @@ func numeric(line []byte) (n int) {
 	return n
 }
 
-// inNumeric has the bytes that a number can have.
 var inNumeric = func() (is [256]bool) {
 	for _, c := range []byte("0123456789.-+eE") {
 		is[c] = true

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says returns everything that a scanner has found.
 func says(s *Scanner) string {
 	u, known, final := s.Usage()
 	return fmt.Sprint(u, known, final, s.Text(), s.Bad(), s.Ended())
@@ -49,7 +48,6 @@ var parts = []string{
 	`data: "%[2]s"`, `data: %[1]d`, `data: {"a":1e%[1]d}`, `data: {"a":01x}`,
 }
 
-// lineOf returns one of the given lines, at random.
 func lineOf(r *rand.Rand, some []string) string {
 	texts := []string{"", "a", " token", `a \"word\"`, `\u00e9`, "é", `\\`, "{", "a\rb", `\u0022}],\"`, strings.Repeat("long", 300)}
 	part := some[r.IntN(len(some))]
