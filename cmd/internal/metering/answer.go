@@ -42,7 +42,6 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
-// begin handles the header of the answer.
 func (a *answer) begin(status int) {
 	a.status = status
 	h := a.Header()
@@ -174,7 +173,6 @@ func (d *drain) begin(r *http.Request, base context.Context) (*http.Request, fun
 	}
 }
 
-// isAlone reports whether the client has gone.
 func (d *drain) isAlone() bool {
 	if d == nil {
 		return false

@@ -19,7 +19,6 @@ func usageAdds(body []byte) (longer int, ok bool) {
 	return longer, ok
 }
 
-// addUsage returns the body with include_usage, and otherwise unchanged.
 func addUsage(body []byte, longer int) []byte {
 	out, done := make([]byte, 0, len(body)+longer), 0
 	eachOption(body, func(from, to int, text string) {
@@ -114,7 +113,6 @@ func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool)
 	return asking, asking, nil
 }
 
-// isOther reports whether plain and text are different buffers.
 func isOther(text, plain []byte) bool {
 	return len(text) > 0 && len(plain) > 0 && &plain[0] != &text[0]
 }

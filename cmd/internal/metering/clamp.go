@@ -27,7 +27,6 @@ type cut struct {
 	found   bool   // there is an object for bounds, however its name is spelled
 }
 
-// maxBounds is how many edits a body may have.
 const maxBounds = 64
 
 // An edit replaces some bytes of a body by a number, with a text before it and a text after it.
@@ -41,8 +40,9 @@ type edit struct {
 // boundsInside has the members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns the cut of a complete body. of has the bounds that the server knows; bounded says that the server
-// obeys one in the body. It returns nil if the body is not a JSON object or the server knows no bounds.
+// newCut returns the cut of a complete body. The parameter of has the bounds that the server knows. bounded says that
+// the server obeys a bound in the body. newCut returns nil if the body is not a JSON object or the server knows no
+// bounds.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Ob
 // size returns the largest length that the body can have with other bounds.
 func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
-// to returns the body with all bounds lowered to most, at least 1. A body without a bound gets one.
+// to returns the body with all bounds lowered to the number most, which is at least 1. A body without a bound gets one.
 func (c *cut) to(most uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())
@@ -215,7 +215,6 @@ func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 	a.q.replaceBody(r, a.q.cut.to(most))
 }
 
-// meterOf returns the meter of a check that holds tokens, or nil.
 func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	for _, h := range a.held {
 		if h.meter.Rule == c.Name() {

@@ -145,7 +145,7 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	return m.scaled(m.weights(q).Of(u))
 }
 
-// delivered returns the cost of a request whose answer had text bytes of text so far.
+// delivered returns the cost of a request. text is how many bytes of text its answer had so far.
 func (m *Meter) delivered(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0

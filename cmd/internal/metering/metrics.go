@@ -45,7 +45,6 @@ func (h *histogram) quantile(part float64) float64 {
 	return ratios[len(ratios)-1]
 }
 
-// metric returns the histogram as a metric for Prometheus.
 func (h *histogram) metric(rule string) prometheus.Metric {
 	buckets, n := map[float64]uint64{}, uint64(0)
 	for i := range h.in {

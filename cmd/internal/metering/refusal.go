@@ -45,7 +45,6 @@ func Refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *ht
 	_ = json.NewEncoder(w).Encode(errorOf(api, status, text)) // an error means that the client has gone
 }
 
-// errorOf returns the body of an error in the form of an API.
 func errorOf(api rulefile.API, status int, text string) any {
 	type object = map[string]any
 	switch api {

@@ -73,7 +73,6 @@ func requestOf(r *http.Request) *Request {
 	return q
 }
 
-// output returns how many tokens the answer may have.
 func (q *Request) output(standard uint64) uint64 {
 	if q.embeds {
 		return 0
@@ -99,7 +98,6 @@ func IsFree(r *http.Request) bool {
 	}) && !strings.Contains(name, "..")
 }
 
-// modelIn returns the model that is named in a path, or "" if there is none.
 func modelIn(api rulefile.API, path string) string {
 	after := map[rulefile.API]string{rulefile.APIGemini: "/models/", rulefile.APIBedrock: "/model/"}[api]
 	if after == "" {
@@ -126,7 +124,6 @@ func (q *Request) model() string {
 // estimate it. It must be read completely and not be a batch.
 func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
-// apiOf returns the API to which a path belongs.
 func apiOf(path string) rulefile.API {
 	switch {
 	case strings.Contains(path, "/v1/messages") || strings.HasSuffix(path, "/v1/complete"):
@@ -193,12 +190,12 @@ func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error
 	return r, done, nil
 }
 
-// readsRequest reports whether the rule needs the body of the request.
 func (m *Meter) readsRequest() bool {
 	return m.tokens.From == (rulefile.CostPlace{})
 }
 
-// read reads at most most bytes of the body. The next reader of the body gets them again, and then the rest.
+// read reads the body, up to the number of bytes in most. The next reader of the body gets them again, and then the
+// rest.
 func (q *Request) read(r *http.Request, most int) error {
 	text, end, err := q.memory.read(r.Body, r.ContentLength, most)
 	if err != nil {
@@ -246,7 +243,6 @@ func (q *Request) read(r *http.Request, most int) error {
 // MiB.
 var inflating = make(chan struct{}, 8)
 
-// encodingOf returns the encoding of a body in lower case, or "" if there is none.
 func encodingOf(h http.Header) string {
 	var all []string
 	for _, e := range strings.Split(strings.Join(h["Content-Encoding"], ","), ",") {
@@ -257,8 +253,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns at most most bytes of the decompressed body, and whether this is the complete body. It returns the
-// errors of claim.take, and another error if the body is not in the encoding.
+// decompress returns the decompressed body, up to the number of bytes in most, and whether it is complete. It returns
+// the errors of claim.take, and another error if the body is not in the encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil

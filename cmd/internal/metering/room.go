@@ -28,7 +28,6 @@ var (
 	ErrShare = errors.New("too many bodies of requests of one client are in memory")
 )
 
-// room is the memory for bodies.
 type room struct {
 	taken atomic.Int64
 
@@ -44,8 +43,8 @@ func (o *room) take(n int64) bool {
 	return true
 }
 
-// share adds n bytes to a client's share, for a request of which own bytes count already. It returns false if the
-// client would exceed its share, unless this is its only request.
+// share adds n bytes of a request to a client's share. own is how many bytes of this request count already. It returns
+// false if the client would exceed its share, unless this is its only request.
 func (o *room) share(client netip.Prefix, n, own int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,7 +83,6 @@ func (c *claim) take(n int64) error {
 	return nil
 }
 
-// give gives n bytes back.
 func (c *claim) give(n int64) {
 	c.bytes -= n
 	if c.client.IsValid() {
@@ -121,9 +119,9 @@ func sizeOf(n int) int64 {
 	return (int64(n) + 8191) &^ 8191
 }
 
-// read reads at most most bytes; length is the announced length, or -1. The bytes stay in pieces until all have
-// arrived, so an incomplete body uses only its own bytes and one piece. end is the error that ended the reading: io.EOF
-// at the end of the body, nil if there may be more. err is [ErrNoRoom] or [ErrShare].
+// read reads the number of bytes in most, or fewer at the end. length is the announced length, or -1. The bytes stay in
+// pieces until all have arrived, so an incomplete body uses only its own bytes and one piece. end is the error that
+// ended the reading: io.EOF at the end of the body, nil if there may be more. err is [ErrNoRoom] or [ErrShare].
 func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
 	var pieces [][]byte
 	n, room, size := 0, 0, int64(0)

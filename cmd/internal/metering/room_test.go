@@ -33,7 +33,6 @@ func metersWith(t *testing.T, tokens rulefile.Tokens) (*Meters, *room) {
 	}), &states.in
 }
 
-// asks returns a request of a client with a body.
 func asks(client string, body io.Reader) *http.Request {
 	r := httptest.NewRequest("POST", "/v1/chat/completions", body)
 	r.Host = client
@@ -112,7 +111,6 @@ func TestStalledBodies(t *testing.T) {
 	}
 }
 
-// heap returns how many bytes of the heap are in use.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -24,7 +24,6 @@ const (
 	reasons
 )
 
-// reasonNames has the labels of metrics.
 var reasonNames = [reasons]string{"usage", "kept", "delivered", "free", "canceled"}
 
 // held has the tokens that a rule has taken for a request.
@@ -70,7 +69,6 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 	a.rest()
 }
 
-// hold notes the tokens that a check has taken.
 func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request, now time.Time) {
 	of := limits.HoldFrom(r.Context(), m.Rule)
 	h := &held{meter: m, of: of, tokens: of.Taken()}

@@ -26,7 +26,6 @@ type watch struct {
 	from, then  sample // the rate is measured since the sample in from; later, the sample in then replaces this sample
 }
 
-// A watched identifies a key, in memory or in a store.
 type watched struct {
 	of   engine.Key
 	text string
