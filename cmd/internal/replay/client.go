@@ -81,7 +81,6 @@ func clientName(ip *httplimit.ClientIP, host string) string {
 	return prefix.String()
 }
 
-// keyName returns the name of a key, from the texts of its parts.
 func keyName(ip *httplimit.ClientIP, texts []string) string {
 	names := make([]string, len(texts))
 	for i, text := range texts {

@@ -142,14 +142,12 @@ func checkDecisions(t *testing.T, log *accesslog.Log, limitTo uint64, window tim
 	}
 }
 
-// maxKeys is more than the number of keys in the log.
 const maxKeys = 10_000
 
 func newLimiter(p engine.Policy, room int, more ...engine.Option) (*engine.Limiter, error) {
 	return engine.New(p, append(more, engine.MaxKeys(min(room, maxKeys)))...)
 }
 
-// compare compares policies with the given limit on a log.
 func compare(t *testing.T, log string, limitTo uint64, window time.Duration, policies ...engine.Policy) *Comparison {
 	t.Helper()
 	c := &limit.Comparison{Policies: policies, Limit: limitTo, Window: window, MaxKeys: maxKeys}

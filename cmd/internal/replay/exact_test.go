@@ -62,7 +62,6 @@ func exactReport(t *testing.T, log string, tokens float64, period time.Duration,
 	return report
 }
 
-// readLog returns the text of a log, which may be compressed with gzip.
 func readLog(t *testing.T, path string) string {
 	t.Helper()
 	file, err := os.Open(path)

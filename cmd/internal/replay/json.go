@@ -53,7 +53,6 @@ func jsonKeys(keys []Key) []jsonKey {
 	return all
 }
 
-// jsonComparison is jsonReport for a comparison.
 type jsonComparison struct {
 	Format   string `json:"format"`
 	Requests uint64 `json:"requests"`

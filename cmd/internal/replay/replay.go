@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// NewLimiter makes the limiter of a policy, with room for room keys, or fewer if the command line says so.
+// NewLimiter makes the limiter of a policy. room is the number of keys for which there is room; the command line may
+// set a smaller number.
 type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
 
 // Run takes one token of the policy for every request of the log, and reports the decisions. The limiter is made before
@@ -51,7 +52,6 @@ type run struct {
 	window   time.Duration // the window in which admitted requests of each key are counted; 0 if they are not counted
 }
 
-// A trial is one limiter and its results.
 type trial struct {
 	limiter *engine.Limiter
 	outcome Outcome
@@ -66,7 +66,6 @@ func newRun(f *rulefile.File, a attempt, window time.Duration) (*run, error) {
 	return &run{attempt: a, clients: newClients(ip), busy: busy{}, window: window}, nil
 }
 
-// byAddress returns a rule file for which a client is an address.
 func byAddress() *rulefile.File { return rulefile.Single(rulefile.NewRule("")) }
 
 func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
@@ -182,7 +181,6 @@ func (r *run) client(e *accesslog.Entry) *client {
 	return c
 }
 
-// noRequest returns the error for a log without requests.
 func (l *Log) noRequest() error {
 	if l.Skipped == 0 {
 		return errors.New("the log is empty: there is nothing to replay")

@@ -78,7 +78,6 @@ func (l *Log) skip(bad *accesslog.LineError) {
 	}
 }
 
-// stamp counts a request and notes its time.
 func (l *Log) stamp(e *accesslog.Entry) {
 	at := e.Time
 	l.Requests++

@@ -94,7 +94,6 @@ func replayRules(f *rulefile.File, a attempt, options RulesOptions, log *accessl
 	return result, nil
 }
 
-// A rulesRun decides the requests of a log according to the rules.
 type rulesRun struct {
 	*run
 	options  RulesOptions
@@ -229,7 +228,6 @@ func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
 	return nil
 }
 
-// isRefused reports whether a rule refused a request, or would have without shadow mode.
 func isRefused(o limits.Outcome) bool { return o == limits.Refused || o == limits.ShadowRefused }
 
 // count notes the decision of a rule, and whether all rules admitted the request.

@@ -26,7 +26,6 @@ func (r *RulesReport) WriteTable(w io.Writer, top int) error {
 	return t.write(w, "")
 }
 
-// rules writes a line for each rule, and its remarks.
 func (t *table) rules(r *RulesReport) {
 	g := t.grid("rule", t.number("matched"), t.number("refused"), "   share", t.number("keys"), "keys refused",
 		"refused by others")

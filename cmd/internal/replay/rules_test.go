@@ -136,7 +136,6 @@ func TestWhatIsNoRequest(t *testing.T) {
 	assert.Equal(t, [2]uint64{2, 1}, [2]uint64{r.Rules[0].Matched, r.Rules[0].Refused})
 }
 
-// A bucket is a token bucket, computed from its definition in nanoseconds.
 type bucket struct{ level, at int64 }
 
 func (b *bucket) has(now, interval, burst, n int64) bool {

@@ -9,7 +9,6 @@ type span struct {
 	held, most uint64 // requests in the last window, and in the fullest window
 }
 
-// same is a number of requests with the same time.
 type same struct {
 	at time.Time
 	n  uint64

@@ -66,7 +66,6 @@ func (t *table) write(w io.Writer, note string) error {
 
 func (t *table) number(text string) string { return fmt.Sprintf("%*s", t.width, text) }
 
-// A row is a total with a remark.
 type row struct {
 	name string
 	n    uint64
@@ -99,14 +98,12 @@ func (t *table) totals(rows ...row) {
 	}
 }
 
-// asLogged writes what sorting changes.
 func (t *table) asLogged(refused, asLogged uint64) {
 	if t.log.Late > 0 {
 		fmt.Fprintf(&t.out, "\n%s\n", sorting(t.log, refused, asLogged))
 	}
 }
 
-// sorting says what sorting changes.
 func sorting(l *Log, refused, asLogged uint64) string {
 	part := func(n uint64) string { return strings.TrimSpace(share(n, l.Requests)) }
 	return fmt.Sprintf("Sorting changes what is refused from %s (%s) to %s (%s) of the requests.",
@@ -142,7 +139,6 @@ func (t *table) keys(heading string, keys []Key) {
 	g.done()
 }
 
-// outcomes writes a line for each policy.
 func (t *table) outcomes(all []Compared) {
 	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "unsorted", "keys refused",
 		"worst excess", "bytes a key")

@@ -20,7 +20,6 @@ type Estimate struct {
 	Tokens  uint64 // the number, unless Learned is set; for 0, one is held, and the rest is charged later
 }
 
-// mostTokens is the largest estimate.
 const mostTokens = 1_000_000_000
 
 // ParseEstimate parses an estimate: "learned", "none" or a number.
@@ -143,7 +142,6 @@ type estimating struct {
 	open    openHolds
 }
 
-// estimated returns the result for one estimate.
 func (r *UsageReport) estimated(policy engine.Policy, by Estimate) (*Estimated, error) {
 	e := &estimating{Estimated: Estimated{Estimate: by, Outcome: Outcome{Policy: policy}}, now: r.First}
 	var err error
@@ -178,7 +176,6 @@ func (r *UsageReport) estimated(policy engine.Policy, by Estimate) (*Estimated, 
 	return &e.Estimated, nil
 }
 
-// request decides on a request, and reports whether it is allowed.
 func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
 	tokens := max(r.Estimate.Tokens, 1)
 	if r.Estimate.Learned {
@@ -215,7 +212,6 @@ func (r *estimating) settle(until time.Time) {
 	}
 }
 
-// An openHold is the hold of a request in progress.
 type openHold struct {
 	receipt engine.Receipt
 	at      time.Time // when the request ends

@@ -16,7 +16,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// tokensOf tries a policy with estimates on the requests in lines of a usage log.
 func tokensOf(t *testing.T, policy engine.Policy, estimates []Estimate, lines ...string) *UsageReport {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "usage")
