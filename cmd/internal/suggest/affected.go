@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// mostAffected is the largest number of keys that are shown.
 const mostAffected = 10
 
 // Affected has the results of a limit for one key.

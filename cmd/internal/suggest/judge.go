@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A candidate is a limit that is being tried.
 type candidate struct {
 	point     *Point
 	bound     bound
@@ -30,7 +29,6 @@ func newCandidate(p *Point) (*candidate, error) {
 	return c, nil
 }
 
-// algorithmOf returns the engine's algorithm for a policy.
 func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 	n, window := p.Limit(), p.Window()
 	switch p.Algorithm() {

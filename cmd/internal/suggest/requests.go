@@ -47,7 +47,6 @@ func newRequests(t *trace.Trace) (*requests, error) {
 	return r, err
 }
 
-// dayOf returns the UTC day of a request, counted from 1970.
 func dayOf(q *trace.Request) int64 { return q.UnixNano / int64(24*time.Hour) }
 
 // each calls a function for each request that is not in a tier, until the function returns false.

@@ -27,7 +27,6 @@ func traceOf(t *testing.T, requests ...trace.Request) *trace.Trace {
 	return all
 }
 
-// at returns requests of one key at the given seconds.
 func at(seconds ...int) (all []trace.Request) {
 	for _, s := range seconds {
 		all = append(all, trace.Request{UnixNano: int64(1_700_000_000+s) * 1e9, Cost: 1})
@@ -35,7 +34,6 @@ func at(seconds ...int) (all []trace.Request) {
 	return all
 }
 
-// rule returns a rule with the given settings.
 func rule(t *testing.T, settings string) *rulefile.Rule {
 	t.Helper()
 	f, err := rulefile.Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))

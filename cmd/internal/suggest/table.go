@@ -32,7 +32,6 @@ func (s *Suggestion) WriteTable(w io.Writer, name string) error {
 	return err
 }
 
-// periods writes the limits of every period.
 func (s *Suggestion) periods(out io.Writer) {
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(tw, "\n\tlimit\tkeys refused\tshare\t\n")
@@ -68,7 +67,6 @@ func row(tw io.Writer, p *Point, best bool, keys uint64) {
 	fmt.Fprintf(tw, "%s\t%v\t%s\t%s\t\n", mark, p.Rate, number.Comma(p.Refused), share(p.Refused, keys))
 }
 
-// affected writes the results of the keys with the most refusals.
 func (s *Suggestion) affected(out io.Writer) {
 	if len(s.Affected) == 0 {
 		return
@@ -83,7 +81,6 @@ func (s *Suggestion) affected(out io.Writer) {
 	tw.Flush()
 }
 
-// right aligns a text with the end of its heading.
 func right(heading, text string) string { return fmt.Sprintf("%*s", len(heading), text) }
 
 // Wait returns the longest wait as text.
