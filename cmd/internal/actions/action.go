@@ -62,7 +62,6 @@ type Target struct {
 // IsKey reports whether the target is a key of a rule.
 func (t *Target) IsKey() bool { return t.Key != KeyID{} }
 
-// check returns what is wrong with a target.
 func (t *Target) check() error {
 	switch {
 	case t.Network.IsValid() == (t.Rule != ""):
@@ -77,9 +76,9 @@ func (t *Target) check() error {
 	return nil
 }
 
-// ParseNetwork parses an address, which is a network of one, or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. An
-// IPv4 network that is mapped into IPv6 becomes the IPv4 network. A zone, or a bit that is set after the prefix, is an
-// error.
+// ParseNetwork parses an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. A single address becomes a
+// network of one address. An IPv4 network that is mapped into IPv6 becomes the IPv4 network. A zone, or a bit that is
+// set after the prefix, is an error.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -110,7 +109,6 @@ type Action struct {
 	Why   string    `json:"why"`
 }
 
-// check returns what is wrong with an action.
 func (a *Action) check() error {
 	switch a.Kind {
 	case Ban, Exempt, Shadow:
@@ -162,7 +160,6 @@ type Active struct {
 // Hits returns the number of requests that the action has applied to so far.
 func (a *Active) Hits() uint64 { return a.hits.Load() }
 
-// macOf returns the id of a key, which is a MAC of its text.
 func macOf(secret []byte, text string) (id KeyID) {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(text))

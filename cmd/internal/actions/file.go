@@ -48,7 +48,6 @@ func (v version) is(other version) bool {
 	return os.SameFile(v.info, other.info) && v.size == other.size && v.at.Equal(other.at)
 }
 
-// A content is the content of the file, which is JSON.
 type content struct {
 	Format  int      `json:"format"`
 	Secret  string   `json:"secret"` // secret of the ids of keys, in hexadecimal digits
@@ -75,7 +74,6 @@ func (f *file) warn(log *slog.Logger, err error) {
 	}
 }
 
-// read returns the content of the file, or nil if there is no file.
 func (f *file) read() (*content, error) {
 	if f.path == "" {
 		return nil, nil
@@ -129,7 +127,6 @@ func (c *content) check() error {
 	return nil
 }
 
-// write replaces the content of the file.
 func (t *Table) write(all []*Active) error {
 	f := &t.file
 	if f.path == "" {

@@ -16,7 +16,6 @@ type snapshot struct {
 	rules    map[string]*ofRule
 }
 
-// ofRule has the actions for a rule and its keys.
 type ofRule struct {
 	whole *Active // the action for the whole rule; nil for none
 	keys  map[KeyID]*Active

@@ -76,7 +76,6 @@ func (t *Table) Note(from Sender) {
 	s.next = (s.next + 1) % seenMost
 }
 
-// ipText returns the text of the key of an address, in the form of httplimit.
 func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
 
 // A Sighting has the number of requests noted for a target within the last ten minutes, and of their senders.
@@ -88,7 +87,6 @@ type Sighting struct {
 	Agents   int  `json:"agents"`
 }
 
-// sighting counts the noted requests for which belongs returns true.
 func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 	since := t.config.Now().Add(-seenFor).Unix()
 	clients, users, agents, n := map[KeyID]bool{}, map[KeyID]bool{}, map[KeyID]bool{}, 0

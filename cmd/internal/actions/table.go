@@ -134,7 +134,6 @@ func (t *Table) Refresh() {
 	t.publish(t.unended(all, now))
 }
 
-// list returns a copy of the actions that were published last.
 func (t *Table) list() []*Active {
 	if s := t.current.Load(); s != nil {
 		return slices.Clone(s.all)
@@ -142,7 +141,6 @@ func (t *Table) list() []*Active {
 	return nil
 }
 
-// unended returns the actions that have not ended, and logs the ended ones.
 func (t *Table) unended(all []*Active, now int64) []*Active {
 	return slices.DeleteFunc(all, func(a *Active) bool {
 		if a.holds(now) {
@@ -153,7 +151,6 @@ func (t *Table) unended(all []*Active, now int64) []*Active {
 	})
 }
 
-// publish makes actions the active ones.
 func (t *Table) publish(all []*Active) {
 	if s := t.current.Load(); s != nil && slices.Equal(s.all, all) || s == nil && len(all) == 0 {
 		return
