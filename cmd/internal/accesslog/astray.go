@@ -21,10 +21,10 @@ const (
 // ErrAstray means that the date of a line is far from the dates of the lines around it.
 var ErrAstray = errors.New("far from the dates of the lines around it")
 
-// astray finds lines whose date is far from the dates of all lines around it, because such a request would count at a
-// wrong time. A line in doubt, whose date is not near an earlier line's, waits for the lines after it. Its date is
-// wrong if the dates after it are near each other and far from it, in the same direction as the dates before it.
-// Otherwise the log continues at another time, as in concatenated files.
+// astray finds lines whose date is far from the dates of all lines around it. Such a request would count at a wrong
+// time. A line whose date is not near the date of an earlier line waits for the lines after it. Its date is wrong if
+// the dates after it are near each other and far from it, in the same direction as the dates before it. Otherwise the
+// log continues at another time, as in concatenated files.
 type astray struct {
 	recent [around]time.Time // times of the latest entries that were passed on
 	passed int

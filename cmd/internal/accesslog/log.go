@@ -11,8 +11,8 @@ import (
 
 // A Log has the entries of one or more files. It is not safe for concurrent use.
 //
-// Memory does not grow with the log. A file is open only while Next reads entries of its time range. It then needs a
-// buffer of little more than MaxLine bytes, and memory for decompression. All open files together hold back at most
+// Memory does not grow with the log. A file is open only while Next reads entries of its time range. An open file needs
+// a buffer of little more than MaxLine bytes, and memory for decompression. All open files together hold back at most
 // 16,384 lines and 4 MiB of text for sorting, divided equally. A log that needs more is sorted on disk, with at most
 // about ten times sortBytes of memory.
 type Log struct {
@@ -49,9 +49,10 @@ func (l *Log) HoldNone() { l.window = noLines }
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held back for sorting")
 
-// Logged sets a function that gets every entry in the order of the lines of its file. Each Next that returns an entry
-// passes one of the same file to the function; if the log is sorted on disk, the function gets all entries before the
-// first. It must be called before the first Next, and not with [Log.HoldNone]. nil means no function.
+// Logged sets a function that gets every entry in the order of the lines of its file. Whenever Next returns an entry,
+// the function gets an entry of the same file. If the log is sorted on disk, the function gets all entries before Next
+// returns the first. Logged must be called before the first Next, and not together with [Log.HoldNone]. nil means no
+// function.
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is not an entry.

@@ -170,10 +170,10 @@ func (t *Table) adopt(c *content) (all []*Active) {
 	return all
 }
 
-// Open keeps the table's actions in a file in folder from now on; "" means only in memory. The file's actions become
-// active at once. The table's own are added to it, and replace older ones for the same target. Open makes a missing
-// file. If the file has another secret, the table's actions for keys are dropped, which is logged. It returns an error,
-// and has changed nothing, if the folder is missing or there are more than [Most] actions.
+// Open keeps the table's actions in a file in folder from now on; "" means only in memory. It makes a missing file. The
+// file's actions become active at once. The table's actions are added to the file, and replace older actions for the
+// same target. If the file has another secret, the table's actions for keys are dropped, which is logged. Open returns
+// an error, and changes nothing, if the folder is missing or there are more than [Most] actions.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

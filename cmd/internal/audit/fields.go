@@ -67,8 +67,9 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns, for each request, the longest answer time of itself and the admitted requests before it that
-// still count. Each may have been decided that much after it was sent, and its tokens then come back that much later.
+// heldBefore returns, for each request, the longest answer time among the request and the admitted requests before it
+// that still count. Each of them may have been decided later than it was sent, by up to its answer time. Its tokens
+// then come back later by the same time.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }

@@ -17,9 +17,9 @@ const (
 // neighborsIn has the fields from which servers read a client's address.
 var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "Forwarded"}
 
-// tryNeighbors finds out whether a second address of an IPv6 network passes while the first is refused. It uses two
-// such addresses of this machine and, if clients can choose their address by header fields, of those fields. It returns
-// the ways that it tried, and a text for each other way.
+// tryNeighbors finds out whether a second address of an IPv6 network passes while the first is refused. If this machine
+// has two such addresses, it sends from both. If clients can choose their address by header fields, it also writes such
+// addresses into the fields. It returns the ways that it tried, and a text for each way that it could not try.
 func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
 	try := func(name string, base, other Ask) {
 		w := &Way{What: "IPv6", Name: name, ask: other}

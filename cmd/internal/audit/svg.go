@@ -21,9 +21,9 @@ type drawing struct {
 // steps is at how many instants, besides those of requests, the remaining tokens are drawn.
 const steps = 1500
 
-// WriteSVG draws the log of one key, the first of many: the tokens left under the limit that was found, and below them
-// each request with the server's decision. If the limit explains the log, requests are refused when nothing is left. It
-// returns an error if no limit was found.
+// WriteSVG draws the log of one key: the tokens left under the limit that was found, and below them each request with
+// the server's decision. If the log has many keys, it draws the first. If the limit explains the log, requests are
+// refused when nothing is left. WriteSVG returns an error if no limit was found.
 func (r *Report) WriteSVG(w io.Writer) error {
 	if !r.found.Returned {
 		return errors.New("there is no picture: no limit was found")

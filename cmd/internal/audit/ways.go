@@ -95,9 +95,9 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// noWays returns why the audit does not try other ways to send the request, or "". Another way is tried at once after a
-// refusal of the plain request. If it passes, it may have its own bucket, unless a token has come back in between. So
-// the audit must know that a token takes long to come back.
+// noWays returns why the audit does not try other ways to send the request, or "". The audit tries another way at once
+// after a refusal of the plain request. If the other way passes, it may have its own bucket, unless a token has come
+// back in between. So the audit must know that a token takes long to come back.
 func (a *auditor) noWays(r *Report, found fit.Result) string {
 	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))
 	switch {

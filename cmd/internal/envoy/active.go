@@ -82,9 +82,9 @@ func (a *active) limiters() before {
 	return all
 }
 
-// of returns, for each rule, the previous limiter that the rule continues, or nil. Among several limits of one
-// descriptor, the previous limit with the same algorithm and window comes first, then the first limit that no other
-// rule continues.
+// of returns, for each rule, the previous limiter that the rule continues, or nil. If a descriptor has several limits,
+// a rule continues the previous limit with the same algorithm and window. Without such a limit, it continues the first
+// that no other rule continues.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {

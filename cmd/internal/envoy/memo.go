@@ -10,8 +10,9 @@ import (
 )
 
 // A memo remembers counters of fixed windows in a store that have exceeded their limits. Until such a window ends, its
-// requests are refused without a call to the store, and their hits are not counted. The number of places is fixed; a
-// later counter replaces an earlier one at its place. It is safe for concurrent use, and a nil memo remembers nothing.
+// requests are refused without a call to the store, and their hits are not counted. The number of places is fixed: a
+// later counter replaces an earlier counter at the same place. A memo is safe for concurrent use. A nil memo remembers
+// nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed

@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups groups the asks in quota mode. One ask over the limit makes its whole group count as over. A group has
-// the same model and backend, if the entries name them, or else the same entries. It is nil without asks in quota mode.
+// quotaGroups divides the asks in quota mode into groups. One ask over the limit makes its whole group count as over.
+// Asks whose entries name the same model and backend form a group, and so do other asks with the same entries. It is
+// nil without asks in quota mode.
 type quotaGroups struct {
 	of   []string // the group of each ask; "" if the ask is not in quota mode
 	over map[string]bool

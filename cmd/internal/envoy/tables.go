@@ -22,9 +22,9 @@ const (
 	// mostHits is the largest count of a fixed window. More hits count as mostHits+1, which no limit admits, so sums of
 	// hits cannot overflow.
 	mostHits = 1 << 32
-	// maxTables bounds the tables for the rules of a configuration. A request's own limit can add a table only below
-	// this bound, except for the length of a unit, which always has room. During a change, the tables of both
-	// configurations exist.
+	// maxTables bounds the tables for the rules of a configuration. A request's own limit can add a table only while
+	// there are fewer. There is always room for the tables of all units, because requests can name any unit. During a
+	// change, the tables of both configurations exist.
 	maxTables = 64
 )
 
@@ -260,7 +260,7 @@ func policyOf(kind config.Limit) engine.Policy {
 
 // follow returns the table of a rule, and the limiter in it that outlives the configuration. The table has the shared
 // limiter, and the rule's previous limiters whose counts still matter. before is the rule's limiter under the previous
-// configuration, or nil. It is kept while the rule needs no table.
+// configuration, or nil. While the rule needs no table, that limiter is kept.
 func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {
@@ -283,8 +283,9 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 	return localTable{own}, own, nil
 }
 
-// keep closes the tables that no rule needs. Tables of fixed windows with the length of a unit stay, because limits of
-// requests use them, too; others stay while there is room for the tables of all units.
+// keep closes the tables that no rule needs, except some tables of fixed windows. A table for the length of a unit
+// stays, because limits of requests use it, too. Other tables of fixed windows stay while there is room for the tables
+// of all units.
 func (t *tables) keep(rules []*config.Rule) error {
 	wanted := map[config.Limit]bool{}
 	for _, r := range rules {

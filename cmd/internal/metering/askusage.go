@@ -28,9 +28,9 @@ func addUsage(body []byte, longer int) []byte {
 	return append(out, body[done:]...)
 }
 
-// eachOption calls put for each stream_options of a body, with the range to replace and the replacement. It adds a new
-// one at the end if there is none, or if the last is spelled in another way: servers use the last of equal members, and
-// some ignore case. It returns false if the body is not an object.
+// eachOption calls put for each stream_options of a body, with the range to replace and the replacement. Servers use
+// the last of equal members, and some ignore case. So if there is none, or the last is spelled in another way, put also
+// adds one at the end. eachOption returns false if the body is not an object.
 func eachOption(body []byte, put func(from, to int, text string)) bool {
 	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -86,9 +86,10 @@ func nameOf(text []byte) string {
 	return string(name)
 }
 
-// askForUsage inserts include_usage into a body: text as it came, plain decompressed. It returns the body to pass on,
-// uncompressed if it could be decompressed, and the body that is read. A JSON body with a wrong encoding keeps that
-// header, because the upstream may ignore encodings. It returns the errors of claim.take.
+// askForUsage inserts include_usage into the body of a request. text is the body as it came, and plain is the
+// decompressed body. It returns the body to pass on and the body that is read. A body that could be decompressed is
+// passed on uncompressed. A JSON body with a wrong encoding keeps that header, because the upstream may ignore
+// encodings. It returns the errors of claim.take.
 func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
 	longer, ok := usageAdds(plain)
 	if !ok {

@@ -149,9 +149,9 @@ func embeds(path string) bool {
 	return false
 }
 
-// Read reads the body of a request for the rules that apply to it. It returns the request to use from then on, whose
-// context has the result, and a function to call at the end of the request. If no meter applies, the request is
-// unchanged.
+// Read reads the body of a request for the rules that apply to it. It returns the request to use from then on, because
+// its context has the result. It also returns a function to call at the end of the request. If no meter applies, the
+// request is unchanged.
 //
 // The next reader of a body that breaks off gets its error. Read returns only [ErrNoRoom] and [ErrShare].
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {

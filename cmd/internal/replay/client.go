@@ -24,10 +24,10 @@ type charge struct {
 	through span
 }
 
-// clients finds the client of a log line. As for weir serve, all spellings of an address, and all IPv6 addresses of a
-// network, are one client; an IPv4-mapped address counts as IPv4. A client is looked up by the text in the log, which
-// needs no parsing or allocation, and a new text by its name. Memory grows with the number of clients, because the
-// report names all of them.
+// clients finds the client of a log line. As for weir serve, all spellings of an address are one client, and so are all
+// IPv6 addresses of a network; an IPv4-mapped address counts as IPv4. The text in the log is looked up first, because
+// this needs no parsing or allocation. A new text is looked up by its name. Memory grows with the number of clients,
+// because the report names all of them.
 type clients struct {
 	ip     *httplimit.ClientIP
 	byText map[string]*client

@@ -43,8 +43,9 @@ func (rs *requests) need(sources ...rulefile.Source) {
 	}
 }
 
-// of returns the request of a log line, valid until the next call. Its host is the line's, or else rs.host. It returns
-// false for a request that was not HTTP, because a server answers it before any limit.
+// of returns the request of a log line, valid until the next call. Its host is the host of the line, or rs.host if
+// there is none. It returns false for a request that was not HTTP, because a server answers such a request before any
+// limit.
 func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false

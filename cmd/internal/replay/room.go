@@ -26,9 +26,10 @@ type attempt struct {
 	asLogged bool // the requests are also decided in the order of the log
 }
 
-// repeat replays a log with little memory. If that is not enough, it starts over with room for all keys or more lines
-// for sorting, and decides a log that must be sorted also in its own order. Reading a stream again needs a copy, so the
-// first attempt of a stream has all of this, and only sorting on disk needs another.
+// repeat replays a log with little memory. If that is not enough, it starts over with room for all keys, or with more
+// lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. A stream can be
+// read again only from a copy. So the first attempt for a stream has room for all keys and also decides in the order of
+// the log. Only sorting on disk needs another attempt.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
 	a := attempt{room: allRoom, asLogged: true}
 	if log.Reopens() {

@@ -22,8 +22,8 @@ const (
 func pace(i int) float64 { return math.Ldexp(slowest, i) }
 
 // peaks has a peak for each key and rate: the highest level of a bucket without a limit that is emptied at this rate.
-// It is the smallest burst with which a token bucket of that rate refuses the key nothing. A key is left out for any
-// larger limit, which refuses it nothing either.
+// The peak is the smallest burst with which a token bucket of that rate refuses the key nothing. Larger limits refuse
+// the key nothing either, so the key is left out when they are tried.
 type peaks struct {
 	totals []uint64
 	row    []int32 // index in levels for each key; -1 for a key with few requests
@@ -72,9 +72,10 @@ type bound struct {
 
 // boundOf returns the bound of a policy. If a key's peak is below it, the policy cannot refuse the key anything.
 //
-// A bucket with batch refills lacks less than a batch compared with an evenly filled one. A window, aligned or sliding,
-// refuses a key nothing if the key never asks for more than its tokens within two windows. For any rate, what a key
-// asks for in this time is at most its peak, plus what a bucket loses at this rate in two windows.
+// A bucket that is refilled in batches may have fewer tokens than an evenly filled bucket, but by less than a batch. A
+// window, aligned or sliding, refuses a key nothing if the key never asks for more than its tokens within two windows.
+// For any rate, the tokens that a key asks for in this time are at most the key's peak, plus the tokens that a bucket
+// loses at this rate in two windows.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)

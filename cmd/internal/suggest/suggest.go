@@ -95,11 +95,11 @@ func (p *Point) Settings() string {
 }
 
 // Find looks for limits with the rule's algorithm that reach the goal. A window or batch refill keeps the rule's
-// period; a bucket gets a minute, or less for a short log. names has the names of the keys. progress, if not nil, gets
-// the numbers of steps done and of all steps.
+// period; a bucket gets a minute, or less for a short log. names has the names of the keys. If progress is not nil, it
+// gets the numbers of steps done and of all steps.
 //
-// Find uses all requests of the log, even those that another rule would have refused, except requests in a tier, to
-// which the suggested limit does not apply.
+// Find uses all requests of the log, even those that another rule would have refused. It leaves out requests in a tier,
+// to which the suggested limit does not apply.
 func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)

@@ -79,8 +79,8 @@ func (s *shape) vary() {
 }
 
 // matches reports whether a piece begins with a complete line that has the shape. It returns the line's length without
-// its end, and its bytes of text. With a prefix, the text before a document, it includes further lines of the shape;
-// with ends, only lines after which the next such document begins.
+// its end, and its bytes of text. prefix is the text before a document. If prefix is not "", matches includes further
+// lines of the shape. If ends is true, it includes only lines after which the next such document begins.
 func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	if !s.known {
 		return 0, 0, false
@@ -313,7 +313,8 @@ func specials(word uint64) uint64 {
 }
 
 // passes reports whether a piece begins with a complete line of the known shape. It counts the line's text, and returns
-// its length without its end. With a prefix, the text before a document, it includes further lines of the shape.
+// the line's length without its end. prefix is the text before a document. If prefix is not "", passes includes further
+// lines of the shape.
 func (s *Scanner) passes(piece []byte, prefix string) (n int, ok bool) {
 	n, text, ok := s.shape.matches(piece, prefix, s.stops)
 	if ok {

@@ -78,9 +78,9 @@ type received struct {
 // stream asks for the configuration until the stream ends. version points to the last accepted version. answered says
 // whether the server has sent a response.
 //
-// A server may repeat a rejected response at once, as the cache of go-control-plane does, because the accepted version
-// still differs from its own. So only the first of successive rejections is sent at once; each further one waits
-// longer.
+// A server may repeat a rejected response at once, because the accepted version still differs from its version. The
+// cache of go-control-plane does this. So only the first of successive rejections is sent at once; each further
+// rejection waits longer.
 func (x *XDS) stream(ctx context.Context, version *string, sink Sink) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
