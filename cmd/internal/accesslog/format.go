@@ -52,7 +52,6 @@ func Formats() []string {
 	return names
 }
 
-// formatNamed returns the format with a name; for "" nil, which means that the format must be detected.
 func formatNamed(name string) (*format, error) {
 	if name == "" {
 		return nil, nil

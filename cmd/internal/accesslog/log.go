@@ -238,7 +238,6 @@ func (l *Log) Widen() error {
 	return l.Rewind()
 }
 
-// nameOf returns the name of a file for messages, or "" if there is only one file.
 func (l *Log) nameOf(f *file) string {
 	if len(l.files) == 1 {
 		return ""

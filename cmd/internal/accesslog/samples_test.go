@@ -58,7 +58,6 @@ func dump(t *testing.T, format string) string {
 	return text.String()
 }
 
-// readAll returns the entries of a log as text, and the reason for each line that is not an entry.
 func readAll(t *testing.T, log *Log) (all []string) {
 	t.Helper()
 	for e, err := range entries(log) {

@@ -130,7 +130,6 @@ func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	}
 }
 
-// take returns an idle connection, or nil if there is none or the Ask may not use one.
 func (d *dialer) take(ask Ask) (*conn, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

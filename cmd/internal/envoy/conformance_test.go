@@ -212,7 +212,6 @@ func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimi
 	return request, names, nil
 }
 
-// refund returns the request that gives back the hits of an ended request, for limits that refund such an end.
 func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, names []string) *rlsv3.RateLimitRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -41,7 +41,6 @@ func newMemo(size int) *memo {
 	return &memo{places: make([]atomic.Pointer[exceeded], places), seed: maphash.MakeSeed()}
 }
 
-// place returns the place of a counter, which its key and the length of its window identify.
 func (m *memo) place(a *ask) *atomic.Pointer[exceeded] {
 	hash := maphash.String(m.seed, a.counter.text) ^ maphash.Comparable(m.seed, a.limit.Window)
 	return &m.places[hash&uint64(len(m.places)-1)]

@@ -104,7 +104,6 @@ func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) 
 	return nil
 }
 
-// groups reports whether the ask charges a fixed window in a store, and so may share a script.
 func (a *ask) groups() (storeTable, bool) {
 	t, ok := a.table.(storeTable)
 	return t, ok && !a.back && a.hits > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow

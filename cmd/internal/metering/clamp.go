@@ -29,7 +29,6 @@ type cut struct {
 
 const maxBounds = 64
 
-// An edit replaces some bytes of a body by a number, with a text before it and a text after it.
 type edit struct {
 	from, to      int
 	before, after string

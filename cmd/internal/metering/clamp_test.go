@@ -70,7 +70,6 @@ func TestCut(t *testing.T) {
 	assert.Nil(t, newCut([]byte(`{"max_tokens":1}`), boundsOfBatch, false))
 }
 
-// cutTo70 returns a body with its bounds lowered to 70, or "" if they cannot be lowered.
 func cutTo70(body string, api rulefile.API, path string) string {
 	of := boundsOf(api, path)
 	q := usage.ReadRequest([]byte(body), 0, of)

@@ -116,7 +116,6 @@ func (m *Meter) weights(q *Request) usage.Weights {
 	return m.tokens.Count.Of(q.model())
 }
 
-// units returns how many tokens of the limit a request takes, from its estimated input and output.
 func (m *Meter) units(q *Request, input, output uint64) uint64 {
 	return m.scaled(m.weights(q).Estimate(input, output))
 }

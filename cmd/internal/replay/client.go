@@ -97,7 +97,6 @@ func keyName(ip *httplimit.ClientIP, texts []string) string {
 	return strings.Join(names, " ")
 }
 
-// printable escapes the control characters of a text, and cuts it to the length of a line.
 func printable(s string) string {
 	const longest = 80
 	if len(s) > longest {

@@ -83,7 +83,6 @@ func TestEveryDecisionOnARealLog(t *testing.T) {
 	}
 }
 
-// known has the decisions about one policy that the test has seen, and the figures that follow from them.
 type known struct {
 	checker *check.Checker
 	times   map[string][]int64 // times of admitted requests

@@ -28,7 +28,6 @@ func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options
 	}, accesslog.NewLog(log))
 }
 
-// line returns a log line of a client. second is the time in seconds after a fixed instant.
 func line(host string, second int) string {
 	at := time.Date(2015, time.May, 17, 10, 0, second, 0, time.UTC)
 	return fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 1\n", host, at.Format("02/Jan/2006:15:04:05 -0700"))

@@ -53,7 +53,6 @@ func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, erro
 	}
 }
 
-// isCramped reports whether a limiter had no room for a key and could have had more room.
 func (r *run) isCramped() bool {
 	if r.room == allRoom {
 		return false

@@ -152,7 +152,6 @@ func (t *table) outcomes(all []Compared) {
 	g.done()
 }
 
-// A grid is a table of names with numbers. Numbers are aligned with the end of their heading.
 type grid struct {
 	w        *tabwriter.Writer
 	headings []string

@@ -72,7 +72,6 @@ func (b *batch) giveBack(text []byte, l *limit, tokens uint64) {
 	}
 }
 
-// bucket returns the policy of a token bucket with count tokens per period and the limit burst+1.
 func bucket(count uint64, period time.Duration, burst uint64) engine.Policy {
 	full := burst + 1
 	return spec.PolicyOf(engine.AlgorithmTokenBucket, spec.Numbers{Rate: spec.Of(engine.Per(float64(count), period)), Burst: &full}, false)

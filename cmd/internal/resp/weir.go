@@ -94,7 +94,6 @@ func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	return l, true
 }
 
-// rate parses the argument of LIMIT, which is a rate or the name of a limit in the rule file.
 func (b *batch) rate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
 	if isName(text) {
 		*l, ok = b.byName(text)

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// periods returns the periods to try: the rule's own, if any, and the usual ones for which the log is long enough.
 func periods(own, span time.Duration) []time.Duration {
 	var all []time.Duration
 	for _, p := range []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour, own} {

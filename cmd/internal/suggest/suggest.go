@@ -161,7 +161,6 @@ func (s *Suggestion) allowed() uint64 {
 	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
 }
 
-// lowest returns the index of the lowest limit of the curve that refuses at most s.allowed() keys.
 func (s *Suggestion) lowest(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
 }

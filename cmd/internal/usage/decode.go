@@ -22,7 +22,8 @@ const (
 
 var decoding atomic.Int64
 
-// An Answer reads the usage in a body while it is sent, compressed or not. Its methods may be called concurrently.
+// An Answer reads the usage in a body while it is sent, compressed or not. Its methods may be called from several
+// goroutines.
 type Answer struct {
 	Encoding string // Content-Encoding; "" for none
 
@@ -135,7 +136,6 @@ func (a *Answer) Close() {
 
 type opener func(io.Reader) (io.Reader, func(), error)
 
-// decoder returns the function that opens a decompressor for the body, or nil if the body is not compressed.
 func (a *Answer) decoder(head []byte) opener {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -152,7 +152,6 @@ func (a *Answer) decoder(head []byte) opener {
 	return nil
 }
 
-// isText reports whether c may be the first byte of JSON or of a stream of events.
 func isText(c byte) bool {
 	return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' || c == 0xef
 }
@@ -222,7 +221,7 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 }
 
 // Decompressor returns a reader that decompresses a body, and a function that closes it. encoding is in lower case. An
-// unknown encoding, or a body in another one, may give an error.
+// unknown encoding is an error, and a body in another encoding may be one.
 func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
 	if open == nil {

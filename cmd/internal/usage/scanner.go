@@ -59,8 +59,9 @@ func (s *Scanner) Write(p []byte) {
 	}
 }
 
-// Step reads bytes of a piece that is not empty, and returns how many. It stops at the end of an event, which event
-// reports, but may pass the ends of events that have only text.
+// Step reads bytes from the start of a piece that is not empty, and returns how many it has read. It reads at most up
+// to the end of an event, but may pass the ends of events that have only text. event reports whether Step has reached
+// an end.
 func (s *Scanner) Step(p []byte) (n int, event bool) {
 	s.stops = true
 	return s.frames.step(s, p)

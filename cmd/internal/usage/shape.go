@@ -62,7 +62,6 @@ func (s *shape) value(at *node, k kind, from, to int) {
 	s.holes = append(s.holes, hole{from: from, to: to, text: text, number: k == isNumber, varies: text})
 }
 
-// end ends the line. The parameter at is the index of the last byte that was read.
 func (s *shape) end(says bool, at int) {
 	s.known, s.learning = s.learning && !says && at == len(s.line)-1, false
 	s.vary()

@@ -69,7 +69,6 @@ func checks() []check {
 	}, corpus()...)
 }
 
-// compare returns the measured span as text, and a fault if it does not overlap with the wanted span.
 func compare(got, want span) (string, error) {
 	costs := strconv.Itoa(want.least)
 	if want.most > want.least {

@@ -18,7 +18,6 @@ var pitfalls = []struct{ begin, pitfall string }{
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
 }
 
-// corpus returns a check for each answer in the corpus: the gateway must charge the cost that the answer reports.
 func corpus() (all []check) {
 	for _, f := range usage.Corpus() {
 		for _, p := range pitfalls {

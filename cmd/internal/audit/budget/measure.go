@@ -147,7 +147,6 @@ func (k *key) chat(number, bound int, more object) asked {
 	return asked{method: http.MethodPost, path: "/v1/chat/completions", body: string(text), number: number}
 }
 
-// pay sends a chat whose answer costs the given number of tokens. The request's bound equals the answer's tokens.
 func (k *key) pay(ctx context.Context, tokens int) answer {
 	return k.do(ctx, k.chat(k.paid(tokens), max(tokens-promptTokens, 1), nil))
 }

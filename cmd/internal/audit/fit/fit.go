@@ -86,7 +86,7 @@ type Result struct {
 	Fewest, Most uint64
 	// RefusalsUnsure says that a limit without charges for refused requests explains the log nearly as well.
 	RefusalsUnsure bool
-	// Excess is the least number of requests admitted beyond the limit at the worst instant.
+	// Excess: at the worst instant, at least this many requests were admitted beyond the limit.
 	Excess uint64
 	// Tolerance is how much the times of the log may be wrong.
 	Tolerance time.Duration

@@ -89,7 +89,6 @@ func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClien
 	return n
 }
 
-// answered has the compared parts of an answer. text is the error, or the code and the statuses.
 type answered struct {
 	text, headers, metadata string
 }
