@@ -28,8 +28,8 @@ type plain struct {
 	refill uint64        // tokens of a batch
 }
 
-// An algorithm has functions that make its policy and its reference model. It also has sets of numbers for which the
-// algorithm is exact. SetPolicy can change the policy from any of these sets to any other.
+// An algorithm has functions that make its policy and its reference model, and numbers for which it is exact. SetPolicy
+// can change the policy from any of these numbers to any other.
 type algorithm struct {
 	numbers []plain
 	policy  func(p plain) engine.Policy
@@ -98,12 +98,12 @@ var algorithmsOfLimits = map[string]algorithm{
 	},
 }
 
-// A clerk makes calls to a limiter, one after the other. It has a model for each key, and compares every answer with
-// the model of the key. The limiter has room for all keys.
+// A clerk makes calls to a limiter, one after the other, and compares every answer with the model of the key. The
+// limiter has room for all keys.
 //
-// A call with the latest time so far is decided at that time. If a sweep was made at the latest time, a late call after
-// the sweep is also decided at the latest time. Any other late call is decided at a time that the limiter chooses,
-// between the call's own time and the latest time. Its answer must be between the model's answers for these two times.
+// A call with the latest time so far, and a late call after a sweep at the latest time, are decided at the latest time.
+// The limiter decides any other late call between the call's time and the latest time. Its answer must be between the
+// model's answers for these two times.
 type clerk struct {
 	algorithm
 	at      int // index of the current numbers
@@ -148,7 +148,7 @@ func (c *clerk) isLog() bool {
 	return ok
 }
 
-// sync makes the limiter reach the latest time. Every record that is idle is forgotten.
+// sync makes the limiter reach the latest time, so that idle records are forgotten.
 func (c *clerk) sync(t *rapid.T) {
 	was := c.clock.nanos.Load()
 	c.clock.set(max(was, c.seen))
@@ -184,8 +184,7 @@ func (c *clerk) sweep(t *rapid.T) {
 	}
 }
 
-// take calls the function in the parameter call, which takes n tokens at the time in the parameter at. Then it compares
-// the answer with the model.
+// take lets call take n tokens at the time at, and compares the answer with the model.
 func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["take"]++
 	m := c.models[key]
@@ -213,7 +212,6 @@ func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() eng
 	return d
 }
 
-// peek peeks at the clock's time, and compares the answer with the model.
 func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	at := c.clock.nanos.Load()
 	if at < c.seen {
@@ -235,8 +233,8 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	c.requireSame(t, key, want, c.limiter.Peek(c.limiter.Key(key), n), late)
 }
 
-// requireSame sets two fields of the parameter want from the model: how many tokens are left, and when the key is full
-// again. Then it compares this decision with the decision in the parameter got.
+// requireSame sets the remaining tokens and the time of the full bucket in want from the model, and compares want with
+// got.
 func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, late int64) {
 	m := c.models[key]
 	want.Remaining = m.Remaining(c.seen)
@@ -249,8 +247,8 @@ func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, l
 	require.Equal(t, want, got, "%s at %d, %d ns late: I1, I2", key, c.seen, late)
 }
 
-// lateTake (I8): a late call admits nothing that a call with the latest time would refuse, and refuses nothing that its
-// own time would admit. Afterwards it is unknown at which time it was decided, so the key is reset.
+// lateTake (I8): a late call admits nothing that the latest time would refuse, and refuses nothing that its own time
+// would admit. The time of its decision is unknown, so the key is reset afterwards.
 func (c *clerk) lateTake(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["late take"]++
 	m := c.models[key]
@@ -284,7 +282,7 @@ func (c *clerk) refund(t *rapid.T, key string, n uint64) {
 	c.limiter.Refund(c.limiter.Key(key), n)
 }
 
-// setPolicy changes the numbers at the latest time. Each key still owes the tokens that it took.
+// setPolicy changes the numbers at the latest time. Keys still owe their tokens.
 func (c *clerk) setPolicy(t *rapid.T) {
 	next := rapid.IntRange(0, len(c.numbers)-1).Draw(t, "numbers")
 	if c.isLog() && next < c.at && c.numbers[next].window > c.present.window {
@@ -316,8 +314,8 @@ func (c *clerk) drawCost(t *rapid.T) uint64 {
 	return drawCost(t, c.present.limit)
 }
 
-// advance moves the clock by a part of a window, to the next change for a key, to the next edge of an aligned window,
-// or far ahead.
+// advance moves the clock by a part of a window, to a key's next change, to the next edge of an aligned window, or far
+// ahead.
 func (c *clerk) advance(t *rapid.T) {
 	now, window := c.clock.nanos.Load(), int64(c.present.window)
 	m, off := c.models[rapid.SampledFrom(clients).Draw(t, "key")], rapid.Int64Range(-1, 1).Draw(t, "off")
@@ -349,9 +347,8 @@ func (c *clerk) move(now, wait int64) {
 	}
 }
 
-// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind are made to a limiter of each algorithm,
-// at times that advance, leap and are late, while the limiter's numbers change. Every field of every answer must be
-// equal to what the model returns, with times to the nanosecond.
+// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind agree with the model in every field of
+// every answer, with times to the nanosecond. Times advance, leap and are late, and the limiter's numbers change.
 func TestAlgorithmsAgainstTheirModels(t *testing.T) {
 	for name, a := range algorithmsOfLimits {
 		t.Run(name, func(t *testing.T) {
@@ -481,22 +478,21 @@ func (c *clerk) run(t *rapid.T) {
 // callRefund is another kind of call in a history: see callTake.
 const callRefund = callPeek + 1
 
-// A windowScene describes the calls of the goroutines of a history, for an algorithm that is not a token bucket.
+// A windowScene is a scene for an algorithm that is not a token bucket.
 type windowScene struct {
 	scene
 	algorithm func() (atomicbucket.Algorithm, error)
 }
 
-// A windowModel is a reference model with which a history can be compared. It is a value without pointers, so equal
-// states can be compared by ==.
+// A windowModel is a reference model without pointers, so equal states can be compared by ==.
 type windowModel[M any] interface {
 	*M
 	reference.Limit
 }
 
 // modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. If all tokens of a record
-// were given back, the record is idle at every time. The table may then free the record at once and forget its last
-// time, or it may keep the record. Both are right, so the model continues with both states.
+// were given back, the table may free the record at once and forget its last time, or keep the record. Both are right,
+// so the model continues with both states.
 func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Model {
 	buckets := bucketModel(0)
 	used := func(m P, at uint64) uint64 { return limit - m.Remaining(int64(at)) }
@@ -544,7 +540,7 @@ func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Mo
 	return model.ToModel()
 }
 
-// makeWindow does what recorder.make does, for an algorithm that is not a token bucket.
+// makeWindow is recorder.make for an algorithm that is not a token bucket.
 func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	place := r.table.Find(c.key)
 	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
@@ -572,9 +568,8 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	return op
 }
 
-// logModel does what a [reference.SlidingLog] with a limit of up to four tokens does, but is a value without pointers.
-// It has the four latest takes, the oldest first. A window cannot contain more takes, because each take is for at least
-// one token.
+// logModel does what a [reference.SlidingLog] with a limit of up to four tokens does, as a value without pointers. It
+// has the four latest takes, the oldest first. Each take is for at least one token, so a window has no more takes.
 type logModel struct {
 	limit  uint64
 	length time.Duration
@@ -698,12 +693,12 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 var windowScenes = map[string]windowScene{
 	"the clock stands": {scene: scene{keys: 3, slots: 8, probeWindow: 8, burst: 4, costs: 3, resets: true}},
 	"the clock runs":   {scene: scene{keys: 3, slots: 8, probeWindow: 8, burst: 3, costs: 2, resets: true, step: second / 2}},
-	// There is a slot for each key, and a slot for each client that is inserting at the moment.
+	// There is a slot for each key, and for each client that is inserting.
 	"idle records": {scene: scene{keys: 4, slots: 8, probeWindow: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
-// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the test does what TestHistoriesAreLinearizable does,
-// for fixed windows, sliding window counters and logs. The calls are takes, peeks, refunds and resets.
+// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): TestHistoriesAreLinearizable for fixed windows, sliding
+// window counters and logs, with takes, peeks, refunds and resets.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {
@@ -764,8 +759,7 @@ func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenWindowHistoriesAreFound (I9): the check of the test above accepts histories that are possible, and rejects
-// histories that are not.
+// TestBrokenWindowHistoriesAreFound (I9): the check of the test above accepts possible histories, and rejects others.
 func TestBrokenWindowHistoriesAreFound(t *testing.T) {
 	const window = 2 * second
 	const edge = start / window * window // the start of an aligned window

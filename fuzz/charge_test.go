@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// drawCharges draws the bound of a key's debt, as a multiple of its limit, and the cost of a refusal.
+// drawCharges draws the bound of a key's debt in limits, and the cost of a refusal.
 func (c *clerk) drawCharges(t *rapid.T) (options []engine.Option) {
 	c.debt = 1 // the default for windows and logs
 	if _, ok := c.model(c.present).(*reference.BatchRefill); ok {
@@ -30,8 +30,8 @@ func (c *clerk) drawCharges(t *rapid.T) (options []engine.Option) {
 	return append(options, engine.ChargeRefusals(c.refusal))
 }
 
-// charge charges a key at the latest time. It checks that exactly the tokens that fit under the bound are charged, and
-// that the other tokens are lost.
+// charge charges a key at the latest time. Exactly the tokens that fit under the bound must be charged, and the others
+// are lost.
 func (c *clerk) charge(t *rapid.T, key string) {
 	if !c.charges {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// TestForgedPrefixChangesNothing: behind one trusted proxy, the client's address is always the one that the proxy has
-// appended, whatever header lines the client itself sends.
+// TestForgedPrefixChangesNothing: behind one trusted proxy, the client's address is the one that the proxy has
+// appended, whatever the client sends.
 func TestForgedPrefixChangesNothing(t *testing.T) {
 	trust := httplimit.TrustProxies("10.0.0.0/8")
 	ip, err := httplimit.NewClientIP(trust)

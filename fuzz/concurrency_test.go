@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An entrant is a request that has entered (has taken tokens in flight), with what the model knows about it.
+// An entrant is a request that has taken tokens in flight, with the model's knowledge.
 type entrant struct {
 	key    string
 	n      uint64
@@ -21,8 +21,7 @@ type entrant struct {
 	out    bool // it has left, or was forgotten by a reset
 }
 
-// A doorman lets requests in and out of a limiter, one after the other, and compares every answer with a model of each
-// key.
+// A doorman lets requests in and out of a limiter, one after the other, and compares every answer with the key's model.
 type doorman struct {
 	limiter  *engine.Limiter
 	clock    *hand
@@ -105,7 +104,6 @@ func (d *doorman) release(t *rapid.T) {
 	}
 }
 
-// forget resets a key in the limiter and in the model, so that it has nothing in flight.
 func (d *doorman) forget(key string) {
 	d.limiter.Reset(d.limiter.Key(key))
 	d.models[key].Reset()
@@ -118,8 +116,8 @@ func (d *doorman) forget(key string) {
 }
 
 // TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, once or twice, in time or too late,
-// while limits change and keys are reset. The number of tokens in flight must always be the same as in the model. At
-// the end, every token that entered has left, was reset, or was forgotten and counted.
+// while limits change and keys are reset. The tokens in flight always agree with the model. At the end, every token
+// that entered has left, was reset, or was forgotten and counted.
 func TestEntriesAgainstTheirModel(t *testing.T) {
 	total := map[string]int{}
 	times := 30

@@ -13,7 +13,7 @@ import (
 )
 
 // TestFloodOfTenMillionKeys (I6): a limiter for a million keys takes 27 bytes per key before, during and after a flood
-// of ten million new keys, none of which becomes idle. A drained key stays drained.
+// of new keys that never become idle. A drained key stays drained.
 func TestFloodOfTenMillionKeys(t *testing.T) {
 	flood := uint64(10_000_000)
 	if testing.Short() {

@@ -20,13 +20,13 @@ type holder interface {
 	GiveBack(nanos int64, of reference.Mark, n uint64)
 }
 
-// heldLimit is the limit of every policy in the tests of holds. heldWindow is the time in which this limit comes back.
+// heldLimit is the limit of every policy in the tests of holds. It comes back in heldWindow.
 const (
 	heldLimit  = 10
 	heldWindow = 10 * time.Second
 )
 
-// heldPolicies has the policies in the tests of holds. For each policy, it has the number of tokens that a key may owe.
+// heldPolicies has the policies in the tests of holds, with the number of tokens that a key may owe.
 var heldPolicies = []struct {
 	policy engine.Policy
 	most   uint64
@@ -44,7 +44,7 @@ var heldPolicies = []struct {
 // heldKeys is the number of keys.
 const heldKeys = 2
 
-// A cashier makes holds and settlements with a limiter, and with a model of each of its keys.
+// A cashier makes holds and settlements with a limiter and a model of each key.
 type cashier struct {
 	limiter *engine.Limiter
 	keys    [heldKeys]engine.Key
@@ -73,7 +73,7 @@ type deal struct {
 	mark  reference.Mark
 }
 
-// take makes a hold of an estimate in the model. It reports whether the hold is admitted.
+// take makes a hold in the model, and reports whether it is admitted.
 func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	d = deal{with: c, key: key, taken: min(estimate, heldLimit)}
 	if d.taken > 0 {
@@ -84,8 +84,7 @@ func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	return d, true
 }
 
-// settle settles a hold in the model, and returns how many tokens are lost because the bound on the key's debt is
-// reached.
+// settle settles a hold in the model, and returns how many tokens are lost at the bound of the key's debt.
 func (d deal) settle(actual uint64) (lost uint64) {
 	m, now := d.with.models[d.key], d.with.now()
 	if actual < d.taken {
@@ -102,7 +101,7 @@ func FuzzHold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { replayHolds(t, data) })
 }
 
-// TestHoldsAgainstTheirModels (I1, I2): replayHolds runs with random bytes, for every pair of algorithms.
+// TestHoldsAgainstTheirModels (I1, I2): replayHolds with random bytes, for every pair of algorithms.
 func TestHoldsAgainstTheirModels(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
@@ -123,9 +122,8 @@ func TestHoldsAgainstTheirModels(t *testing.T) {
 }
 
 // replayHolds makes the calls that a tape of bytes encodes, and compares their results with the exact models. The calls
-// are holds of one or two limits with any algorithms, takes, and settlements. A hold is settled in time, late, twice or
-// never. The first two bytes choose the algorithms. Each call has a byte for its kind, a byte for its hold or key, and
-// a byte for the amount.
+// are takes, holds of one or two limits, and settlements in time, late, twice or never. The first two bytes choose the
+// algorithms. Each call has a byte for its kind, for its hold or key, and for the amount.
 func replayHolds(t *testing.T, data []byte) {
 	b := tape(data)
 	clock := new(hand)

@@ -23,8 +23,8 @@ const (
 	callEnd // peeks, after all other calls
 )
 
-// A holding is one call in the history of one key. The call makes a hold with an estimate, settles one of the holds
-// with a cost, or peeks.
+// A holding is one call in the history of one key: it makes a hold with an estimate, settles a hold with a cost, or
+// peeks.
 type holding struct {
 	what, hold int
 	n, taken   uint64
@@ -41,9 +41,9 @@ type told struct {
 	to        int64 // what the clock read after the call
 }
 
-// A heldWindowState is the state of the sequential model of one key's window. It has the number of the window, the
-// tokens taken in it and, for each hold, the number of the window in which the hold was made. This last number is 0 if
-// the hold was not made, and the constant settled if the hold was settled.
+// A heldWindowState is the state of the sequential model of one key's window: its number, the tokens taken in it and,
+// for each hold, the number of the window of the hold. This number is 0 for a hold that was not made, and settled for a
+// settled hold.
 type heldWindowState struct {
 	window int64
 	taken  uint64
@@ -52,10 +52,9 @@ type heldWindowState struct {
 
 const settled = -1
 
-// holdings returns the model of an aligned window. The time at which a call was decided is not known. It may be any
-// time between the beginning and the end of the call, if the answer is right for this time. But it may not be in a
-// window before the window of the record. If several calls settle one hold, only one of them takes effect. This call
-// may still be under way when the other calls return, but at the end of the history it has returned.
+// holdings returns the model of an aligned window. The time at which a call was decided is not known: it may be any
+// time during the call for which the answer is right, but not in a window before the window of the record. If several
+// calls settle one hold, one of them takes effect, and may return after the others.
 func holdings(limit uint64, length int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{heldWindowState{}} },
@@ -67,8 +66,7 @@ func holdings(limit uint64, length int64) porcupine.Model {
 				if window > is.window {
 					taken = 0
 				}
-				// write sets the record to the window with the number in the variable window, with a number of tokens
-				// taken in it.
+				// write sets the record to window, with a number of tokens taken in it.
 				write := func(taken uint64) { after.window, after.taken = window, taken }
 				explained := false
 				switch in.what {
@@ -120,7 +118,7 @@ func holdings(limit uint64, length int64) porcupine.Model {
 	return m.ToModel()
 }
 
-// dealings runs a history of holds, each of which any goroutine may settle. Some are settled twice, and some never.
+// dealings runs a history of holds that any goroutine may settle, once, twice or never.
 func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed uint64) (history []porcupine.Operation, dropped int) {
 	var clock, stamp atomic.Int64
 	clock.Store(noon)
@@ -214,8 +212,8 @@ func settledBy(history []porcupine.Operation) map[int]int {
 	return by
 }
 
-// ended adds a peek at the end of the history, and returns the history. For each call that settles a hold, ended also
-// sets whether other calls settle the same hold.
+// ended adds a peek at the end of the history, and records for each settlement whether other calls settle the same
+// hold.
 func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) []porcupine.Operation {
 	end := holding{what: callEnd, from: clock}
 	by := settledBy(history)
@@ -230,9 +228,8 @@ func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) 
 	return append(history, porcupine.Operation{Call: stamp, Return: stamp + 1, Input: end, Output: told{remaining: remaining, to: clock}})
 }
 
-// TestHoldsAreLinearizable (I9, I1, I2): goroutines make holds, peek, and settle each other's holds. Some holds are
-// settled more than once, and some never. There must be a sequential order of the calls in which their answers are
-// possible.
+// TestHoldsAreLinearizable (I9, I1, I2): goroutines make holds, peek, and settle each other's holds once, more than
+// once, or never. The answers must be possible in some sequential order of the calls.
 func TestHoldsAreLinearizable(t *testing.T) {
 	n := uint64(1500)
 	if testing.Short() {
@@ -263,8 +260,7 @@ func TestHoldsAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenHoldsAreFound (I9): the check of the test above accepts histories that are possible, and rejects histories
-// that are not.
+// TestBrokenHoldsAreFound (I9): the check of the test above accepts possible histories, and rejects others.
 func TestBrokenHoldsAreFound(t *testing.T) {
 	call := func(from, to int64, in holding, out told) porcupine.Operation {
 		in.from, out.to = in.from*second, out.to*second

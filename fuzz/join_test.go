@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestJoinedKeysAreTheSameWhenTheirPartsAre: two joined keys are equal if and only if their parts are equal.
+// TestJoinedKeysAreTheSameWhenTheirPartsAre: joined keys are equal if and only if their parts are.
 func TestJoinedKeysAreTheSameWhenTheirPartsAre(t *testing.T) {
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 5), engine.MaxKeys(100))
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/limitertest/fronttest"
 )
 
-// promise returns a function that tests a front (such as the HTTP middleware) with package limitertest.
+// promise returns a function that tests a front with package limitertest.
 func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{
@@ -23,8 +23,7 @@ func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc
 	}
 }
 
-// TestFrontsKeepTheirPromises runs the promise cases of package conformance for the fronts whose modules do not require
-// limitertest.
+// TestFrontsKeepTheirPromises runs the promise cases for the fronts whose modules do not require limitertest.
 func TestFrontsKeepTheirPromises(t *testing.T) {
 	for unit, front := range map[time.Duration]conformance.Front{
 		time.Second: httpfront.Front(nil), 1: rpcfront.Direct("gRPC", nil),

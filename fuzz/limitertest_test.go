@@ -30,11 +30,10 @@ var policies = []struct {
 }
 
 // An engineLimiter adapts a limiter of package engine to limitertest. It drops the limiter at the end of its test,
-// because limitertest keeps all limiters, and thousands of tables do not fit into the address space of a 32-bit
-// program.
+// because limitertest keeps all limiters, and thousands of tables do not fit into 32-bit address space.
 type engineLimiter struct{ *engine.Limiter }
 
-// decision refuses a cost below 0, which the engine's unsigned costs cannot represent. For other costs it calls take.
+// decision refuses a negative cost, which the engine cannot represent, and otherwise calls take.
 func decision(n int64, take func(uint64) engine.Decision) limitertest.Decision {
 	if n < 0 {
 		return limitertest.Decision{RetryAfter: -1}
@@ -78,7 +77,7 @@ func (l withoutTurns) TakeAt(key string, n int64, at time.Time) limitertest.Deci
 	return l.all.TakeAt(key, n, at)
 }
 
-// newEngine returns a limiter of package engine, or nil if the policy is not possible or would take very much memory.
+// newEngine returns a limiter, or nil if the policy is impossible or needs too much memory.
 func newEngine(tb testing.TB, policy engine.Policy, options ...engine.Option) limitertest.Limiter {
 	const keys = 1 << 14 // a 32-bit program has addresses for 4 GiB, and several limiters exist at the same time
 	if bytes, err := engine.Bytes(policy, engine.MaxKeys(keys)); err != nil || bytes > 1<<26 {
@@ -113,15 +112,14 @@ func TestTheEngineKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// someLimits has a few limits. They are enough for a test of algorithms that another test has already tested with all
-// limits.
+// someLimits has a few limits, for algorithms that another test has tested with all limits.
 var someLimits = []limitertest.Limit{
 	{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: 24 * time.Hour, Burst: 5},
 	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},
 }
 
-// TestASharedTableKeepsItsPromises tests every algorithm except the log with package limitertest, in a table in a file.
-// Such a table cannot have logs.
+// TestASharedTableKeepsItsPromises tests every algorithm in a table in a file with package limitertest, except the log,
+// which a file cannot have.
 func TestASharedTableKeepsItsPromises(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Shared is for Linux")
@@ -129,7 +127,7 @@ func TestASharedTableKeepsItsPromises(t *testing.T) {
 	for _, p := range short(policies[:len(policies)-1]) {
 		t.Run(p.promise.String(), func(t *testing.T) {
 			config := engineConfig(t, p.promise, p.of, func(tb testing.TB) []engine.Option {
-				// The machine's monotonic clock is not part of the synctest bubble, so edges of windows would be off by
+				// The machine's monotonic clock is outside the synctest bubble, so edges of windows would be off by
 				// nanoseconds.
 				return []engine.Option{engine.Shared(filepath.Join(tb.TempDir(), "limits")), engine.ClockFunc(time.Now)}
 			})
@@ -139,8 +137,8 @@ func TestASharedTableKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// In a short run, short returns only the first element of the slice, because the test of each element takes many
-// seconds, and a minute under the race detector.
+// short returns only the first element in a short run, because each element's test takes many seconds, and a minute
+// under the race detector.
 func short[T any](all []T) []T {
 	if testing.Short() {
 		return all[:1]
@@ -182,7 +180,7 @@ func (l lined) Reserve(key string, n int64) (time.Duration, func(), bool) {
 	return delay, turn.Leave, true
 }
 
-// TestThoseBehindMoveUp: if callers that wait in line give up, in any order, the callers behind them lose nothing.
+// TestThoseBehindMoveUp: if callers in line give up, in any order, the callers behind them lose nothing.
 func TestThoseBehindMoveUp(t *testing.T) {
 	skip := map[string]string{"Cancel/Reserve": "a turn may come sooner than it was told, which the subtest does not look for"}
 	for _, name := range []string{"Burst", "Bound", "Conforming", "Keys", "Forget", "Costs", "Retry", "Clock", "Linear", "Real", "Leak"} {

@@ -45,8 +45,8 @@ type answer struct {
 	watermark uint64        // the watermark after a reset
 }
 
-// bucketModel returns the sequential model of one key's bucket. Its state is the time at which the bucket is full, and
-// nothing else. Every call, even a refusal, must be possible at some moment between its start and its return.
+// bucketModel returns the sequential model of one key's bucket, whose only state is the time at which it is full. Every
+// call, even a refusal, must be possible at some moment between its start and its return.
 func bucketModel(burst uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
@@ -76,8 +76,8 @@ func bucketModel(burst uint64) porcupine.Model {
 				if out.had {
 					return full > 0, uint64(0)
 				}
-				// The reset found no record. So either nothing was taken, or the record was forgotten because it was
-				// idle at the watermark.
+				// The reset found no record: nothing was taken, or the record was forgotten because it was idle at the
+				// watermark.
 				return full <= out.watermark, full
 			}
 			if in.what == callCharge && out.verdict <= shard.Admitted {
@@ -94,8 +94,7 @@ func bucketModel(burst uint64) porcupine.Model {
 			case shard.Refused:
 				return debt+in.cost > burst && out.debt == debt, full
 			case shard.NoRoom:
-				// The call has taken nothing. But it has seen that the key has no record, which is possible only if the
-				// bucket is full.
+				// The call took nothing, but saw that the key has no record. So the bucket must be full.
 				return debt == 0, full
 			}
 			return false, full
@@ -106,8 +105,8 @@ func bucketModel(burst uint64) porcupine.Model {
 	}
 }
 
-// A recorder makes calls on a table and records the history. The stamps of calls come from a counter. If one call
-// returns before another call starts, the first call's return has a smaller stamp than the second call's start.
+// A recorder makes calls on a table and records the history. Stamps come from a counter, so a call that returns before
+// another call starts has the smaller stamp.
 type recorder struct {
 	table *shard.Table
 	stamp atomic.Int64
@@ -162,7 +161,7 @@ const (
 	historyCalls   = 7 // calls of each client
 )
 
-// history runs a scene once, with real goroutines on a real table, and returns the table and the history.
+// history runs a scene once, with real goroutines on a real table.
 func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Operation) {
 	algorithm := numbers{1, time.Second, s.burst}.algorithm(t)
 	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: s.slots, Shards: 1, ProbeWindow: s.probeWindow, Overflow: shard.Refuse, Start: start})
@@ -220,8 +219,8 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 	return r.table, history
 }
 
-// requireLinearizable checks that a history is linearizable. It also checks the time at which each call was decided.
-// This time may not be before the call's own time, or after the latest time of any call.
+// requireLinearizable checks that a history is linearizable, and that no call was decided before its own time or after
+// the latest time of any call.
 func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table, history []porcupine.Operation) (admitted, refused, noRoom int) {
 	latest := uint64(start)
 	for _, op := range history {
@@ -264,18 +263,17 @@ var scenes = map[string]scene{
 	"the clock stands": {keys: 3, slots: 8, probeWindow: 8, burst: 4, costs: 3, resets: true},
 	// Records become idle after some calls, and are forgotten.
 	"the clock runs": {keys: 3, slots: 8, probeWindow: 8, burst: 3, costs: 2, resets: true, step: second / 2},
-	// The clock runs faster than keys can spend, so most records that calls meet are idle.
+	// The clock runs faster than keys can spend, so most records are idle.
 	"idle records": {keys: 4, slots: 4, probeWindow: 4, burst: 2, costs: 2, step: 3 * second},
 	// Three keys share two slots, so the slots change hands.
 	"recycled slots": {keys: 3, slots: 2, probeWindow: 2, burst: 2, costs: 2, resets: true, step: second, noRoom: true},
-	// Two keys use one slot, with a burst of one. So every admitted take drains the key's bucket.
+	// With one slot for two keys and a burst of one, every admitted take drains its bucket.
 	"one slot": {keys: 2, slots: 1, probeWindow: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},
 }
 
 // TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): goroutines take, peek and reset a few keys, while sweeps run
-// and slots change hands. There must be a sequential order of the calls in which their answers are possible. If one
-// call returned before another started, it must also come first in this order. The answers include refusals and the
-// debt of the key. If the clock runs and calls are late, they also include the time at which each call was decided.
+// and slots change hands. The answers must be possible in a sequential order that agrees with real time. They include
+// refusals, the debt of the key and, if the clock runs and calls are late, the time of each decision.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	n := 1500
 	if testing.Short() {
@@ -300,8 +298,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenHistoriesAreFound (I9): the check of the test above rejects wrong histories. Each wrong history contains
-// one thing that a table must not do. Next to it is a variant in which this is allowed.
+// TestBrokenHistoriesAreFound (I9): the check of the test above rejects wrong histories, each with one thing that a
+// table must not do. Next to each is a variant in which this is allowed.
 func TestBrokenHistoriesAreFound(t *testing.T) {
 	const burst = 2 * second
 	take := func(from, to int64, now, at, cost uint64, v shard.Verdict, debt uint64) porcupine.Operation {
@@ -429,7 +427,7 @@ func TestBrokenHistoriesAreFound(t *testing.T) {
 		assert.Equal(t, c.want, porcupine.CheckOperations(bucketModel(burst), c.history), name)
 	}
 
-	// This is a history of the real table, with a refusal added that did not happen.
+	// This history of the real table has a refusal that did not happen.
 	s := scenes["the clock stands"]
 	table, history := s.history(t, 1)
 	s.resets = false

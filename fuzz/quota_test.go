@@ -21,8 +21,7 @@ type granting struct {
 	limit uint64
 }
 
-// drawQuota draws a quota that the limiter l accepts. The parameter perNano is the number of the limiter's ticks in a
-// nanosecond.
+// drawQuota draws a quota that the limiter l accepts. perNano is the limiter's ticks per nanosecond.
 func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 	period := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "period")
 	tokens := rapid.Int64Range(1, 100_000).Draw(t, "tokens")
@@ -35,9 +34,8 @@ func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 	return granting{quota, big.NewRat(ticks, perNano), limit}
 }
 
-// TestQuotasAgainstExactTime (I1, I2, I7): calls are made for a few keys, each under many limits, while time passes and
-// records are forgotten. The test computes a single exact debt for each key, in tokens. Every field of every answer
-// must follow from this debt.
+// TestQuotasAgainstExactTime (I1, I2, I7): every field of every answer follows from a single exact debt per key, in
+// tokens. Each key has many limits, while time passes and records are forgotten.
 func TestQuotasAgainstExactTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		longest time.Duration

@@ -31,11 +31,10 @@ type granted struct {
 	cancelled bool
 }
 
-// starts returns the tick at which the request of a grant may continue.
+// starts returns the tick at which a grant's request may continue.
 func (g granted) starts(burst uint64) uint64 { return max(g.at, g.full-min(burst, g.full)) }
 
-// A booking is a call of a history of reservations. If it gives tokens back, the field "of" is the grant of these
-// tokens.
+// A booking is a call of a history of reservations. of is the grant of the tokens that it gives back.
 type booking struct {
 	call
 	of granted
@@ -47,14 +46,14 @@ type booked struct {
 	version uint64 // the version of the record
 }
 
-// A reservedBucket is the state of the sequential model of one key's bucket. It has the time at which the bucket is
-// full, the version of the record, and the time at which the last reservation is due. The version grows whenever tokens
-// are given back after a later take.
+// A reservedBucket is the state of the sequential model of one key's bucket: the time at which it is full, the version
+// of the record, and the time at which the last reservation is due. The version grows whenever tokens are given back
+// after a later take.
 type reservedBucket struct{ full, version, promised uint64 }
 
-// refunded returns how much of a grant is given back to a bucket that is full at the time full, if the refund is
-// calculated at the time latest. The parameter changed says whether other calls have given back tokens since the grant.
-// The comment of atomicbucket.TokenBucket.Refund has the reasons.
+// refunded returns how much of a grant is given back at the time latest to a bucket that is full at the time full.
+// changed says whether other calls have given back tokens since the grant. The comment of
+// atomicbucket.TokenBucket.Refund has the reasons.
 func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	back := min(max(full, latest)-latest, of.cost)
 	if changed {
@@ -64,9 +63,8 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 }
 
 // reservations returns the model of a bucket with a burst, for calls that can wait for patience ticks. A refund is
-// calculated at the time at which the last reservation nearby is due (R25). This reservation may be for another key, or
-// may be made by a call that is refused in the end. So the refund may be calculated at any time up to the time in the
-// parameter latest.
+// calculated at the time at which the last reservation nearby is due (R25), also of another key or of a call that is
+// refused in the end. So the refund may be calculated at any time up to latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },
@@ -115,7 +113,7 @@ func reservations(burst, patience, latest uint64) porcupine.Model {
 	}
 }
 
-// bookings runs a history: goroutines take, reserve, peek, and give back what they took before.
+// bookings runs a history: goroutines take, reserve, peek, and give back earlier takes.
 func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Duration, seed uint64) (history []porcupine.Operation, grants [][]*granted) {
 	algorithm := numbers{1, time.Second, burst}.algorithm(t)
 	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: 8, Shards: 1, ProbeWindow: 8, Overflow: shard.Refuse, Start: start})
@@ -188,9 +186,9 @@ func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Durati
 	return history, grants
 }
 
-// TestReservationsAreLinearizable (I9, I1, I2): goroutines take, reserve, peek and give back by receipts, for a few
-// keys. There must be a sequential order of the calls in which their answers are possible. Takes and reservations that
-// were not given back must not be due sooner than the limit allows.
+// TestReservationsAreLinearizable (I9, I1, I2): goroutines take, reserve, peek and give back by receipts. The answers
+// must be possible in some sequential order. Takes and reservations that were not given back must not be due sooner
+// than the limit allows.
 func TestReservationsAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {
@@ -251,8 +249,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenReservationsAreFound (I9): the check of the test above accepts histories that are possible, and rejects
-// histories that are not.
+// TestBrokenReservationsAreFound (I9): the check of the test above accepts possible histories, and rejects others.
 func TestBrokenReservationsAreFound(t *testing.T) {
 	take := func(from, to int64, what int, full, version uint64) porcupine.Operation {
 		return porcupine.Operation{

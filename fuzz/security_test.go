@@ -36,9 +36,9 @@ import (
 //
 // r is a known bijection, so an attacker can choose lanes by their effect on h. If r(a) and r(a') differ only in bit
 // 36, the two values of h differ only in bit 63 after the rotation. The multiplication by an odd number and the
-// addition preserve this difference. The next lane can cancel this difference. So two pairs of lanes (a, b) and (a',
-// b') with r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63 lead from any h to the same new h, whatever the text before them
-// and whatever the seed is.
+// addition preserve this difference, and the next lane can cancel it. So two pairs of lanes (a, b) and (a', b') with
+// r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63 lead from any h to the same new h, whatever the text before them and the
+// seed.
 
 const (
 	prime1 = 11400714785074694791
@@ -51,8 +51,8 @@ func xxRoundInverse(r uint64) uint64 {
 	return bits.RotateLeft64(r*inverse(prime1), -31) * inverse(prime2)
 }
 
-// inverse returns the inverse of an odd number modulo 2^64. It starts with n, of which three bits are correct. Each
-// step of Newton's method doubles the number of correct bits.
+// inverse returns the inverse of an odd number modulo 2^64. Three bits of n are correct, and each step of Newton's
+// method doubles their number.
 func inverse(n uint64) uint64 {
 	x := n
 	for range 5 {
@@ -61,8 +61,8 @@ func inverse(n uint64) uint64 {
 	return x
 }
 
-// twinLanes returns two different lanes whose rounds in xxHash64 differ only in the given bit. Each lane is eight bytes
-// of printable UTF-8, such as letters with and without accents.
+// twinLanes returns two different lanes whose rounds in xxHash64 differ only in the given bit. Each is eight bytes of
+// printable UTF-8.
 func twinLanes(random *rand.Rand, bit int) (lane, twin string) {
 	for { // this takes some thousand tries
 		var a, b [8]byte
@@ -91,7 +91,7 @@ type twin struct {
 	keys [2]string
 }
 
-// twins returns pairs of texts that could be keys: tokens alone, and tokens with a common text before or behind them.
+// twins returns pairs of texts like keys: tokens alone, and with a common text around them.
 func twins() []twin {
 	random := rand.New(rand.NewPCG(64, 64))
 	a, a2 := twinLanes(random, 36)
@@ -108,15 +108,14 @@ func twins() []twin {
 		{"an address", 48, "https://api.example.com/v1/keys/", ""}, // the lanes are behind a stripe of 32 bytes
 		{"a long address", 95, "https://api.example.com/v1/keys/customers/0123456789/tokens/abc/", "-eu-west-1-prod"},
 	} {
-		// The lanes begin at a multiple of eight bytes, behind the last complete stripe of 32 bytes.
+		// The lanes begin behind the last complete stripe of 32 bytes, at a multiple of eight bytes.
 		all = append(all, twin{w.name, w.size, [2]string{w.before + a + b + w.after, w.before + a2 + b2 + w.after}})
 	}
 	return all
 }
 
-// TestTwinsCollideUnderEverySeedOfXXHash: the two texts of a twin have the same hash under every seed. The tests below
-// need these collisions. They show why xxHash64 is not suitable for keys that strangers choose, even with a secret
-// seed.
+// TestTwinsCollideUnderEverySeedOfXXHash: the two texts of a twin have the same hash under every seed. So xxHash64 is
+// not suitable for keys that strangers choose, even with a secret seed. The tests below need these collisions.
 func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	require.EqualValues(t, 12345, xxRoundInverse(xxRound(12345)))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -141,10 +140,9 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	}
 }
 
-// TestTwinsShareNoBucket (I2): a victim's key and its twin do not share a bucket, so an attacker who knows the twin
-// cannot use the twin to drain the victim's bucket. They do not share a bucket because the default hash is not
-// xxHash64, and has a seed. With HashStable the two keys do share a bucket. The documentation of HashStable warns that
-// the keys must be trusted.
+// TestTwinsShareNoBucket (I2): an attacker cannot drain a victim's bucket with the twin of the victim's key, because
+// the default hash is not xxHash64, and has a seed. With HashStable the two keys do share a bucket: its documentation
+// warns that the keys must be trusted.
 //
 // Any two keys share a bucket by chance with a probability of 2^-64.
 func TestTwinsShareNoBucket(t *testing.T) {
@@ -188,8 +186,7 @@ func sentAsHeader(t *testing.T, text string) string {
 
 // # Cycling keys
 
-// A cycled is a limiter that an attacker calls with one key after another, sometimes with late times. Times are in
-// nanoseconds.
+// A cycled is a limiter that an attacker calls with one key after another, sometimes with late times, in nanoseconds.
 type cycled struct {
 	take        func(key uint64, at int64, tokens uint64) (allowed bool, resetAfter time.Duration)
 	counted     func() uint64 // evictions, and requests refused or admitted because there was no room
@@ -199,9 +196,8 @@ type cycled struct {
 	burst       uint64
 }
 
-// attack drains key 0 and often takes from it again. In between it takes one or two tokens from other keys, and then
-// does not use these keys until they are idle. At any time it uses so many keys that only one slot of the window is
-// idle or free. The attacker's aim is that the drained key is forgotten.
+// attack tries to make the table forget the drained key 0. It often takes from key 0, and meanwhile takes a few tokens
+// from other keys and lets them become idle. It uses so many keys that only one slot of the window is idle or free.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
 // between them. No record may be evicted, and no request may be admitted or refused because there is no room.
@@ -222,7 +218,7 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 		}
 		allowed, reset := c.take(key, at, tokens)
 		if allowed {
-			// The take was decided at its own time or at the watermark, which is not later than now.
+			// The take was decided at its own time or at the watermark, not later than now.
 			admissions[key] = append(admissions[key], soakAdmission{at, now, int64(tokens) * c.perToken})
 			idleAt[key] = max(idleAt[key], at+int64(reset))
 		}
@@ -256,8 +252,8 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 	return uint64(len(admissions[0]))
 }
 
-// TestCyclingKeysWhileASlotIsIdle (I1, I7): on tables with windows of 2 to 32 slots, an attacker who cycles through
-// keys never gets more tokens from a drained key than the limit allows, as long as a slot of the window is idle.
+// TestCyclingKeysWhileASlotIsIdle (I1, I7): an attacker who cycles through keys never gets more tokens from a drained
+// key than the limit allows, as long as a slot of the window is idle.
 func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 	const perToken, burst = int64(time.Second), 4
 	steps := 1500
@@ -293,8 +289,8 @@ func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 	}
 }
 
-// TestCyclingKeysThroughTheEngine (I1, I7) makes the same attack on a limiter of package engine of the smallest size,
-// which is one window. The test moves the limiter's clock, the keys are texts, and late times are passed to TakeAt.
+// TestCyclingKeysThroughTheEngine (I1, I7) makes the same attack on a limiter of package engine of one window, with
+// texts as keys, and with late times for TakeAt.
 func TestCyclingKeysThroughTheEngine(t *testing.T) {
 	const perToken, burst = int64(100 * time.Millisecond), 6
 	steps := 3000
@@ -331,8 +327,8 @@ func TestCyclingKeysThroughTheEngine(t *testing.T) {
 	}
 }
 
-// TestEvictionTakesTheLeastDebt (I7): an insert into a full window evicts the key that owes the least, and counts what
-// this key still owed. So a drained key stays longer than other keys.
+// TestEvictionTakesTheLeastDebt (I7): an insert into a full window evicts the key that owes the least, and counts its
+// debt. So a drained key stays longer than other keys.
 func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	const burst = 20
 	for seed := range uint64(10) {
@@ -383,13 +379,11 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	}
 }
 
-// TestFloodIntoTheWindowOfADrainedKey (I1, I7): an attacker knows the window of a drained key. In several goroutines,
-// the attacker takes one token from each of many new keys with this window, so that each insert evicts a record. The
-// drained key stays drained. The test moves the clock by the time of half a token in each step, and the drained key
-// gets exactly the tokens that come back with time.
+// TestFloodIntoTheWindowOfADrainedKey (I1, I7): a drained key stays drained while an attacker inserts many new keys
+// into its window, so that each insert evicts a record. The key gets exactly the tokens that come back with time.
 //
-// There are only eight goroutines, because a slot that is being claimed cannot be evicted. If there were about as many
-// concurrent inserts as slots, the drained key could be the only one left to evict.
+// There are few goroutines, because a slot that is being claimed cannot be evicted. With about as many concurrent
+// inserts as slots, the drained key could be the only one left to evict.
 func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	const burst, goroutines, times = 5, 8, 20
 	keys := uint64(4000)
@@ -445,13 +439,13 @@ func togetherN(n int, f func()) {
 // hashOf returns the hash inside a Key. Only tests need it.
 func hashOf(k engine.Key) uint64 { return reflect.ValueOf(k).Field(0).Uint() }
 
-// TestAimedKeys (I7): the stable hash is public, so if it is used, an attacker can choose keys for one window. This
-// affects only keys whose window overlaps this window. Some records of these keys are forgotten, and the table counts
-// this. All other keys still owe what they owed. A drained key in the middle of the window stays drained. With the
-// default hash the same keys do no harm.
+// TestAimedKeys (I7): the stable hash is public, so an attacker can choose keys for one window. This affects only keys
+// whose window overlaps this window. Some of their records are forgotten, and the table counts this. All other keys
+// still owe what they owed. A drained key in the middle of the window stays drained. With the default hash the same
+// keys do no harm.
 //
-// A key at which the attacker does not aim can be evicted by chance only if its window of eight lines is full. With
-// 1,300 keys in 4,168 lines, the probability of this is below 1e-20, as the comment of noOverflow shows.
+// Another key is evicted by chance only if its window of eight lines is full. With 1,300 keys in 4,168 lines, the
+// probability of this is below 1e-20 (see noOverflow).
 func TestAimedKeys(t *testing.T) {
 	const shards, burst, aimedKeys, others = 4, 5, 100, 1200
 	for _, stable := range []bool{true, false} {
@@ -462,8 +456,8 @@ func TestAimedKeys(t *testing.T) {
 		l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), burst), options...)
 		require.NoError(t, err)
 		defer l.Close()
-		// This is the layout of a table in package shard: a shard consists of homes, which are lines of four slots, and
-		// of a few more lines. These additional lines follow the last home and complete its window.
+		// A shard of a table consists of homes, which are lines of four slots, and of a few more lines that complete
+		// the window of the last home.
 		const homes = (10_000*10/6/shards + 1 + 3) / 4
 		require.EqualValues(t, shards*(homes-1+8)*4, l.Stats().Slots)
 		place := func(text string) (sh, home uint64) {
@@ -511,7 +505,7 @@ func TestAimedKeys(t *testing.T) {
 	}
 }
 
-// families has functions that make keys which differ very little, as attackers or ordinary sites may use them.
+// families has functions that make very similar keys, as attackers or ordinary sites may.
 var families = map[string]func(l *engine.Limiter, n uint32) engine.Key{
 	"numbers from 0":                func(l *engine.Limiter, n uint32) engine.Key { return l.KeyUint64(uint64(n)) },
 	"numbers, the high half":        func(l *engine.Limiter, n uint32) engine.Key { return l.KeyUint64(uint64(n) << 32) },
@@ -543,16 +537,16 @@ func address6(network, host uint32) netip.Addr {
 const familySize = 50_000
 
 // TestFamiliesOfKeysAreSpread: with the default hash, the keys of a family are spread evenly over shards and windows,
-// however similar they are. The keys are fixed, and the seed is random in each process. So the test checks bounds that
-// a random function exceeds only with a small probability:
+// however similar they are. The seed is random in each process, so the test checks bounds that a random function
+// exceeds only with a small probability:
 //
-//   - The keys are divided into 1,024 bins by their low bits, which choose the shard, and also by their high bits,
-//     which choose the home. In both cases chi-square is below 1,508. For a chi-square distribution with k = 1,023
-//     degrees of freedom, P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart). With x = 40 this is 4e-18. With 49
-//     keys per bin, the statistic has this distribution only approximately, but even a probability that is nine orders
-//     of magnitude higher would be small enough.
+//   - The keys are divided into 1,024 bins by their low bits, which choose the shard, and by their high bits, which
+//     choose the home. In both cases chi-square is below 1,508. For a chi-square distribution with k = 1,023 degrees of
+//     freedom, P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart). With x = 40 this is 4e-18. With 49 keys per
+//     bin this distribution is only approximate, but even a probability nine orders of magnitude higher would be small
+//     enough.
 //   - No bin has more than 49 + 71 keys. By Chernoff's bound, P(X >= m) <= exp(m - u - m ln(m/u)) for a sum X with mean
-//     u. This is 9e-17 per bin. All families together have 24,576 bins, so the probability is 3e-12.
+//     u. This is 9e-17 per bin, and 3e-12 for the 24,576 bins of all families.
 //   - All keys together find room in a table of eight times as many slots (noOverflow).
 func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	if testing.Short() {
@@ -596,12 +590,12 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 // noOverflow returns an upper bound for the probability that a key finds no room, for a number of keys in a table with
 // a number of homes. It assumes that the hash is a random function, and that no key becomes idle.
 //
-// If a key has no room, its window has eight full lines. These lines are the end of a run of L full lines. The run
-// begins behind a line that is not full, or at the beginning of the shard. No key in the run has its home before the
-// run, because such a key would be in the line that is not full. So the 4L keys of the run have their homes in these L
-// lines. On average, L lines are the home of u = L * keys/homes keys. Chernoff's bound (see above), with m = 4L, bounds
-// the probability that 4L keys have their homes there. The sum over all L from 8 on, and over all beginnings of the
-// run, is a bound for the whole table. (The lines behind the last home only add room.)
+// If a key has no room, its window of eight full lines ends a run of L full lines. The run begins behind a line that is
+// not full, or at the beginning of the shard. So the 4L keys of the run have their homes in these L lines: a key with
+// an earlier home would be in the line that is not full. On average, L lines are the home of u = L * keys/homes keys.
+// Chernoff's bound (see above), with m = 4L, bounds the probability that 4L keys have their homes there. The sum over
+// all L from 8 on, and over all beginnings of the run, is a bound for the whole table. (The lines behind the last home
+// only add room.)
 func noOverflow(keys, homes float64) float64 {
 	u := keys / homes
 	perLine := math.Exp(4 - u - 4*math.Log(4/u))

@@ -29,7 +29,7 @@ func (n numbers) String() string {
 }
 
 var (
-	// whole has policies that are exact. The time between two tokens is a whole number of nanoseconds.
+	// whole has exact policies with a whole number of nanoseconds between tokens.
 	whole = []numbers{
 		{1, time.Second, 5},
 		{1000, time.Second, 1},
@@ -37,14 +37,14 @@ var (
 		{1e9, time.Second, 4},
 		{1, time.Hour, 600}, // the burst has almost the largest possible number of ticks
 	}
-	// broken has policies that are also exact, but the time between two tokens is not a whole number of nanoseconds.
+	// broken has exact policies without a whole number of nanoseconds between tokens.
 	broken = []numbers{
 		{3e8, time.Second, 4},
 		{60, time.Second, 100},
 		{16, 15 * time.Microsecond, 3},
 		{16, time.Microsecond, 7},
 	}
-	// rounded has policies that round. Their tokens are never early, and at most two ticks late.
+	// rounded has policies that round: tokens are never early, and at most two ticks late.
 	rounded = []numbers{
 		{97, time.Second, 97},
 		{1.0 / 3, time.Minute, 2},
@@ -61,8 +61,8 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 }
 
 // slack returns how many fewer tokens an algorithm may report than the exact bucket has: none if the algorithm is
-// exact, and otherwise the tokens of two ticks. (slack also adds a thousandth of a tick, because the clock of an
-// algorithm that is not exact is slow by one part in 2^63.)
+// exact, and otherwise the tokens of two ticks. A thousandth of a tick is added, because the clock of an algorithm that
+// is not exact is slow by one part in 2^63.
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
 		return new(big.Rat)
@@ -95,16 +95,15 @@ func requireBetween(t require.TestingT, low, got, high *big.Rat, what string, ar
 	}
 }
 
-// A spend is an admitted take and the time at which it was decided.
+// A spend is an admitted take with the time of its decision.
 type spend struct {
 	at int64
 	n  uint64
 }
 
 // requirePairsWithin (I1): from any spend to any later one, both included, at most burst + rate * time tokens are
-// spent. One pass through the list of spends is enough. For each spend, the test computes a difference: the tokens
-// spent up to and including this spend, minus the tokens that came back by then. This difference may exceed the lowest
-// difference immediately before any spend so far by at most burst.
+// spent. One pass is enough: after each spend, the tokens spent minus the tokens that came back may exceed the lowest
+// such difference before any spend so far by at most burst.
 func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst uint64) {
 	slices.SortStableFunc(spends, func(a, b spend) int { return int(min(max(a.at-b.at, -1), 1)) })
 	sum, least := new(big.Rat), (*big.Rat)(nil)
@@ -120,8 +119,8 @@ func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst
 	}
 }
 
-// drawWait draws a time to wait: about the time in which a token comes back, about the time in which a burst comes
-// back, or, rarely, a leap of up to a turn of the payload's circle and more.
+// drawWait draws a time to wait: about the time of a token or of a burst, or, rarely, a leap of up to a turn of the
+// payload's circle and more.
 func drawWait(t *rapid.T, p numbers) int64 {
 	token := float64(p.period) / p.tokens
 	scale := rapid.SampledFrom([]float64{0, 0, token / 3, token, token, 2 * token, token * float64(p.burst), token * float64(p.burst) / 2}).Draw(t, "scale")
@@ -142,8 +141,7 @@ func after(nanos, wait int64) int64 {
 	return nanos + wait
 }
 
-// A tableMachine makes calls on a small table, one after the other, and makes the same calls on a model, which is a
-// map.
+// A tableMachine makes the same calls, one after the other, on a small table and on a model, which is a map.
 type tableMachine struct {
 	numbers      numbers
 	table        *shard.Table
@@ -162,8 +160,8 @@ type tableMachine struct {
 
 const machineWindow = 4
 
-// newTableMachine makes a table of 16 slots. Each window is one line, so windows do not overlap. There are perWindow
-// keys for every window. One of all these keys is the key 0.
+// newTableMachine makes a table of 16 slots whose windows are one line each, so they do not overlap. Every window has
+// perWindow keys, and one key is 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
 	table, err := shard.New(shard.Config{Plan: planOf(t, p.algorithm(t)), Slots: slots, Shards: shards, ProbeWindow: machineWindow, Overflow: overflow, Start: start})
@@ -181,7 +179,7 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 		watermark:    start,
 		spends:       map[uint64][]spend{},
 	}
-	// The low bits of a key choose the shard, and the high bits choose the line in it.
+	// The low bits of a key choose the shard, and the high bits its line.
 	lines := slots / machineWindow / shards
 	for s := range shards {
 		for line := range lines {
@@ -198,7 +196,7 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 	return m
 }
 
-// at returns the time at which a call is decided: its own time, or the watermark if that is later.
+// at returns the time at which a call is decided: now, or the watermark if it is later.
 func (m *tableMachine) at(now int64) int64 {
 	m.used = max(m.used, now)
 	return max(now, m.watermark)
@@ -248,8 +246,8 @@ func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
 	m.requireDebt(t, s, key, at, "take")
 }
 
-// overflowed checks the decision for a key that has no record and for which there is no room, because its window has
-// four other keys that are not idle. It reports whether the key's bucket in the model stays unchanged.
+// overflowed checks the decision for a key without a record or room, because the other keys of its window are not idle.
+// It reports whether the key's bucket in the model stays unchanged.
 func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s atomicbucket.State, verdict shard.Verdict, rivals []uint64) bool {
 	least := m.model.Debt(rivals[0], at)
 	for _, k := range rivals {
@@ -290,8 +288,7 @@ func (m *tableMachine) forget(key uint64) {
 	delete(m.spends, key)
 }
 
-// reset resets a key. The key may have no record only if nothing was taken from it, or if its record was idle at the
-// watermark.
+// reset resets a key, which may have no record only if nothing was taken, or if the record was idle at the watermark.
 func (m *tableMachine) reset(t *rapid.T, key uint64) {
 	had := m.table.Reset(m.table.Find(key))
 	if had {
@@ -302,7 +299,7 @@ func (m *tableMachine) reset(t *rapid.T, key uint64) {
 	m.forget(key)
 }
 
-// sweep makes a sweep. Afterwards there must be one record for each key that is not idle, and no other record (I3).
+// sweep makes a sweep. Afterwards exactly the keys that are not idle must have one record each (I3).
 func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	at := m.at(now)
 	epoch := m.table.Stats().Epoch
@@ -319,7 +316,7 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	require.LessOrEqual(t, stats.Live, uint64(most), "I3: records that are idle, or a second one of a key")
 }
 
-// check compares every bucket of the table, and the counters, with the model.
+// check compares the table's buckets and counters with the model.
 func (m *tableMachine) check(t *rapid.T) {
 	require.GreaterOrEqual(t, m.table.Watermark(), m.watermark, "the watermark never falls")
 	for _, key := range m.keys {
@@ -331,14 +328,12 @@ func (m *tableMachine) check(t *rapid.T) {
 	m.watermark = m.table.Watermark()
 	require.LessOrEqual(t, m.watermark, m.used, "the watermark has been reached")
 	got := m.table.Stats()
-	// There is no other goroutine. So the only call that can make a take search again is the sweep that the take makes
-	// itself when time has leapt.
+	// Without other goroutines, only a take's own sweep after a leap of time can make the take search again.
 	require.LessOrEqual(t, got.Retries-m.want.Retries, got.Epoch-m.want.Epoch)
 	m.want.Live, m.want.Epoch, m.want.Reclaimed, m.want.Retries = got.Live, got.Epoch, got.Reclaimed, got.Retries
 	require.Equal(t, m.want, got, "evictions, forgiven, no room (I7); no bytes more (I6)")
 }
 
-// drawNow draws the time of a call: the clock's time, or a late time.
 func (m *tableMachine) drawNow(t *rapid.T) int64 {
 	switch rapid.IntRange(0, 7).Draw(t, "late") {
 	case 5:
@@ -351,7 +346,7 @@ func (m *tableMachine) drawNow(t *rapid.T) int64 {
 	return m.clock
 }
 
-// advance moves the clock by a random time, or to the time at which a key is just full or just has a number of tokens.
+// advance moves the clock by a random time, or until a key is just full or just has a number of tokens.
 func (m *tableMachine) advance(t *rapid.T) {
 	if rapid.Bool().Draw(t, "to an edge") {
 		key := rapid.SampledFrom(m.keys).Draw(t, "key")
@@ -365,7 +360,7 @@ func (m *tableMachine) advance(t *rapid.T) {
 	m.clock = after(m.clock, drawWait(t, m.numbers))
 }
 
-// drawCost draws the cost of a take: a small cost, any cost up to the burst, or the whole burst.
+// drawCost draws a small cost, any cost up to the burst, or the burst.
 func drawCost(t *rapid.T, burst uint64) uint64 {
 	switch rapid.IntRange(0, 3).Draw(t, "cost kind") {
 	case 0:
@@ -376,12 +371,12 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 	return rapid.Uint64Range(1, min(burst, 3)).Draw(t, "small cost")
 }
 
-// TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls are made on a small table, one after the other, at times that
-// advance, leap and are late. The buckets of the table must be the same as the buckets of a map that keeps every key.
-// The exception is a key for which there is no room: then the table must follow the overflow policy, and must count
-// this case. Seven keys share a window of four slots. If the algorithm is exact, the buckets must be exactly equal.
-// Otherwise the table must never be early, and may be at most two ticks late. With such an algorithm there are only as
-// many keys as slots, because with more keys it would not always be certain whether there is room.
+// TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls on a small table, at times that advance, leap and are late,
+// give the same buckets as a map that keeps every key. If there is no room for a key, the table must follow the
+// overflow policy and count this case.
+//
+// Buckets of an exact algorithm must be equal. Other buckets must never be early, and may be at most two ticks late.
+// These have only as many keys as slots, because with more keys it would not always be certain whether there is room.
 func TestTableAgainstAMap(t *testing.T) {
 	for _, overflow := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
 		for _, shards := range []int{1, 4} {
@@ -436,9 +431,9 @@ func runTable(t *rapid.T, m *tableMachine) {
 	})
 }
 
-// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the test makes random calls to a limiter of package engine. Every
-// field of every answer must be the one that a map of exact buckets gives. Times must be equal to the nanosecond, or up
-// to two ticks later if the algorithm rounds. Half of the limiters have 32 slots for 40 keys.
+// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): every field of every answer to random calls of a limiter is the one
+// that a map of exact buckets gives. Times are equal to the nanosecond, or up to two ticks later if the algorithm
+// rounds. Half of the limiters have fewer slots than keys.
 func TestLimiterAgainstAMap(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
 		t.Run(fmt.Sprintf("32 slots, overflow %d", overflow), rapid.MakeCheck(func(t *rapid.T) {
@@ -520,12 +515,11 @@ func runLimiter(t *rapid.T, w *witness) {
 	})
 }
 
-// w1 makes a function for rapid from a method whose parameter is any kind of test.
+// w1 adapts a method with any kind of test to rapid.
 func w1(f func(require.TestingT)) func(*rapid.T) { return func(t *rapid.T) { f(t) } }
 
-// waitAsTold takes until a take is refused, and then checks the promised wait. It takes again at several fractions of
-// the wait, and one nanosecond before its end. Each time it must be refused, with the rest of the wait as the new
-// promise. At the end of the wait it must be admitted.
+// waitAsTold takes until a take is refused, and then checks the promised wait. During the wait, each take must be
+// refused, with the rest of the wait as the new promise. At the end of the wait, a take must be admitted.
 func waitAsTold(t *rapid.T, w *witness, key string, n uint64) {
 	if w.late() {
 		w.clock.nanos.Store(w.seen)

@@ -20,10 +20,8 @@ import (
 )
 
 // TestStressSoak (I1, I2, I6, I7): the test runs everything at the same time, for the duration in WEIR_STRESS (make
-// soak), or for 3s. It tests one limiter after another, with every clock, every overflow policy, and a sweeper that
-// hardly rests. Several goroutines use the limiter: they take, take with late times, peek, reset, sweep and read
-// statistics. They also open other limiters, and close or drop them. Meanwhile, rounds of the other stress tests are
-// run.
+// soak). It tests one limiter after another, with every clock, every overflow policy, and a sweeper that hardly rests.
+// Meanwhile goroutines open and drop other limiters, and rounds of the other stress tests run.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
 // between them. After each limiter, the memory in use and the number of goroutines must not be higher than after the
@@ -63,10 +61,9 @@ func TestStressSoak(t *testing.T) {
 	assert.Positive(t, total.opened)
 }
 
-// keepGoroutines makes the runtime allocate the descriptors of n goroutines, which take half a kilobyte of the heap
-// each. The runtime reuses descriptors, but never frees one. The goroutines of a dropped limiter exist until the
-// garbage collector finds the limiter. Without keepGoroutines, the heap would grow whenever there are more such
-// goroutines than ever before.
+// keepGoroutines makes the runtime allocate the descriptors of n goroutines, half a kilobyte of heap each. The runtime
+// reuses descriptors, but never frees one. The goroutines of a dropped limiter exist until the garbage collector finds
+// the limiter. Without keepGoroutines, the heap would grow whenever more of them exist than ever before.
 func keepGoroutines(n int) {
 	ended, running := make(chan struct{}), sync.WaitGroup{}
 	for range n {
@@ -77,8 +74,8 @@ func keepGoroutines(n int) {
 }
 
 // settle collects garbage until at most the given numbers of bytes and goroutines are in use, or until it is clear that
-// this will not happen. It returns what is in use. Several collections are necessary, because a dropped limiter is
-// freed in steps: first the limiter, then its goroutines, then the memory that they refer to.
+// this will not happen. It returns what is in use. A dropped limiter needs several collections: for the limiter, for
+// its goroutines, and for the memory that they refer to.
 func settle(bytes uint64, goroutines int) (uint64, int) {
 	for i := 0; ; i++ {
 		b, g := heap(), runtime.NumGoroutine()
@@ -109,7 +106,7 @@ const (
 	coarseStep  = time.Millisecond      // the coarse clock may be renewed only after this time
 )
 
-// A soaked is a limiter whose admissions are checked. Times are nanoseconds of Go's clock since begin.
+// A soaked is a limiter whose admissions are checked, in nanoseconds of Go's clock since begin.
 type soaked struct {
 	*engine.Limiter
 	begin    time.Time
@@ -139,10 +136,9 @@ func soakClock(kind int) engine.Option {
 
 // soakLimiter uses the n-th limiter and checks its admissions.
 //
-// If records are evicted, or requests admitted without a record, more than the bound may be admitted. Then only the
-// size of the excess can be checked. So most limiters whose policy may do this have few keys. These keys need fewer
-// slots than the 32 slots of a window, even if each goroutine also uses a slot for a moment. So there is room for all
-// keys, and no record is forgotten.
+// If records are evicted, or requests admitted without a record, more than the bound may be admitted, and only the size
+// of the excess can be checked. So most limiters with such a policy have fewer keys than slots in a window, even if
+// each goroutine also uses a slot for a moment. Then no record is forgotten.
 func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total *soakTotals) {
 	cycle := n / 12
 	overflow, clock := engine.OverflowPolicy(n%3), int(n/3%4)
@@ -199,8 +195,7 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 				lists[i] = append(lists[i], list...)
 			}
 		}
-		// Tokens above the limit may be admitted only if the same number of tokens was forgiven or never charged. Both
-		// are counted.
+		// Tokens above the limit may be admitted only if the same number was forgiven or never charged, and counted.
 		stats := s.Stats()
 		counted := int64(stats.Forgiven+soakCost*stats.Unrecorded) * s.perToken
 		burst := soakBurst * s.perToken
@@ -208,7 +203,7 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 			for _, a := range lists[i] {
 				cost += a.cost
 			}
-			// Both ends of an interval may be wrong by as much as the clocks differ.
+			// Both ends of an interval may be wrong by the difference of the clocks.
 			excess := audits[i].excess(lists[i]) - 2*ahead
 			require.LessOrEqual(t, excess, burst+counted, "%s: %v too many tokens; limiter %d, segment %d, its clock %dns off, %+v",
 				s.keys[i], float64(excess-burst-counted)/float64(s.perToken), n, segment, ahead, stats)
@@ -236,8 +231,8 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 		if before >= end {
 			return r
 		}
-		// Four keys are in use at a time, for as long as it takes to fill two buckets. Meanwhile the records of the
-		// other keys become idle and are forgotten.
+		// Four keys at a time are in use, for the time to fill two buckets. Meanwhile the other keys' records become
+		// idle and are forgotten.
 		i := (int(before/(2*soakBurst*s.perToken))*3 + random.IntN(4)) % len(s.keys)
 		key, cost := s.keys[i], 1+random.Uint64N(soakCost)
 		from, allowed := s.earliest(before), false
@@ -286,13 +281,13 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 	}
 }
 
-// earliest returns the earliest time at which a call that begins now can be decided. The test needs this time because
-// the limiter does not report the time of its decision.
+// earliest returns the earliest time at which a call that begins now can be decided, because the limiter does not
+// report the time.
 func (s *soaked) earliest(now int64) int64 {
 	switch s.clock {
 	case 2:
-		// The coarse clock may be late by as long as the goroutine that renews it does not run. But a call that is
-		// refused renews the clock.
+		// The coarse clock is late while the goroutine that renews it does not run, but a refused call renews the
+		// clock.
 		return min(now, s.fresh.Load()) - int64(coarseStep)
 	case 3:
 		return now - int64(funcLate)
@@ -300,8 +295,7 @@ func (s *soaked) earliest(now int64) int64 {
 	return now
 }
 
-// refreshed records that a call which began at the time before has renewed the coarse clock. So the clock now shows at
-// least the time before - coarseStep.
+// refreshed records that a call from before has renewed the coarse clock, which now shows at least before - coarseStep.
 func (s *soaked) refreshed(before int64) {
 	for {
 		fresh := s.fresh.Load()
@@ -337,15 +331,15 @@ func openAnother(random *rand.Rand) error {
 	if l.Allow("key") {
 		admitted++
 	}
-	// With a clock that goes back, the limiter may refuse early, but it must not admit more.
+	// With a clock that goes back, the limiter may refuse early, but must not admit more.
 	if admitted > 3 || admitted < 3 && clock != 3 || err != nil {
 		return fmt.Errorf("a new limiter with clock %d admitted %d of its burst of 3; closed: %v", clock, admitted, err)
 	}
 	return nil
 }
 
-// A soakAdmission is one admitted take. The take was decided at some time from first to last, both included. The field
-// cost is the time in which the take's tokens come back.
+// A soakAdmission is one admitted take, decided at some time from first to last, both included. cost is the time in
+// which its tokens come back.
 type soakAdmission struct{ first, last, cost int64 }
 
 // A soakAudit checks one key over all segments of a soak. It keeps three values.
@@ -356,11 +350,10 @@ type soakAudit struct {
 }
 
 // excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost that was
-// admitted within the interval, minus the length of the interval. An admission counts only if it was certainly decided
-// within the interval: its first time is X or later, and its last time is Y or earlier. The function considers the
-// intervals for which X is the first time of an admission of this or an earlier segment, and Y is the last time of an
-// admission of this segment. (Any other interval can be shortened to one of these.) It returns the largest excess of
-// these intervals, which must not be more than the burst.
+// certainly admitted within the interval, minus the length of the interval. An admission is certainly within it if its
+// first time is X or later, and its last time is Y or earlier. excess returns the largest excess of the intervals that
+// end at the last time of an admission of this segment. They begin at the first time of an admission of this or an
+// earlier segment. (Any other interval can be shortened to one of these.) The result must not exceed the burst.
 //
 // If an admission of a later segment has a first time before the latest X of the earlier segments, it is left out of
 // the intervals that begin in an earlier segment.
@@ -369,9 +362,8 @@ func (a *soakAudit) excess(list []soakAdmission) int64 {
 	if len(list) == 0 {
 		return none
 	}
-	// The leaves of a tree are the admissions in the order of their first times. They are added to the tree in the
-	// order of their last times. Each node has the cost of the added admissions below it, and the highest X + (cost
-	// from X on) of these admissions.
+	// The leaves of a tree are the admissions in the order of their first times. They are added in the order of their
+	// last times. Each node has the cost of the added admissions below it, and their highest X + (cost from X on).
 	slices.SortFunc(list, func(a, b soakAdmission) int { return cmp.Compare(a.first, b.first) })
 	size := 1
 	for size < len(list) {
@@ -404,8 +396,7 @@ func (a *soakAudit) excess(list []soakAdmission) int64 {
 	return worst
 }
 
-// TestSoakAudit: excess returns the same as a search over all intervals. It also finds two bursts in different
-// segments.
+// TestSoakAudit: excess agrees with a search over all intervals, also across segments.
 func TestSoakAudit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	for range 2000 {
@@ -441,9 +432,8 @@ func TestSoakAudit(t *testing.T) {
 	require.EqualValues(t, 9, audit.excess([]soakAdmission{{101, 101, 5}}), "a burst twice, across the segments")
 }
 
-// A gauge measures how far the clock of limiters differs from Go's clock. The clock of limiters may be the processor's
-// counter, and the test uses Go's clock. The gauge is also a limiter that exists during the whole soak, so that the
-// counter stays calibrated.
+// A gauge measures how far the clock of limiters, which may be the processor's counter, differs from Go's clock. It is
+// also a limiter that exists during the whole soak, so that the counter stays calibrated.
 type gauge struct {
 	*engine.Limiter
 	key engine.Key
@@ -456,8 +446,8 @@ func newGauge(t *testing.T) gauge {
 	return gauge{l, l.Key("gauge")}
 }
 
-// ahead returns an upper bound for the difference of the two clocks, in nanoseconds. It makes several measurements,
-// each of which gives an upper bound, and returns the smallest.
+// ahead returns an upper bound for the difference of the two clocks, in nanoseconds: the smallest of several measured
+// bounds.
 func (g gauge) ahead(t *testing.T) int64 {
 	nearest := int64(math.MaxInt64)
 	for range 10 {

@@ -20,8 +20,8 @@ import (
 // start is the time at which test tables are made.
 const start = 1 << 50
 
-// A round is one run of a stress test on a new table. Each stress test runs a number of rounds. TestStressSoak runs
-// rounds of all stress tests, for the duration in WEIR_STRESS.
+// A round is one run of a stress test on a new table. TestStressSoak runs rounds of all stress tests, for the duration
+// in WEIR_STRESS.
 type round func(t *testing.T, seed uint64)
 
 func rounds(t *testing.T, n uint64, f round) {
@@ -30,8 +30,7 @@ func rounds(t *testing.T, n uint64, f round) {
 	}
 }
 
-// together runs the function f on several goroutines, more than there are processors, and waits until all of them have
-// ended.
+// together runs f on more goroutines than there are processors, and waits for them.
 func together(f func(g uint64)) {
 	var all sync.WaitGroup
 	for g := range uint64(2*runtime.GOMAXPROCS(0) + 2) {
@@ -40,7 +39,7 @@ func together(f func(g uint64)) {
 	all.Wait()
 }
 
-// beside runs the function f concurrently with the function body until body returns.
+// beside runs f concurrently with body until body returns.
 func beside(f func(random *rand.Rand), body func()) {
 	var stop atomic.Bool
 	var done sync.WaitGroup
@@ -77,8 +76,7 @@ func table(t *testing.T, rate float64, burst uint64, slots uint64, probeWindow i
 }
 
 // TestStressFrozenClockAdmitsExactlyTheBurst (I1, I2, I3): while the clock stands still, every key gets exactly its
-// burst, whichever goroutines take from it. Meanwhile sweeps run, and other keys come and are reset, so their slots are
-// claimed again.
+// burst, whichever goroutines take from it, although sweeps run and slots are claimed again.
 func TestStressFrozenClockAdmitsExactlyTheBurst(t *testing.T) { rounds(t, 300, frozenRound) }
 
 func frozenRound(t *testing.T, seed uint64) {
@@ -120,8 +118,8 @@ func frozenRound(t *testing.T, seed uint64) {
 	require.Zero(t, tb.Stats().Evictions)
 }
 
-// TestStressTokensAreConserved (I2, I7): while the clock stands still and thousands of keys are evicted, the number of
-// admitted tokens is exactly the number that the table's keys owe plus the number that Stats reports as forgiven.
+// TestStressTokensAreConserved (I2, I7): while the clock stands still and keys are evicted, the admitted tokens are
+// exactly those that the table's keys owe plus those that Stats reports as forgiven.
 func TestStressTokensAreConserved(t *testing.T) { rounds(t, 150, conservedRound) }
 
 func conservedRound(t *testing.T, seed uint64) {
@@ -155,9 +153,8 @@ func conservedRound(t *testing.T, seed uint64) {
 type admission struct{ at, cost int64 } // both in ticks
 
 // TestStressMovingClock (I1): clocks run, and times are late if goroutines are suspended. From any admission of a key
-// to any later one, both included, at most burst + rate * t is admitted. Slots change hands all the time: records
-// become idle within microseconds and are claimed, because there are more keys than slots. In every second round, each
-// key has its own window and is used for a short time, so that only a sweep forgets it.
+// to any later one, both included, at most burst + rate * t is admitted, although slots change hands all the time. In
+// every second round, each key has its own window, so that only a sweep forgets it.
 func TestStressMovingClock(t *testing.T) { rounds(t, 60, movingRound) }
 
 func movingRound(t *testing.T, seed uint64) {
@@ -207,10 +204,9 @@ func movingRound(t *testing.T, seed uint64) {
 	require.Greater(t, total, few*burst, "the clock ran")
 }
 
-// requireWithinLimit checks every pair of admissions i and j: the cost from i to j is at most the burst plus the ticks
-// between them. One pass through the list is enough. For each j, the test computes a difference: the sum of the costs
-// up to j, minus the tick of j. This difference may exceed the lowest difference immediately before any admission so
-// far by at most the burst.
+// requireWithinLimit checks that, from any admission to any later one, the cost is at most the burst plus the ticks
+// between them. One pass is enough: after each admission, the sum of the costs minus the tick may exceed the lowest
+// such difference before any admission so far by at most the burst.
 func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64) {
 	slices.SortFunc(list, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 	sum, least := int64(0), int64(1<<62)
@@ -222,8 +218,8 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 }
 
 // TestStressFlood (I6, I7): ten times as many new keys come as the table has room for. Its memory does not change, the
-// drained key stays drained, and the paying key is not affected. The number of forgiven tokens in Stats must be exactly
-// the number of admitted tokens that no key owes any longer.
+// drained key stays drained, and the paying key is not affected. Stats counts exactly the admitted tokens that no key
+// owes any longer.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

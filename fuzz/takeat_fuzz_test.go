@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A tape is the input from a fuzzer. It is read from the front, and after its end, reads return zeros.
+// A tape is the input from a fuzzer, read from the front. After its end, reads return zeros.
 type tape []byte
 
 func (b *tape) take(n int) []byte {
@@ -23,8 +23,8 @@ func (b *tape) byte() byte   { return b.take(1)[0] }
 func (b *tape) int64() int64 { return int64(binary.LittleEndian.Uint64(b.take(8))) }
 
 // FuzzTakeAt (I1, I2, I3, I7, I8): the fuzzer chooses calls in any order, at any times, with any cost. The first byte
-// chooses the numbers of the policy. Each call has a byte for its kind and its key, a byte for its cost, and a time. A
-// time has a byte for its kind, and then the bytes that this kind needs.
+// chooses the numbers of the policy. Each call has a byte for its kind and its key, a byte for its cost, and a time: a
+// byte for the time's kind, and the bytes of this kind.
 func FuzzTakeAt(f *testing.F) {
 	all := slices.Concat(whole, broken, rounded)
 	f.Add([]byte{0})
@@ -65,7 +65,7 @@ func FuzzTakeAt(f *testing.F) {
 	})
 }
 
-// drawTime reads a time from the tape. The first byte chooses one of several kinds of times.
+// drawTime reads a time from the tape, of a kind that the first byte chooses.
 func drawTime(b *tape, w *witness) time.Time {
 	token := max(int64(float64(w.numbers.period)/w.numbers.tokens), 1)
 	switch b.byte() % 8 {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient returns a limit for which requests wait. It uses the clock of a synctest bubble.
+// patient returns a limit for which requests wait, with a synctest bubble's clock.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))
@@ -27,9 +27,8 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 		Cost: func(n int) uint64 { return uint64(n) }}
 }
 
-// TestNoLimitIsExceededWhereRequestsWait: requests with various costs wait for limits, and some requests give up. The
-// test counts each admitted request at the time at which the request continues. No limit may have admitted more than it
-// promises.
+// TestNoLimitIsExceededWhereRequestsWait: requests with various costs wait for limits, and some give up. No limit may
+// admit more than it promises, if a request counts when it continues.
 func TestNoLimitIsExceededWhereRequestsWait(t *testing.T) {
 	rounds := 300
 	if testing.Short() {
@@ -42,7 +41,7 @@ func TestNoLimitIsExceededWhereRequestsWait(t *testing.T) {
 	assert.Greater(t, served, 20*rounds)
 }
 
-// randomWaits sends a hundred requests to two or three limits, and returns how many were served.
+// randomWaits sends requests to some limits, and returns how many were served.
 func randomWaits(t *testing.T, seed uint64) (served int) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var list []limits.Limit[int]

@@ -22,9 +22,8 @@ type hand struct {
 
 func (h *hand) now() time.Time { return time.Unix(0, h.nanos.Load()) }
 
-// set sets the clock, but not more than a minute back. If the clock were set back further, the limiter's time would no
-// longer be the clock's time, and the models do not represent that: see TestAClockThatLeapsAndComesBack of package
-// engine.
+// set sets the clock, but not more than a minute back. Further back, the limiter's time would no longer be the clock's
+// time, which the models do not represent: see TestAClockThatLeapsAndComesBack of package engine.
 func (h *hand) set(nanos int64) {
 	h.latest = max(h.latest, h.nanos.Load(), nanos)
 	h.nanos.Store(max(nanos, h.latest-int64(time.Minute)))
@@ -35,11 +34,14 @@ const noon = 1_700_000_000_000_000_000
 
 // A witness makes calls on a limiter, one after the other, and compares every answer with a map of exact buckets.
 //
-// A call whose time is the latest so far is decided at that time, and everything in the answer is certain. A late call
-// is decided at a time that the limiter chooses. This time is not before the call's own time, and not before the time
-// of the latest sweep, because the limiter has certainly reached that time. It is not after the latest time of any
-// earlier call. So admitted tokens must be available at the latest possible time (I8), and refused tokens must be
-// missing at the earliest possible time. The chosen time is read from the answer.
+// A call with the latest time so far is decided at that time, so its answer is certain. The limiter decides a late call
+// at a time of its choice:
+//
+//   - This time is neither before the call's own time, nor before the latest sweep, whose time the limiter has reached.
+//   - This time is not after the latest time of any earlier call.
+//
+// So admitted tokens must be available at the latest possible time (I8), and refused tokens must be missing at the
+// earliest. The answer shows the chosen time.
 type witness struct {
 	numbers     numbers
 	limiter     *engine.Limiter
@@ -57,8 +59,7 @@ type witness struct {
 	spends      map[string][]spend
 }
 
-// newWitness makes a limiter and its witness. If probeWindow is true, the limiter has a single probe window of 32
-// slots.
+// newWitness makes a limiter and its witness. If probeWindow is true, the limiter has a single probe window.
 func newWitness(t require.TestingT, p numbers, probeWindow bool, overflow engine.OverflowPolicy) *witness {
 	algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 	require.NoError(t, err)
@@ -92,7 +93,7 @@ func newWitness(t require.TestingT, p numbers, probeWindow bool, overflow engine
 	return w
 }
 
-// timeline returns a time in nanoseconds since 1970, limited to the range from 1970 to believed.
+// timeline returns a time in nanoseconds since 1970, at most believed.
 func timeline(at time.Time) int64 {
 	if at.Before(time.Unix(0, 0)) {
 		return 0
@@ -103,8 +104,8 @@ func timeline(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// takeAt calls TakeAt and checks the answer. The limiter does not trust a time that the clock has not reached, so
-// takeAt first sets the clock to such a time.
+// takeAt calls TakeAt and checks the answer. If the clock has not reached at, takeAt first moves the clock there,
+// because the limiter would not trust the time.
 func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time) engine.Decision {
 	if timeline(at) == believed {
 		at = time.Unix(0, believed)
@@ -120,7 +121,7 @@ func (w *witness) take(t require.TestingT, key string, n uint64) engine.Decision
 	return w.decide(t, key, n, w.clock.nanos.Load(), true, func() engine.Decision { return w.limiter.Take(key, n) })
 }
 
-// allow calls Allow and checks the answer. Calls of Peek give the rest of the decision.
+// allow calls Allow and checks the answer. Peek gives the rest of the decision.
 func (w *witness) allow(t require.TestingT, key string) {
 	if w.late() && w.swept < w.seen {
 		w.sync(t)
@@ -132,7 +133,7 @@ func (w *witness) allow(t require.TestingT, key string) {
 		d.Allowed = w.limiter.Allow(key)
 		after := w.limiter.Peek(w.limiter.Key(key), 1)
 		if now := w.limiter.Stats(); now.NoRoom > stats.NoRoom {
-			// Peek does not show when the first record becomes idle, so that there is room again.
+			// Peek does not show when a record becomes idle and makes room.
 			require.False(t, d.Allowed)
 			d.Remaining, d.RetryAfter = 0, w.untilRoom(w.clock.nanos.Load())
 			d.ResetAfter = d.RetryAfter
@@ -155,7 +156,7 @@ func (w *witness) peek(t require.TestingT, key string, n uint64) engine.Decision
 
 func (w *witness) late() bool { return w.clock.nanos.Load() < w.seen }
 
-// sync makes the limiter reach the latest time that it has seen, so that late calls are decided at this time.
+// sync makes the limiter reach the latest time that it has seen, at which late calls are then decided.
 func (w *witness) sync(t require.TestingT) {
 	was := w.clock.nanos.Load()
 	w.clock.set(max(was, w.seen))
@@ -163,7 +164,7 @@ func (w *witness) sync(t require.TestingT) {
 	w.clock.set(was)
 }
 
-// sweep calls Sweep. Afterwards there must be one record for each key that is not idle (I3).
+// sweep calls Sweep. Afterwards each key that is not idle must have one record (I3).
 func (w *witness) sweep(t require.TestingT) {
 	now := w.clock.nanos.Load()
 	w.seen = max(w.seen, now)
@@ -195,10 +196,10 @@ func (w *witness) forget(key string) {
 	delete(w.spends, key)
 }
 
-// stats checks the numbers in Stats: forgotten tokens, and calls that found no room.
+// stats checks the forgotten tokens and the calls without room in Stats.
 func (w *witness) stats(t require.TestingT) {
 	got := w.limiter.Stats()
-	// If time has leapt, a take makes a sweep itself, and may then have to search again.
+	// After a leap of time, a take makes a sweep itself, and may search again.
 	require.LessOrEqual(t, got.Retries-w.want.Retries, got.Sweeps-w.want.Sweeps)
 	w.want.Keys, w.want.Sweeps, w.want.Reclaimed, w.want.Retries = got.Keys, got.Sweeps, got.Reclaimed, got.Retries
 	require.Equal(t, w.want, got, "evictions, forgiven, no room (I7); no bytes more (I6)")
@@ -227,7 +228,6 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	d := call()
 	require.Equal(t, w.numbers.burst, d.Limit)
 
-	// Check whether the call is admitted and, if not, after which time it would be.
 	switch {
 	case n == 0:
 		require.True(t, d.Allowed, "nothing costs nothing")
@@ -255,7 +255,6 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	if takes && d.Allowed {
 		w.spend(t, key, n, now, from, to, fullAt, d.ResetAfter)
 	}
-	// Check how many tokens are left, and how long until the bucket is full.
 	less := new(big.Rat).Sub(w.model.Tokens(key, from), w.slack)
 	require.LessOrEqual(t, floor(less), d.Remaining, "tokens remaining: %+v at %d, from %d to %d, full at %s, then %s", d, now, from, to, fullAt, w.model.FullAt(key))
 	require.GreaterOrEqual(t, floor(w.model.Tokens(key, to)), d.Remaining, "tokens remaining")
@@ -270,8 +269,8 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	return d
 }
 
-// requireWait checks a wait that starts at the time in the parameter now. It must end at the time in the parameter
-// ends, rounded up to a nanosecond. With an algorithm that rounds, the wait may end up to two ticks later.
+// requireWait checks that a wait from now ends at ends, rounded up to a nanosecond, or up to two ticks later with an
+// algorithm that rounds.
 func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
 	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
 	latest.Add(latest, big.NewRat(1, 1))
@@ -287,11 +286,11 @@ func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64,
 	require.True(t, end.Cmp(ends) >= 0 && end.Cmp(latest) < 0, "%s: %v from %d is not until %s, at most %s", what, wait, now, ends.FloatString(3), latest.FloatString(3))
 }
 
-// spend charges an admitted take to the model, at the time at which it was decided.
+// spend charges an admitted take to the model at the time of its decision.
 func (w *witness) spend(t require.TestingT, key string, n uint64, now, from, to int64, fullAt *big.Rat, reset time.Duration) {
 	at, certain := to, from == to
 	if !certain {
-		// The bucket is full again at max(at, fullAt) plus the time in which n tokens come back.
+		// The bucket is full again at max(at, fullAt) plus the time of n tokens.
 		began := new(big.Rat).SetInt64(now)
 		began.Add(began, new(big.Rat).SetInt64(int64(reset)))
 		began.Sub(began, new(big.Rat).Quo(rat(n), w.rate))
@@ -329,8 +328,7 @@ func (w *witness) untilRoom(now int64) time.Duration {
 	return time.Duration(ceil(first) - uint64(now))
 }
 
-// overflowed makes a call for a key for which there is no room, and checks the answer. It reports whether the key's
-// bucket in the model stays unchanged.
+// overflowed checks a call for a key without room. It reports whether the key's bucket in the model stays unchanged.
 func (w *witness) overflowed(t require.TestingT, n uint64, now, at int64, rivals []string, call func() engine.Decision) bool {
 	room := w.untilRoom(now)
 	d := call()

@@ -1,8 +1,8 @@
 // Package explore tries every interleaving of a few calls on a small table. It runs the real code of shard and
 // atomicbucket, not a model of it.
 //
-// Package internal/interleave has the search: the calls are coroutines that stop before each operation on a word, and
-// the search decides which of them makes its next operation. This package has the parts that are specific to the table.
+// Package internal/interleave has the search: calls are coroutines that stop before each operation on a word, and the
+// search chooses the next one. This package has the parts that are specific to the table.
 //
 //	scenario.go      what is explored: a table, calls made before, and threads of calls
 //	scenarios.go     the list of scenarios
@@ -15,8 +15,8 @@
 //	invariants.go    what is checked after every step and at the end
 //	explorer.go      the search
 //
-// The results are valid for the bounds of the scenarios, and for sequentially consistent atomics. Compilers and
-// processors are assumed to provide such atomics.
+// The results are valid for the bounds of the scenarios, and if compilers and processors provide sequentially
+// consistent atomics.
 //
 // The package is built only with the tag explore:
 //

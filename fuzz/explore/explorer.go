@@ -8,8 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// explore tries every schedule of a scenario. If no thread writes the watermark, a read of the watermark does not count
-// as a step.
+// explore tries every schedule of a scenario. If no thread writes the watermark, reads of the watermark are not steps.
 func explore(s scenario) (interleave.Report, error) {
 	r, err := search(s, true)
 	if errors.Is(err, errNotStill) {

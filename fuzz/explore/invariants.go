@@ -59,7 +59,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	if o.plan != nil && o.state.IsLive() && o.state.Tag() != o.plan.Live() {
 		return fmt.Errorf("R9: %v returned a record that follows another plan", c)
 	}
-	// A refund that finds no record reports a full bucket, so it is checked like a peek: its key must owe nothing.
+	// A refund that finds no record reports a full bucket, so its key must owe nothing, as for a peek.
 	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
 		seen := sight{o.at, w.shadow.tokens(o.plan, w.shadow.debt(o.plan, o.state, o.at))}
 		if w.shadow.limited > 0 {
@@ -124,7 +124,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	if th.charged > 0 {
 		return fmt.Errorf("I4: %v was refused and wrote a bucket", c)
 	}
-	// A call that loses the race to insert a key's record may already have claimed a slot.
+	// A call that loses the race to insert a record may already have claimed a slot.
 	if th.wrote && !th.disturbed {
 		return fmt.Errorf("I4: %v was refused and wrote a slot, though it was alone", c)
 	}
@@ -194,8 +194,8 @@ func (w *world) CheckEnd() error {
 }
 
 // checkExact checks scenarios in which clocks stand still and nothing is forgotten. For every key, all requested tokens
-// must have been admitted, or, if more tokens than the burst were requested, exactly the burst. checkSlots has already
-// checked that each key owes the admitted tokens, so checkExact only compares the debts.
+// must have been admitted, but at most the burst. checkSlots has compared the slots with the admitted tokens, so
+// checkExact only compares the debts.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {
@@ -227,7 +227,6 @@ func (w *world) checkExact() error {
 	return nil
 }
 
-// position returns the index of a key in the scenario's list of keys.
 func (w *world) position(key uint64) int {
 	return slices.IndexFunc(w.shadow.keys, func(o owner) bool { return o.key == key })
 }

@@ -15,11 +15,10 @@ import (
 )
 
 // In a mortal scenario every thread is a separate process that has mapped the table. The first process may die before
-// any of its steps. Then it never runs again, and the other processes can detect that it is dead. When all of them have
-// finished, another process attaches and sweeps. Then nothing may be left of what the dead process was doing (R17, R18,
-// R22).
+// any of its steps, and the other processes can detect this. At the end, another process attaches and sweeps. Then
+// nothing may be left of what the dead process was doing (R17, R18, R22).
 
-// observerOf is the number of the process that makes the calls before the threads start, and that sweeps at the end.
+// observerOf is the number of the process that makes the earlier calls and the last sweep.
 const observerOf = 63
 
 // A process is a thread in its role as an owner of claims.
@@ -30,9 +29,8 @@ type process struct {
 
 func (p process) Claimant() uint64 { return uint64(p.thread) + 1 }
 
-// Dead reports whether the process with the number claimant, which is another thread, is dead. If it is dead, the
-// thread that makes the call knows this from then on. Number 0 belongs to the code that fixed the probe bounds, and is
-// never dead.
+// Dead reports whether another thread, the process with the number claimant, is dead. The thread that makes the call
+// then knows this. Number 0 belongs to the code that fixed the probe bounds, and is never dead.
 func (p process) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(p.w.threads) && p.w.threads[i].dead
@@ -43,7 +41,7 @@ func (p process) Dead(claimant uint64) bool {
 	return dead
 }
 
-// share makes the table of the world, and a table for each thread, in the same memory.
+// share makes the tables of the world and of each thread in the same memory.
 func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 	bytes, err := cfg.SharedBytes()
 	if err != nil {
@@ -66,8 +64,8 @@ func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerOf - 1}, Build: w.build, Clock: w.machine()})
 }
 
-// machine returns the machine's clock if the clock of some call is ahead of it, otherwise nil. The machine's clock
-// reads the latest time of any call.
+// machine returns the machine's clock, which reads the latest time of any call, if some call's clock is ahead, and
+// otherwise nil.
 func (w *world) machine() (clock func() int64) {
 	latest := int64(0)
 	for _, program := range append(w.scenario.threads, w.scenario.before) {
@@ -81,8 +79,8 @@ func (w *world) machine() (clock func() int64) {
 	return clock
 }
 
-// checkTime checks that the watermark is not ahead of the machine's clock. The only exception is one nanosecond that a
-// change of the plan adds.
+// checkTime checks that the watermark is not ahead of the machine's clock, except by the nanosecond that a change of
+// the plan adds.
 func (w *world) checkTime() error {
 	if clock := w.machine(); clock != nil && w.table.Watermark() > clock()+1 {
 		return fmt.Errorf("R23: the watermark is %d ahead of the machine's clock", w.table.Watermark()-clock())
@@ -90,7 +88,7 @@ func (w *world) checkTime() error {
 	return nil
 }
 
-// build is the [shard.Shared.Build] of the table. The first of the numbers selects one of the scenario's plans.
+// build is the [shard.Shared.Build] of the table. The first number selects the plan.
 func (w *world) build(numbers []uint64) (*shard.Plan, error) {
 	if len(numbers) != 1 || numbers[0] >= uint64(len(w.plans)) {
 		return nil, fmt.Errorf("no plan of the scenario: %v", numbers)
@@ -102,7 +100,7 @@ func (w *world) build(numbers []uint64) (*shard.Plan, error) {
 	return plan, err
 }
 
-// forgetPlans resets the processes to the first plan, as if they had just attached.
+// forgetPlans resets the processes to the first plan, as just after attaching.
 func (w *world) forgetPlans() {
 	for _, t := range append(w.tables, w.table) {
 		if t.IsShared() {
@@ -112,7 +110,7 @@ func (w *world) forgetPlans() {
 	w.table.Plan() // the process that checks the others has the plan that is current at the start
 }
 
-// knows returns a history to which the plan is added that the process of a thread knows.
+// knows adds the plan that a thread's process knows to a history.
 func (w *world) knows(th *thread, history uint64) uint64 {
 	if w.scenario.mortal && w.planned {
 		history = interleave.Mix(history, w.tableOf(th.name).Following())
@@ -120,7 +118,7 @@ func (w *world) knows(th *thread, history uint64) uint64 {
 	return history
 }
 
-// replaced records that a thread changed one of the words by which the plan is replaced (R22).
+// replaced records that a thread changed a word of the plan's replacement (R22).
 func (w *world) replaced(th *thread, a *word.Word) {
 	if !w.scenario.mortal {
 		return
@@ -131,8 +129,8 @@ func (w *world) replaced(th *thread, a *word.Word) {
 		s.announced[n] = 1 + w.table.NumberOf(n)
 		s.until, s.mark = s.charged, w.table.Watermark()
 	case a == w.planWords[0]:
-		// The watermark moves to the time of the call. If the call has a clock, it has read the clock since the plan
-		// was announced. The move is one step of R7.
+		// The watermark moves to the time of the call, in one step of R7. A call with a clock has read the clock since
+		// the plan was announced.
 		s.since = th.now()
 		if th.call().clock {
 			s.since = max(s.since, s.until)
@@ -141,24 +139,22 @@ func (w *world) replaced(th *thread, a *word.Word) {
 	}
 }
 
-// enters records how far a thread is that replaces the plan of a shared table: whether the thread has entered its
-// number in setting, and whether it has removed the number again.
+// enters records whether a thread that replaces the plan of a shared table has entered its number in setting, and
+// removed the number again.
 func (th *thread) enters(w *world, a word.Access) {
 	if len(w.planWords) > 0 && a.Word == w.planWords[2] && a.Op != word.Load {
 		th.replaces += int(interleave.Bit(a.Word.Peek() == a.New))
 	}
 }
 
-// completes is called for a thread that replaces the plan. If the thread is about to check how far the replacement is,
-// completes forgets what the thread knows. It may do so because the thread uses nothing from its previous check, except
-// the plan that its process knows.
+// completes forgets what a thread that replaces the plan knows, when the thread is about to check how far the
+// replacement is. The thread uses nothing from its previous check, except the plan that its process knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))
 	}
 }
 
-// hash returns a hash of what the shadow knows about replacements of the plan.
 func (c *changes) hash() uint64 {
 	h := interleave.Mix(interleave.Mix(1<<56, uint64(c.charged)), uint64(c.until))
 	h = interleave.Mix(interleave.Mix(h, uint64(c.mark)), uint64(c.since))
@@ -168,7 +164,7 @@ func (c *changes) hash() uint64 {
 	return h
 }
 
-// checkPlans checks that, in each process, plan n has the numbers that were announced for plan n.
+// checkPlans checks that plan n has the numbers announced for it in each process.
 func (w *world) checkPlans() error {
 	for i, t := range w.tables {
 		plan, n := t.Known(), t.Following()
@@ -190,7 +186,6 @@ func (w *world) tableOf(thread int) *shard.Table {
 	return w.tables[thread]
 }
 
-// foreign reports whether a word belongs to a single process and is therefore not shared.
 func (w *world) foreign(a *word.Word) bool { return w.scenario.mortal && !slices.Contains(w.words, a) }
 
 // die makes a thread dead, so that it never runs again.
@@ -201,8 +196,7 @@ func (w *world) die(th *thread) {
 	}
 }
 
-// checkDead is called after all other threads have finished. It checks that nothing of the dead process is left when
-// another process has attached and swept.
+// checkDead checks, after all other threads, that an attach and a sweep leave nothing of the dead process.
 func (w *world) checkDead() error {
 	if !w.threads[0].dead {
 		return nil
@@ -242,8 +236,7 @@ func (w *world) values() (values []uint64) {
 	return values
 }
 
-// checkReplace checks that a newly attached process can replace the plan, and that the replacement leaves everything
-// else unchanged.
+// checkReplace checks that a newly attached process can replace the plan, and changes nothing else.
 func (w *world) checkReplace() error {
 	values := w.values()
 	defer func() {

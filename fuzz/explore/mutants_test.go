@@ -29,9 +29,8 @@ const (
 	countGo      = "atomicbucket/concurrency.go"
 )
 
-// foundNothing is a mutation: if a call finds no record, its answer is for the time at which the call began. For each
-// kind of call that the edit affects, there is one mutant with this edit. So the tests must find its effect on each
-// kind of call.
+// foundNothing is a mutation: if a call finds no record, its answer is for the time at which the call began. Each kind
+// of call that the edit affects has a mutant, so the tests must find its effect on each kind.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
 }

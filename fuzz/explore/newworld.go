@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// newWorld returns the world of a scenario, after the scenario's earlier calls were made.
+// newWorld returns the world of a scenario after its earlier calls.
 func newWorld(s scenario, still bool) (*world, error) {
 	w := &world{scenario: s}
 	if err := w.makePlans(); err != nil {
@@ -40,7 +40,7 @@ func newWorld(s scenario, still bool) (*world, error) {
 	return w, nil
 }
 
-// makePlans makes the plans of the scenario, and gives their units to the shadow.
+// makePlans makes the scenario's plans, and gives their units to the shadow.
 func (w *world) makePlans() error {
 	s := w.scenario
 	for i, burst := range []uint64{cmpOr(s.burst, 1), cmpOr(s.plans[0], 1), cmpOr(s.plans[1], 1)} {
@@ -79,7 +79,7 @@ func (w *world) makePlans() error {
 	return nil
 }
 
-// makeTable makes the table, of one process or of several, and names its words.
+// makeTable makes the table, of one or several processes, and names its words.
 func (w *world) makeTable() error {
 	s := w.scenario
 	cfg := shard.Config{
@@ -110,7 +110,7 @@ func (w *world) makeTable() error {
 	return nil
 }
 
-// intercept makes each access to a word of the table a step, except for words that no thread of the scenario changes.
+// intercept makes each access to a word of the table a step, except words that no thread of the scenario changes.
 func (w *world) intercept() {
 	s, table := w.scenario, w.table
 	interleave.Intercept(func(a word.Access) bool {
@@ -124,7 +124,7 @@ func (w *world) intercept() {
 	})
 }
 
-// readPrograms records which kinds of calls the scenario has, and which keys they use.
+// readPrograms records the scenario's kinds of calls and their keys.
 func (w *world) readPrograms() {
 	s := w.scenario
 	for _, program := range append(s.threads, s.before) {
@@ -141,7 +141,7 @@ func (w *world) readPrograms() {
 	}
 }
 
-// limited returns the algorithm and the limit of a plan, for a scenario whose algorithm is not a token bucket.
+// limited returns a plan's algorithm and limit, unless the algorithm is a token bucket.
 func (s scenario) limited(plan int) (atomicbucket.Algorithm, uint64, error) {
 	switch {
 	case s.log > 0:

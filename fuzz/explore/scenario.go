@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A scenario describes what is explored: a table, calls that are made on it one by one before the exploration, and
-// threads whose calls are then interleaved in every order.
+// A scenario describes what is explored: a table, calls that are made one by one before the exploration, and threads
+// whose calls are interleaved in every order.
 //
 // Unless rate is set, a token is a nanosecond and a tick, so clocks can be read in tokens.
 type scenario struct {
@@ -83,7 +83,7 @@ func (c call) now() int64 { return start + c.late }
 // reads returns the time of the call's clock.
 func (c call) reads() int64 { return c.now() + c.fast }
 
-// time returns the time at which the call is decided, unless the watermark is later.
+// time returns when the call is decided, unless the watermark is later.
 func (c call) time() int64 { return c.now() + c.lead }
 
 func (c call) String() string {
@@ -134,16 +134,16 @@ func (c call) String() string {
 // at returns the call with a clock that reads start+late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// leads returns the call with a time that is ahead of the call's clock by the given nanoseconds.
+// leads returns the call with a time lead nanoseconds ahead of its clock.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
 
-// by returns the call with a clock that is ahead of the machine's clock by the given nanoseconds.
+// by returns the call with a clock fast nanoseconds ahead of the machine's.
 func (c call) by(fast int64) call { c.fast = fast; return c }
 
-// byClock returns the call, changed so that it reads a clock while it runs instead of getting a time.
+// byClock returns the call with a clock that it reads while it runs, instead of a time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// told returns the call, changed so that it also requests the time at which to try again.
+// told returns the call with a request for the time of the next try.
 func (c call) told() call { c.asks = true; return c }
 
 // under returns the call under a quota of limit tokens.
@@ -193,17 +193,16 @@ func refunds(key, n uint64) call {
 // adopts returns a change to another plan of the scenario, which has a different burst.
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
-// reserves returns a call that reserves tokens, and can wait for the time patience.
+// reserves returns a call that reserves tokens, and can wait for patience.
 func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 
-// cancels returns a call that gives back n tokens of the thread's latest take or reservation from the key.
+// cancels returns a call that gives back n tokens of the thread's latest take or reservation.
 func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
-// charges returns a call that takes n tokens even if the key does not have them.
+// charges returns a call that takes n tokens whether the key has them or not.
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
-// takesUpTo returns a call that takes as many tokens as the key has, but not more than the parameter most. If the key
-// has fewer tokens than the parameter least, the call is refused.
+// takesUpTo returns a call that takes the key's tokens, up to most. It is refused if the key has fewer than least.
 func takesUpTo(key, least, most uint64) call {
 	return call{verb: upTo, key: key, least: least, n: most}
 }
@@ -230,8 +229,8 @@ func outcomeOf(o shard.Outcome, used uint64) outcome {
 	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used, ended: o.Ended()}
 }
 
-// perform makes the call. If the call takes tokens, perform stores the receipt of the take in *receipt, so that a later
-// cancel can give the tokens back. A call that reads a clock calls the function read.
+// perform makes the call. It stores the receipt of a take in *receipt, so that a later cancel can give the tokens back.
+// read is the clock.
 func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Receipt, read func() int64) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {

@@ -4,8 +4,8 @@ package explore
 
 import "github.com/weir-go/weir/shard"
 
-// key1 and key2 are the keys for which threads compete. The other keys only fill slots. The fingerprint of other0 is 0,
-// which looks like the key word of a slot that was never used.
+// Threads compete for key1 and key2. The other keys only fill slots. The fingerprint of other0 is 0, like the key word
+// of a slot that was never used.
 const (
 	other0 = iota
 	key1
@@ -14,7 +14,7 @@ const (
 	other4
 )
 
-// days is a time of some days. It is shorter than a skew, but no real clock is so far ahead.
+// days is shorter than a skew, but no real clock is so far ahead.
 const days = 1 << 49
 
 // far is a key whose home is the last one.
@@ -32,7 +32,7 @@ var (
 	one  = takes(key1, 1)
 	both = takes(key1, 2)
 
-	// These calls make records of other keys before the threads start. At the time past, 10, these records are idle.
+	// These calls make records of other keys that are idle at the time past.
 	idle3, idle4 = takes(other3, 1), takes(other4, 1)
 	past         = int64(10)
 )
@@ -40,7 +40,7 @@ var (
 // nearSlots is the number of slots among which an insert looks for the best one.
 const nearSlots = 8
 
-// indebted returns calls that make records of n other keys. These keys still owe something at the time past.
+// indebted returns calls that make records of n keys that still owe at the time past.
 func indebted(n int) (calls []call) {
 	for i := range n {
 		calls = append(calls, takes(uint64(10+i), 4).at(past-1))
@@ -79,8 +79,7 @@ var scenarios = []scenario{
 	{name: "two takers, full probe window, admit", probeWindow: 2, overflow: shard.Admit, before: []call{idle3, idle4}, threads: together(one, one)},
 	{name: "two takers, full probe window, evict", probeWindow: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: together(one, one)},
 
-	// In these scenarios a call should prefer some slots to others: slots that are idle for longer, free, or never
-	// used.
+	// In these scenarios calls should prefer some slots: idle for longer, free, or never used.
 	{name: "two takers, idle slots beside one that was never used", probeWindow: 3, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, an idle slot before a free one", probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, one idle slot longer than the other", probeWindow: 2, before: []call{idle3.at(3), idle4}, threads: together(one.at(past), one.at(past))},
@@ -97,7 +96,7 @@ var scenarios = []scenario{
 	{name: "two keys, two slots", probeWindow: 2, threads: [][]call{{one, takes(key2, 1)}, {takes(key2, 1), one}}, large: true},
 	{name: "two keys, two slots, crossed evictions", probeWindow: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: [][]call{{one, one}, {takes(key2, 2)}}},
 
-	// In these scenarios a slot changes hands, and then belongs to the first key again.
+	// In these scenarios a slot changes hands and comes back to the first key.
 	{name: "a key comes back", probeWindow: 1, burst: 2, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "a key comes back twice", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one}, {resets(key1), takes(key2, 2), resets(key2), one}}},
 	{name: "a key comes back elsewhere", probeWindow: 2, burst: 2, before: []call{idle3, one, resets(other3)}, threads: [][]call{{one}, {resets(key1), one, takes(key2, 2)}}},
@@ -125,7 +124,7 @@ var scenarios = []scenario{
 	{name: "two refunds of more than was taken", probeWindow: 1, burst: 3, before: []call{one}, threads: together(refunds(key1, 2), refunds(key1, 1), both)},
 	{name: "refund to an idle record beside a sweep", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(refunds(key1, 1).at(2), sweeps().at(past))},
 
-	// In these scenarios there are reservations, and takes that are given back by their receipts.
+	// These scenarios have reservations, and takes that are given back by receipts.
 	{name: "reserve: three in line", probeWindow: 1, threads: together(reserves(key1, 1), reserves(key1, 1), one)},
 	{name: "reserve: two in line, the first goes away", probeWindow: 1, threads: [][]call{{reserves(key1, 1), cancels(key1, 1)}, {reserves(key1, 1), reserves(key1, 1)}}},
 	{name: "reserve: three behind a take, one goes away", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 2), cancels(key1, 2)}, {reserves(key1, 1)}, {reserves(key1, 1)}}},
@@ -145,8 +144,8 @@ var scenarios = []scenario{
 	{name: "log: take and give back beside a refusal", log: 3, probeWindow: 1, before: []call{one, one.at(300)}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {both.at(1100).told()}}},
 	{name: "log: take and give back beside a peek", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{both.at(600), cancels(key1, 2).at(600)}, {peeks(key1).at(600)}}},
 
-	// In these scenarios there are receipts of records that were evicted or reset, and refunds concurrent with requests
-	// ahead of their clock (R15).
+	// These scenarios have receipts of evicted or reset records, and refunds concurrent with requests ahead of their
+	// clock (R15).
 	{name: "receipt: a reset", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
 	{name: "receipt: a reset, then another takes", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1)}, {both}}},
 	{name: "receipt: two resets", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), one}, {resets(key1)}}},
@@ -170,7 +169,7 @@ var scenarios = []scenario{
 	{name: "ahead: a take beside a refund", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {both.leads(1), one.at(1)}}},
 	{name: "ahead: two takes beside a refund", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {one.leads(1)}, {one.leads(2), one.at(2)}}},
 
-	// In these scenarios calls have quotas. The limit comes with the call, but the debt belongs to the key.
+	// These scenarios have quotas: the limit comes with the call, but the debt belongs to the key.
 	{name: "quota: takers of three limits", probeWindow: 1, burst: 2, before: []call{one.under(3)}, threads: together(one.under(3), one, both.under(4))},
 	{name: "quota: two takers, two slots", probeWindow: 2, threads: together(both.under(2), one.under(3))},
 	{name: "quota: a limit below what is owed", probeWindow: 1, burst: 4, before: []call{takes(key1, 3)}, threads: [][]call{{one.under(2), one.under(2).at(2)}, {one, refunds(key1, 2)}}},
@@ -187,7 +186,7 @@ var scenarios = []scenario{
 	{name: "fixed: takers of two limits", fixed: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both, one.under(2))},
 	{name: "log: takers of two limits", log: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both)},
 
-	// In these scenarios there are charges, for costs that have already occurred, up to twice the limit.
+	// These scenarios have charges for costs that have already occurred, up to twice the limit.
 	{name: "charge: beside two takers", probeWindow: 1, burst: 3, before: []call{one}, threads: together(one, both, charges(key1, 4))},
 	{name: "charge: two of more than there is", probeWindow: 1, burst: 2, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 3), one)},
 	{name: "charge: two, two slots", probeWindow: 2, burst: 2, threads: together(charges(key1, 5), one)},
@@ -210,7 +209,7 @@ var scenarios = []scenario{
 	{name: "log: charges beside a taker", log: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 1), charges(key1, 5), one)},
 	{name: "log: a charge beside a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{charges(key1, 1).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 
-	// In these scenarios there are takes of a variable number of tokens, with a smallest and a largest number.
+	// These scenarios have takes of a variable number of tokens.
 	{name: "up to: two takers of the rest", probeWindow: 1, burst: 4, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
 	{name: "up to: a key without a record", probeWindow: 2, burst: 3, threads: together(takesUpTo(key1, 2, 2), takesUpTo(key1, 1, 9))},
 	{name: "up to: one slot", probeWindow: 1, burst: 2, threads: together(takesUpTo(key1, 1, 5), takesUpTo(key1, 2, 2), one)},
@@ -240,7 +239,7 @@ var scenarios = []scenario{
 	{name: "log: the rest, two takers", refusals: shard.TheRest, log: 3, probeWindow: 1, before: []call{one}, threads: together(both, both)},
 	{name: "fixed: the rest, two takers", refusals: shard.TheRest, fixed: 3, probeWindow: 1, before: []call{one}, threads: together(both, both, one)},
 
-	// In these scenarios the plan changes to another burst or another rate. The key must owe the same number of tokens.
+	// In these scenarios the plan changes to another burst or rate. The key must owe the same tokens.
 	{name: "the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
 	{name: "the limit shrinks beside two takers", probeWindow: 1, burst: 4, plans: [2]uint64{2}, before: []call{both}, threads: together(one, one, adopts(1))},
 	{name: "the limit grows beside two inserts", probeWindow: 1, burst: 1, plans: [2]uint64{2}, threads: together(one, one, adopts(1)), large: true},
@@ -290,8 +289,8 @@ var scenarios = []scenario{
 	{name: "log: peek at an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(peeks(key1).at(100), sweeps().at(3000))},
 	{name: "log: refund to an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(refunds(key1, 1).at(100), sweeps().at(3000))},
 
-	// In these scenarios the algorithm is a fixed window or a sliding window counter. The search for a record and the
-	// payloads differ from the search and the payloads of token buckets.
+	// In these scenarios the algorithm is a fixed window or a sliding window counter, whose search and payloads differ
+	// from those of token buckets.
 	{name: "fixed: three takers of a record", fixed: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "fixed: two takers, two slots", fixed: 2, probeWindow: 2, threads: together(both, one)},
 	{name: "fixed: a key comes back", fixed: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
@@ -302,8 +301,7 @@ var scenarios = []scenario{
 	{name: "counter: a key comes back", counter: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "counter: refund beside two takers", counter: 3, probeWindow: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 
-	// In these scenarios there are limits in flight. One period starts when the scenario starts, and the next one at
-	// 1000.
+	// These scenarios have limits in flight. Periods start at the scenario's start and at 1000.
 	{name: "in flight: two enter, limit 1, two slots", inFlight: 1, probeWindow: 2, threads: together(one, one)},
 	{name: "in flight: three takers of a record", inFlight: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "in flight: two enter and leave, limit 1", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {one, cancels(key1, 1)}, {one}}},
@@ -335,8 +333,8 @@ var scenarios = []scenario{
 	{name: "a late taker that a take and a sweep overtake", probeWindow: 2, burst: 4, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key1, 4).at(5), sweeps().at(past)}}},
 	{name: "two takers that are behind the watermark", probeWindow: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(both.at(2), one.at(3))},
 
-	// In these scenarios clocks leap by the skew, by the payload's circle, or by more. A tick is half a nanosecond
-	// here, so the circle is 2^53 ns.
+	// In these scenarios clocks leap by the skew, by the payload's circle of 2^53 ns, or by more. A tick is half a
+	// nanosecond here.
 	{name: "a taker after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1 << 53))},
 	{name: "two takers after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1<<53), one.at(1<<53)), large: true},
 	{name: "a taker that a leap of a circle overtakes", rate: 4e8, probeWindow: 1, threads: together(one, sweeps().at(1<<53))},
@@ -350,10 +348,9 @@ var scenarios = []scenario{
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
-	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, which is a skew of
-	// the first plan. A sweep makes a leap of time in steps, and each step is a separate sweep. If such a sweep is
-	// concurrent with a replacement, there are too many states. So in one scenario a peek makes the leap, and visits no
-	// slots afterwards.
+	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, a skew of the first
+	// plan. A sweep makes a leap of time in steps, each a separate sweep. Concurrent with a replacement, a sweep has
+	// too many states. So in one scenario a peek makes the leap, and visits no slots afterwards.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
 	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},
@@ -361,8 +358,8 @@ var scenarios = []scenario{
 	{name: "skews: to and fro beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), adopts(0)}}, endless: true},
 	{name: "ticks: finer ones beside another key", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, overflow: shard.Refuse, before: []call{idle3}, threads: together(one, adopts(1))},
 
-	// In these scenarios probe bounds change. Before the threads start, a sweep lowers the bounds, so that there are
-	// free slots beyond them.
+	// In these scenarios probe bounds change. A sweep first lowers the bounds, so that there are free slots beyond
+	// them.
 	{name: "probe bound: one taker", probeBound: true, probeWindow: 3, before: []call{idle3}, threads: together(one)},
 	{name: "probe bound: two takers, two slots", probeBound: true, probeWindow: 2, threads: together(one, one)},
 	{name: "probe bound: two takers, freed slots", probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other3), resets(other4), sweeps()}, threads: together(one, one)},
@@ -387,8 +384,7 @@ var scenarios = []scenario{
 	{name: "probe bound: takers behind two records of an order", probeBound: true, probeWindow: 4, before: []call{takes(far-1, 1), takes(far-2, 1), sweeps()}, threads: [][]call{{takes(far, 1)}, {resets(far - 1), takes(far, 1)}}},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
 
-	// In these scenarios threads are processes of a shared table. The first process may die at any step, and the others
-	// have attached.
+	// In these scenarios threads are attached processes of a shared table, of which the first may die at any step.
 	{name: "mortal: a taker dies beside a taker", mortal: true, probeWindow: 2, threads: together(one, one)},
 	{name: "mortal: a taker dies beside a taker and a sweep", mortal: true, probeWindow: 2, threads: [][]call{{one}, {sweeps(), one}}},
 	{name: "mortal: a taker dies, one slot", mortal: true, probeWindow: 1, threads: [][]call{{one}, {takes(key2, 1), sweeps(), takes(key2, 1)}}},
@@ -420,8 +416,7 @@ var scenarios = []scenario{
 	{name: "mortal: a claim whose clock is ahead", mortal: true, probeWindow: 1, burst: 4, overflow: shard.Refuse, before: []call{takes(other3, 4)}, threads: [][]call{{one.by(past)}, {takes(other3, 1)}}},
 	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
 
-	// In these scenarios pages are not marked at first. The first table has two pages, and the second page is not
-	// marked.
+	// In these scenarios pages are not marked at first. In the first table, this is the second of two pages.
 	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},
 	{name: "pages: an insert beside a change of plan", pages: true, burst: 2, probeWindow: 1, plans: [2]uint64{3, 2}, threads: [][]call{{one}, {adopts(1), adopts(2), peeks(key1)}}},
 	{name: "pages: a take after a leap of a circle", pages: true, rate: 4e8, probeWindow: 1, threads: [][]call{{one, one.at(1 << 53)}}},

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// TestScenarios (I1, I2, I3, I4, I5, I7, I9) explores every scenario, and prints how much was explored.
+// TestScenarios (I1, I2, I3, I4, I5, I7, I9) explores every scenario.
 func TestScenarios(t *testing.T) {
 	for _, s := range scenarios {
 		if s.endless && !interleave.Endless() {

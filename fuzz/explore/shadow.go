@@ -9,10 +9,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A shadow is the sequential model. For every key it holds the tick at which the key's bucket is full, as if its record
-// were never forgotten. Every change of a slot is also made here as it happens. A record must always agree with the
-// shadow. This implies three properties. A key is charged the admitted tokens once (I2). A key never gets more than its
-// burst and the tokens that come back with time (I1). No caller can notice that an idle key was forgotten (I7).
+// A shadow is the sequential model: for every key, the tick at which its bucket is full, as if its record were never
+// forgotten. Every change of a slot is also made in the shadow as it happens. A record must always agree with the
+// shadow. This implies three properties:
+//
+//   - A key is charged the admitted tokens once (I2).
+//   - A key never gets more than its burst and the tokens that come back with time (I1).
+//   - No caller can notice that an idle key was forgotten (I7).
 type shadow struct {
 	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks; the shadow counts in these
 	table     *shard.Table
@@ -43,8 +46,7 @@ type owner struct {
 	grants []grant // takes from its bucket, in scenarios with refunds by receipts
 }
 
-// end is called when a record was forgotten or converted to another rate. It forgets the calls for which the record was
-// charged.
+// end forgets the calls for which a record was charged, when the record was forgotten or converted to another rate.
 func (o *owner) end() {
 	o.tenure++
 	for i := range o.grants {
@@ -52,15 +54,14 @@ func (o *owner) end() {
 	}
 }
 
-// A grant is a cost that was granted. The field at is the tick of the take, or the tick at which the reservation is
-// due. A refund lowers the cost, to 0 if all tokens are given back. The field full is the tick at which the bucket is
-// full again after the take.
+// A grant is a granted cost. at is the tick of the take, or the tick at which the reservation is due. A refund lowers
+// cost, at the lowest to 0. full is the tick at which the bucket is full again after the take.
 type grant struct{ at, cost, full uint64 }
 
 // counts are the expected values of the table's own statistics.
 type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }
 
-// changes has the data by which replacements of a shared table's plan are checked.
+// changes has the data to check replacements of a shared table's plan.
 type changes struct {
 	charged   int64            // the latest time of a call that was charged
 	announced [maxPlans]uint64 // for each plan number, the index of the scenario's plan that it stands for, plus one
@@ -72,7 +73,7 @@ type changes struct {
 // maxPlans is one more than the largest number of successive plans of a table.
 const maxPlans = 8
 
-// owner returns the owner for a key. The key may be given as a key word.
+// owner returns the owner for a key or a key word.
 func (s *shadow) owner(key uint64) *owner {
 	key &^= shard.TierMask
 	for i := range s.keys {
@@ -110,7 +111,7 @@ func (s *shadow) before(plan *shard.Plan) *shard.Plan {
 	return nil
 }
 
-// planOf returns the plan that the record of a key follows, or the current plan if there is no record.
+// planOf returns the plan of a key's record, or the current plan without a record.
 func (s *shadow) planOf(key uint64) *shard.Plan {
 	if plan := s.owner(key).plan; plan != nil {
 		return plan
@@ -118,7 +119,7 @@ func (s *shadow) planOf(key uint64) *shard.Plan {
 	return s.table.Plan()
 }
 
-// scale returns how many of the shadow's ticks make one tick of a plan.
+// scale returns how many of the shadow's ticks make a tick of a plan.
 func (s *shadow) scale(plan *shard.Plan) uint64 {
 	if bucket, ok := plan.Bucket(); ok && bucket.Exact() {
 		return s.algorithm.Ticks(1) / bucket.Ticks(1)
@@ -158,7 +159,7 @@ func (s *shadow) tokens(plan *shard.Plan, owed uint64) uint64 {
 	return s.algorithm.Tokens(owed)
 }
 
-// debt returns the debt, at a time, of a record that follows a plan.
+// debt returns the debt, at nanos, of a record under a plan.
 func (s *shadow) debt(plan *shard.Plan, record atomicbucket.State, nanos int64) uint64 {
 	if bucket, ok := plan.Bucket(); ok {
 		return bucket.Debt(record.Record(), bucket.Ticks(nanos)) * s.scale(plan)
@@ -166,12 +167,12 @@ func (s *shadow) debt(plan *shard.Plan, record atomicbucket.State, nanos int64) 
 	return s.algorithm.Debt(record.Record(), s.algorithm.Ticks(nanos))
 }
 
-// payload returns the payload of a record that follows a plan and is full at a tick.
+// payload returns the payload of a record under a plan that is full at a tick.
 func (s *shadow) payload(plan *shard.Plan, full uint64) uint64 {
 	return payload(full / s.scale(plan))
 }
 
-// limit returns the most that a key may owe, in ticks. If the key has no record, its plan may be any plan.
+// limit returns the most that a key may owe, in ticks. Without a record, its plan may be any plan.
 func (s *shadow) limit(key uint64) uint64 {
 	if burst := s.owner(key).burst; burst > 0 {
 		return burst
@@ -179,8 +180,8 @@ func (s *shadow) limit(key uint64) uint64 {
 	return s.cost(s.table.Plan(), 1<<10)
 }
 
-// limitOr returns the limit of the call's quota, or the given limit of the plan if the call has no quota. For a quota
-// of another table it returns 0, because such a quota grants nothing.
+// limitOr returns the limit of the call's quota, or the plan's limit without a quota. It returns 0 for a quota of
+// another table, which grants nothing.
 func (c call) limitOr(plan uint64) uint64 {
 	switch {
 	case c.other:
@@ -207,7 +208,7 @@ func (s *shadow) owes(key, tick uint64) uint64 {
 	return 0
 }
 
-// fits returns how many tokens a key is charged at a tick, for a charge or for a refused take.
+// fits returns the tokens of a charge or a refused take at a tick.
 func (s *shadow) fits(c call, tick uint64) uint64 {
 	if s.limited > 0 {
 		bound := c.limitOr(s.limited)
@@ -224,8 +225,8 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.price(c, 1))
 }
 
-// pays reports whether a write of a call charges the part that fits, instead of the tokens that the call asked for.
-// This is true for a charge, and for a refused call if refusals are charged.
+// pays reports whether a write of a call charges the part that fits, instead of all tokens of the call: for a charge,
+// and for a refused call if refusals are charged.
 func (s *shadow) pays(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
 		return c.verb == charge || c.verb == upTo
@@ -236,12 +237,12 @@ func (s *shadow) pays(c call, tick uint64) bool {
 	return s.owes(c.key, tick)+s.price(c, c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
 }
 
-// short reports whether a key has fewer tokens at a tick than a call must get.
+// short reports whether a key has too few tokens for a call at a tick.
 func (s *shadow) short(c call, tick uint64) bool {
 	return s.fits(call{verb: upTo, key: c.key, n: c.least, limit: c.limit}, tick) < c.least
 }
 
-// tick returns the time at which the thread's call is decided: the time of the call, or the watermark if it is later.
+// tick returns the time at which the thread's call is decided: the call's time, or the watermark if it is later.
 func (s *shadow) tick(th *thread) uint64 {
 	return s.algorithm.Ticks(max(th.now()+th.call().lead, th.watermark))
 }

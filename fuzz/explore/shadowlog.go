@@ -19,7 +19,7 @@ func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 	return used
 }
 
-// told returns the number of used tokens that a peek reports for a log. The number is at most the limit.
+// told returns the used tokens that a peek of a log reports, at most the limit.
 func (s *shadow) told(key *owner, tick uint64) uint64 {
 	used := s.used(key, tick)
 	if s.inFlight {
@@ -28,8 +28,8 @@ func (s *shadow) told(key *owner, tick uint64) uint64 {
 	return used
 }
 
-// leaves is called with an element of the field times, which says when a token was taken. It returns the tick at which
-// the token leaves the window or, if it is in flight, is forgotten.
+// leaves returns the tick at which a token leaves the window or, if it is in flight, is forgotten. at is an element of
+// the field times.
 func (s *shadow) leaves(at uint64) uint64 {
 	if s.inFlight {
 		return (at/entrants/logWindow + 2) * logWindow
@@ -37,12 +37,11 @@ func (s *shadow) leaves(at uint64) uint64 {
 	return at + logWindow
 }
 
-// entrants is greater than the number of any thread plus one. For tokens in flight, an element of the field times is
-// tick * entrants + thread + 1, where tick is the tick of the take and thread is the number of the thread.
+// entrants is greater than any thread's number plus one. For tokens in flight, an element of the field times is tick *
+// entrants + thread + 1, with the tick and the thread of the take.
 const entrants = 16
 
-// least returns the lower of two limits: the limit of the current plan, and the limit of the previous plan. A call may
-// be decided by either plan.
+// least returns the lower limit of the current and the previous plan, because either plan may decide a call.
 func (s *shadow) least() uint64 {
 	if !s.inFlight {
 		return s.limited
@@ -112,8 +111,7 @@ func (s *shadow) drop(key *owner, tick uint64) {
 	s.forgotten += uint64(before - len(key.times))
 }
 
-// leave records that a call gave back tokens in flight. These are the tokens that its thread took or, without a
-// receipt, the oldest tokens.
+// leave records that a call gave back tokens in flight: its thread's tokens or, without a receipt, the oldest.
 func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	for range c.n {
@@ -130,9 +128,8 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	return nil
 }
 
-// giveBack records that a call gave back tokens. In a window, the newest tokens are given back. In a log, the tokens
-// that the call's thread took are given back or, without a receipt, the oldest tokens. A log also forgets all tokens
-// that have left the window at the tick.
+// giveBack records that a call gave back tokens: in a window the newest, in a log the tokens that its thread took or,
+// without a receipt, the oldest. A log also forgets all tokens that have left the window at the tick.
 func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	if s.inFlight {
@@ -145,8 +142,7 @@ func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 		key.times = key.times[:len(key.times)-int(min(s.used(key, tick), c.n))]
 		return nil
 	}
-	// A late refund sees only the tokens that are still in the ring, because later takes have overwritten the other
-	// tokens.
+	// A late refund sees only tokens that later takes have not overwritten in the ring.
 	key.times = slices.Delete(key.times, 0, max(len(key.times)-int(s.limited), 0))
 	used := s.used(key, tick)
 	key.times = slices.Delete(key.times, 0, len(key.times)-int(used))

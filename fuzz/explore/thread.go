@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A thread makes its calls one after the other. Its history has the results of its calls, and the values that the
-// operations of the current call have read.
+// A thread makes its calls one after the other. Its history has their results, and the values that the current call has
+// read.
 type thread struct {
 	*interleave.Thread
 	name    int
@@ -36,14 +36,13 @@ type thread struct {
 	taken     uint64  // slots of its probe window that were owned at some moment
 }
 
-// A sight is a debt that a call could have seen: the debt of its key at the time of the call's clock, or at the
-// watermark if the watermark is later.
+// A sight is a debt that a call could have seen: the debt of its key at the call's clock, or at the watermark if that
+// is later.
 type sight struct {
 	at   int64
 	owed uint64
 }
 
-// newThread returns a thread of the world whose first call has not begun.
 func (w *world) newThread(name int, program []call) *thread {
 	th := &thread{name: name, program: program}
 	read := func() int64 { return w.read(th) }
@@ -58,8 +57,8 @@ func (w *world) newThread(name int, program []call) *thread {
 	return th
 }
 
-// read returns the time that a thread's call reads from the clock. This is the later of two times: the call's own time,
-// and the latest time at which any call has begun.
+// read returns the time that a thread's call reads from the clock: the call's own time, or the latest time at which any
+// call has begun if that is later.
 func (w *world) read(th *thread) int64 {
 	if c := th.call(); !c.clock {
 		return c.reads()
@@ -101,8 +100,8 @@ func (th *thread) begin(watermark int64) {
 	th.History = th.before
 }
 
-// hash returns a hash of the thread's part of the state. Threads with the same program are interchangeable, so the hash
-// does not include the thread's name.
+// hash returns a hash of the thread's part of the state, without its name, because threads with the same program are
+// interchangeable.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made)|interleave.Bit(th.dead)<<32, th.History)
 	for _, c := range th.program[th.made:] {

@@ -63,7 +63,6 @@ func (w *world) keep() {
 // Trace makes the world describe every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
-// Unfinished returns the threads that have a next step, as a bit set.
 func (w *world) Unfinished() (threads uint64) {
 	for i, th := range w.threads {
 		threads |= (1 - interleave.Bit(th.finished() || th.dead)) << i
@@ -71,8 +70,7 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns in how many ways a thread can continue. A step has only one possible result, so Ways usually returns 1.
-// For a thread that may die instead, it returns 2.
+// Ways returns in how many ways a thread can continue: 1, or 2 for a thread that may die instead.
 func (w *world) Ways(thread int) int {
 	return 1 + int(interleave.Bit(w.scenario.mortal && thread == 0 && w.planted))
 }
@@ -110,7 +108,7 @@ func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
 
-// isPlan reports whether a word says which plan is current, or limits how far the watermark may move under that plan.
+// isPlan reports whether a word says which plan is current, or bounds the watermark under it.
 func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
@@ -118,13 +116,13 @@ func (w *world) isPlan(a *word.Word) bool {
 // isProbeBound reports whether a word has probe bounds.
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
-// hints returns the index of the first word that belongs to no record. From this index on, the field words has the
-// words for a shared table's plans, for probe bounds, for pages, and for refunds.
+// hints returns the index in the field words from which words belong to no record: shared plans, probe bounds, pages,
+// and refunds.
 func (w *world) hints() int {
 	return len(w.words) - len(w.planWords) - len(w.probeBounds) - len(w.pages) - len(w.refunds)
 }
 
-// errNotStill is returned if a thread writes the watermark in a world that was assumed to be still.
+// errNotStill is returned if a thread writes the watermark in a world assumed to be still.
 var errNotStill = errors.New("the watermark was written")
 
 // Step lets a thread make its next operation, and checks all invariants.
@@ -190,11 +188,10 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
-// beginAgain forgets what the thread knows if its call restarts its search. (The table counts a restart as a retry.) It
-// may do so because the call uses nothing that it read before: an insert first reads the watermark, and a reset or a
-// refund first reads the first state. (A hit does use the watermark that it has read, so beginAgain does not apply to a
-// hit.) Without beginAgain, two rounds of a loop would never be the same state, and an endless loop would not be
-// recognized.
+// beginAgain forgets what the thread knows if its call restarts its search, which the table counts as a retry. The
+// restarted call uses nothing that it read before: an insert first reads the watermark, and a reset or a refund the
+// first state. (A hit uses the watermark that it has read, so hits are excluded.) Without beginAgain, two rounds of a
+// loop would never be the same state, so an endless loop would not be recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
@@ -238,14 +235,14 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	return err
 }
 
-// watchesRoom reports whether free slots are recorded. They are recorded for a table that refuses new keys and has one
-// probe window. They are not recorded for other overflow policies: such a table reports that it has no room as soon as
-// another call claims the record that this call would evict.
+// watchesRoom reports whether free slots are recorded: only for a table that refuses new keys and has one probe window.
+// A table with another overflow policy reports no room as soon as another call claims the record that this call would
+// evict.
 func (w *world) watchesRoom() bool {
 	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
 }
 
-// observe records what the current call of a thread could have seen at this moment.
+// observe records what a thread's call could have seen at this moment.
 func (w *world) observe(th *thread) {
 	if w.watchesRoom() {
 		for i := range w.scenario.probeWindow {

@@ -64,7 +64,7 @@ var larger = []configuration{
 	{"a taker may be killed, its heir, two slots, two sweeps", "DIES=1 HEIRS=1 TAKERS=1 SLOTS=2 FIRST=31 KEYS=2 SWEEPERS=2", true},
 }
 
-// A mutant is the model with one broken rule, and with bounds within which the checker finds an error.
+// A mutant is the model with one broken rule, and with bounds that suffice to find an error.
 type mutant struct {
 	macro  string
 	want   string // the assertion that fails
@@ -130,7 +130,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// tools skips the test if the checker cannot run. If CI is set, the test fails instead.
+// tools skips the test if the checker cannot run, or fails it if CI is set.
 func tools(t *testing.T) {
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err == nil {
@@ -143,7 +143,7 @@ func tools(t *testing.T) {
 	}
 }
 
-// sound checks that the checker finds no error in the model, and that it searches all states.
+// sound checks that the checker searches all states and finds no error.
 func sound(t *testing.T, c configuration, optimize string) {
 	r := run(t, c.bounds, c.progress, optimize)
 	t.Logf("ok     %-60s %v", c.bounds, r)
@@ -172,9 +172,8 @@ func (r result) String() string {
 		", errors " + strconv.Itoa(r.errors) + ", " + checked + ", " + strconv.FormatFloat(r.took.Seconds(), 'f', 1, 64) + " s"
 }
 
-// run checks the model with these macros. If progress is set, it also checks that no process can continue forever. This
-// check doubles the states. The compiler often takes longer than the search, so the level of optimization is a
-// parameter.
+// run checks the model with these macros. If progress is set, it also checks that no process can continue forever,
+// which doubles the states. optimize is a parameter, because compiling often takes longer than the search.
 func run(t *testing.T, macros string, progress bool, optimize string) result {
 	two <- struct{}{}
 	defer func() { <-two }()

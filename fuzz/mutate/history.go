@@ -11,25 +11,25 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// A result has the suite and the test that noticed a change. If the change did not build, or survived, suite is one of
-// the constants below. For a survivor, test is the name of the last suite that was tried.
+// A result has the suite and the test that noticed a change. Without such a test, suite is one of the constants below.
+// For a survivor, test is the name of the last suite that was tried.
 type result struct{ suite, test string }
 
-// These are values of a result's suite that are not the names of suites.
+// These are values of suite that are not names of suites.
 const (
 	unbuilt  = "does not build"
 	survives = "survives"
 )
 
-// asked returns how many suites were run against a change that survives these suites.
+// asked returns how many suites a change has survived.
 func (r result) asked() int {
 	return 1 + slices.IndexFunc(suites, func(s suite) bool { return r.suite == survives && s.name == r.test })
 }
 
-// A history is a file of results. It has a line for each change that was tried. Each line has the function, the key of
-// the change, the suite and the test, separated by tabs. If the text of the function changes, the change gets another
-// key, so the old result no longer counts. If a key has two lines, the later one counts. Results are appended during
-// the run, so that a stopped run can be continued. The file is sorted when the run ends.
+// A history is a file of results. Each change that was tried has a line: the function, the key of the change, the suite
+// and the test, separated by tabs. A change of the function's text gives another key, so the old result no longer
+// counts. If a key has two lines, the later one counts. Results are appended during the run, so that a stopped run can
+// continue. The file is sorted when the run ends.
 type history struct {
 	name  string
 	file  *os.File
@@ -42,7 +42,7 @@ type entry struct {
 	result
 }
 
-// openHistory reads the history in a file. If name is empty, the history is empty and is not stored.
+// openHistory reads the history in a file. Without a name, it is empty and not stored.
 func openHistory(name string) (*history, error) {
 	h := &history{name: name, known: map[string]entry{}}
 	if name == "" {
@@ -118,8 +118,8 @@ func (h *history) close(all []mutation) error {
 	})
 }
 
-// catches returns, for each function and each test, how many changes of the function the test has noticed. It also
-// counts changes that were noticed before the text of the function changed.
+// catches returns, for each function and test, how many changes of the function the test has noticed, also before the
+// text of the function changed.
 func (h *history) catches() map[string]map[string]int {
 	counts := map[string]map[string]int{}
 	for e := range maps.Values(h.known) {

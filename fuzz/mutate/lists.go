@@ -14,7 +14,7 @@ var openText string
 //go:embed noticed.txt
 var noticedText string
 
-// noticed has the keys of changes of package engine that a test has noticed before.
+// noticed has the keys of changes of package engine that a test has noticed.
 var noticed = keys(noticedText)
 
 // keys returns the keys in a list of functions and keys.
@@ -28,14 +28,13 @@ func keys(text string) map[string]bool {
 	return found
 }
 
-// These maps have the reasons why changes survive. Their keys are the names of the changes.
+// These maps have the reasons why changes survive, by the names of the changes.
 var (
 	equivalent = reasons(equivalentText)
 	open       = reasons(openText)
 )
 
-// reasons returns the reason for each change in a list. In the list, a reason has one line or more. The lines after it,
-// which are indented, have the names of the changes.
+// reasons returns the reason for each change in a list: one line or more, before the indented names of the changes.
 func reasons(text string) map[string]string {
 	found, reason, named := map[string]string{}, "", true
 	for line := range strings.Lines(text) {
@@ -53,7 +52,6 @@ func reasons(text string) map[string]string {
 	return found
 }
 
-// listed reports whether the change is in one of the lists of changes that survive.
 func listed(m mutation) bool {
 	_, explained := equivalent[m.name()]
 	_, known := open[m.name()]

@@ -134,8 +134,7 @@ func (o options) run() (status int, err error) {
 	return min(len(s.survivors), 1), h.close(unlisted)
 }
 
-// run builds the changes and tries the chosen ones. For a sample, it tries only as many changes as the sample should
-// have.
+// run builds the changes and tries the chosen ones, up to the size of a sample.
 func (s *score) run(o options, all []file, chosen []mutation) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -151,8 +150,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 		chosen = slices.DeleteFunc(chosen, r.unbuilt)
 		chosen = parts(chosen, o.sample)
 	}
-	// If a change survived the fast suites in an earlier run, and that run was stopped, only the slow suites are run
-	// against the change now.
+	// A change that survived the fast suites in a stopped run now gets only the slow suites.
 	fast, rest := fast(), []mutation{}
 	if !o.fresh && o.sample == 0 {
 		isFast := func(m mutation) bool { n := s.before[m.key].asked(); return n < fast || n == len(suites) }
@@ -171,10 +169,10 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	return err
 }
 
-// For a sample of n changes, spare * n changes are chosen, because some of them do not compile.
+// A sample of n has spare * n changes to choose from, because some do not compile.
 const spare = 4
 
-// only returns the files with only the chosen changes, so that the build is faster.
+// only leaves only the chosen changes in the files, for a faster build.
 func only(all []file, chosen []mutation) []file {
 	wanted := map[string]bool{}
 	for _, m := range chosen {
@@ -189,8 +187,8 @@ func only(all []file, chosen []mutation) []file {
 	return all
 }
 
-// parts returns a sample of n changes. Half of them are changes of package engine that were noticed before. A quarter
-// are other changes that are not new. The rest are new changes.
+// parts returns a sample of n changes: half are noticed changes of package engine, a quarter are other changes that are
+// not new, and the rest are new.
 func parts(chosen []mutation, n int) []mutation {
 	of := func(n int, is func(m mutation) bool) []mutation {
 		found := slices.DeleteFunc(slices.Clone(chosen), func(m mutation) bool { return !is(m) })
@@ -202,8 +200,8 @@ func parts(chosen []mutation, n int) []mutation {
 		of(n/4, mutation.isNew))
 }
 
-// If there are at most fewChanges changes, each of them is tried against all tests. For so few changes, it would take
-// longer to find out which tests reach which functions.
+// Up to fewChanges changes are each tried against all tests, because it would take longer to find out which tests reach
+// which functions.
 const fewChanges = 100
 
 // choose returns the changes that the options select, in an order that depends on the seed.

@@ -82,8 +82,8 @@ func (w *word) String() string { return "1" + "2" }
 	}, names)
 }
 
-// TestWhatHasAType: variables, fields and arguments are replaced by other variables, fields and arguments of the same
-// type. Structs and indexes are replaced by zero values. The setting of a flag is moved to a later place.
+// TestWhatHasAType: variables, fields and arguments are replaced by others of the same type, and structs and indexes by
+// zero values. The setting of a flag is moved to a later place.
 func TestWhatHasAType(t *testing.T) {
 	parsed, err := parse(map[string]string{"a.go": `package a
 
@@ -168,8 +168,8 @@ func TestTheNamesOfChangesDiffer(t *testing.T) {
 	}
 }
 
-// TestASampleHasAllParts: half of a sample are changes of engine that were noticed before, and a quarter are changes of
-// other packages that are not new. If one of these changes survives, the sample fails.
+// TestASampleHasAllParts: half of a sample are noticed changes of engine, and a quarter are changes of other packages
+// that are not new. If one of these survives, the sample fails.
 func TestASampleHasAllParts(t *testing.T) {
 	all, err := files("../..", packages)
 	require.NoError(t, err)
@@ -188,8 +188,8 @@ func TestReasons(t *testing.T) {
 		reasons("# what\nbecause\nof this\n\ta\n\n\tb\nor that\n\tc\n"))
 }
 
-// A result is valid as long as the tokens of its function stay the same, whatever the code around the function, its
-// comments and its white space are.
+// A result is valid as long as the tokens of its function stay the same, whatever its comments, white space and
+// surroundings.
 func TestAResultIsOfTheTextOfAFunction(t *testing.T) {
 	keys := func(source string) (keys []string) {
 		found, err := ofFile("a.go", "package a\n"+source)
@@ -235,9 +235,8 @@ func TestHistory(t *testing.T) {
 	assert.Error(t, h.read("no tabs\n"))
 }
 
-// TestTestsAreAskedByTheirPromise: the tests that have noticed changes of the same function come first. Then come the
-// tests that have noticed changes of the same file, and then fast tests. The tests run in rounds, and a round has one
-// task for each binary. Each test that reaches the function runs once.
+// TestTestsAreAskedByTheirPromise: first come tests that have noticed changes of the same function, then of the same
+// file, and then fast tests. A round has one task for each binary, and each test that reaches the function runs once.
 func TestTestsAreAskedByTheirPromise(t *testing.T) {
 	binaryOf := func(tests ...test) func() (*binary, error) {
 		b := &binary{tests: tests}

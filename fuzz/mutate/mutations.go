@@ -27,7 +27,7 @@ type mutation struct {
 	key      string // hash of the function's text without and with the change: see keyOf
 }
 
-// name returns a name that identifies the change, even if lines are added before it.
+// name identifies the change, even if lines are added before it.
 func (m mutation) name() string {
 	change := ""
 	if m.shown != "" {
@@ -47,7 +47,7 @@ func (m mutation) isConstant() bool { return m.function == "const" }
 func (m mutation) isOfEngine() bool { return strings.HasPrefix(m.file, "engine/") }
 
 // isNew reports whether the change is of a kind that was never tried completely, or is in package engine and was not
-// noticed yet. If such a change survives, it may not have been examined before.
+// noticed yet. A survivor of this kind may not have been examined before.
 func (m mutation) isNew() bool {
 	if m.isOfEngine() {
 		return !noticed[m.key]
@@ -66,8 +66,8 @@ func (m mutation) isNew() bool {
 // site returns the file and the function that contain the change.
 func (m mutation) site() string { return m.file + " " + m.function }
 
-// keyOf returns the key of a change in a function or declaration. The keys of two changes differ if the texts of their
-// functions differ in more than comments and white space.
+// keyOf returns the key of a change in a function or declaration. Comments and white space of the function do not
+// affect the key.
 func (m mutation) keyOf(source string, of ast.Decl, f *file) string {
 	begin, end := f.offset(of.Pos()), f.offset(of.End())
 	whole := source[begin:m.from] + m.text + source[m.to:end]
@@ -75,7 +75,7 @@ func (m mutation) keyOf(source string, of ast.Decl, f *file) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// tokens returns a Go text without comments, and with one space between any two tokens.
+// tokens returns a Go text without comments, and with one space between tokens.
 func tokens(text string) string {
 	var s scanner.Scanner
 	var out strings.Builder
@@ -103,20 +103,20 @@ func oneLine(text string) string {
 	return text
 }
 
-// A unit is a function or a declaration of constants, with the changes in it.
+// A unit is a function or a declaration of constants, with its changes.
 type unit struct {
 	function  *ast.FuncDecl // nil for a declaration of constants
 	mutations []mutation
 }
 
-// A file is a file of a package, with the changes in it.
+// A file is a file of a package, with its changes.
 type file struct {
 	name, source string // the name is relative to the root
 	positions    *token.FileSet
 	units        []unit
 }
 
-// files returns the files of the packages that are built on this system, without files that are only for tests.
+// files returns the files of the packages that this system builds, without test files.
 func files(root string, packages []string) (all []file, err error) {
 	imports, err := exported(root, packages)
 	if err != nil {
@@ -151,7 +151,6 @@ func files(root string, packages []string) (all []file, err error) {
 	return all, nil
 }
 
-// mutations returns every change of the files, in the order of the text.
 func mutations(all []file) (found []mutation) {
 	for _, f := range all {
 		for _, u := range f.units {
@@ -169,7 +168,6 @@ type finder struct {
 	typed    typed
 }
 
-// ofFile parses a single file and returns it with every change in it.
 func ofFile(name, source string) (file, error) {
 	parsed, err := parse(map[string]string{name: source})
 	if err != nil {
@@ -178,7 +176,6 @@ func ofFile(name, source string) (file, error) {
 	return parsed.file(name), nil
 }
 
-// file returns a file of a parsed package with every change in it.
 func (p *parsed) file(name string) file {
 	f, source, tree := file{name: name, source: p.sources[name], positions: p.positions}, p.sources[name], p.trees[name]
 	known := map[string]int{}
@@ -303,8 +300,8 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// condition adds two changes: the condition is always true, or it is always false. These changes are harder to notice
-// than a negated condition, because a negated condition differs from the code in more cases.
+// condition adds two changes: the condition is always true, or always false. They are harder to notice than a negated
+// condition, which differs from the code in more cases.
 func (f *finder) condition(c ast.Expr) {
 	text := f.file.textOf(c) // the condition stays in the text, because its variables must be used
 	f.replace("always", c, "(("+text+") || true)")
@@ -313,7 +310,7 @@ func (f *finder) condition(c ast.Expr) {
 	f.shown("false")
 }
 
-// without removes one of two operands, but keeps its variables in the text, because they must be used.
+// without removes an operand, but keeps its variables, which must be used, in the text.
 func (f *finder) without(n, operand, other ast.Expr) {
 	f.replace("drop an operand", n, "(("+f.file.textOf(operand)+") || false && ("+f.file.textOf(other)+"))")
 	f.shown(f.file.textOf(operand))
@@ -322,11 +319,11 @@ func (f *finder) without(n, operand, other ast.Expr) {
 // shown sets the text that describes the last change.
 func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(text) }
 
-// transitions has the methods of atomicbucket.Word that are compare-and-swaps. For each of these methods, the changed
-// packages have a variant that is a store, and a variant that does nothing and reports success: see stored.
+// transitions has the methods of atomicbucket.Word that are compare-and-swaps. Each has a variant that is a store, and
+// a variant that does nothing and reports success: see stored.
 var transitions = []string{"Claim", "Commit", "Abort", "Move", "Convert", "Free"}
 
-// call weakens a compare-and-swap or a transition to a store, or removes it. It replaces min and max by either operand.
+// call weakens a compare-and-swap or a transition to a store, or removes it. It replaces min and max by an operand.
 func (f *finder) call(c *ast.CallExpr) {
 	if name, ok := c.Fun.(*ast.Ident); ok && (name.Name == "min" || name.Name == "max") {
 		for _, arg := range c.Args {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// statements adds the changes of a list of statements. They remove a statement that the build does not need, exchange
-// adjacent statements that access shared words, or move a read of such a word to an earlier place.
+// statements adds the changes of a list of statements: one is removed, adjacent accesses to shared words are exchanged,
+// or a read of such a word moves to an earlier place.
 func (f *finder) statements(list []ast.Stmt) {
 	for i, s := range list {
 		switch s := s.(type) {
@@ -70,8 +70,7 @@ func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
 	return calls
 }
 
-// earlier finds the first read of a shared word in the statement s. It moves this read to a place before the preceding
-// statements.
+// earlier moves the first read of a shared word in s before the preceding statements.
 func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	var head ast.Node
 	switch s := s.(type) {
@@ -105,8 +104,8 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	}
 }
 
-// later adds changes for a statement that reads shared words into new variables. With the change, a later use of such a
-// variable reads the word again.
+// later adds changes for a statement that reads shared words into new variables: a later use of the variable reads the
+// word again.
 func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	define, ok := s.(*ast.AssignStmt)
 	if !ok || define.Tok != token.DEFINE || len(define.Lhs) != len(define.Rhs) {
@@ -119,7 +118,7 @@ func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	}
 }
 
-// readAgain replaces each use of a variable in the statements in the parameter after by another read.
+// readAgain replaces each use of a variable in after by another read.
 func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	for _, next := range after {
 		ast.Inspect(next, func(n ast.Node) bool {
@@ -134,8 +133,8 @@ func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	}
 }
 
-// tooLate adds changes for a flag that the condition of an if statement tests and sets in one call. With the change,
-// the flag is set only after the statements that follow.
+// tooLate adds changes for a flag that the condition of an if statement tests and sets in one call: the flag is set
+// only after the statements that follow.
 func (f *finder) tooLate(s *ast.IfStmt) {
 	f.endsTooLate(s)
 	c, ok := s.Cond.(*ast.CallExpr)
@@ -158,8 +157,7 @@ func (f *finder) tooLate(s *ast.IfStmt) {
 	}
 }
 
-// endsTooLate does the same as tooLate if a method tests and sets the flag and does nothing else: "if !r.end() { return
-// }".
+// endsTooLate does the same as tooLate for a method that only tests and sets the flag: "if !r.end() { return }".
 func (f *finder) endsTooLate(s *ast.IfStmt) {
 	not, ok := s.Cond.(*ast.UnaryExpr)
 	if !ok || not.Op != token.NOT {

@@ -58,14 +58,13 @@ type binary struct {
 	tests []test // from the fastest to the slowest
 }
 
-// A test is a test of a binary, with the seconds that it takes for the unchanged code.
+// A test is a test of a binary, with its seconds for the unchanged code.
 type test struct {
 	name    string
 	seconds float64
 	reaches map[string]bool // the functions that it reaches; nil if they are not known
 }
 
-// compile builds the tests of a suite with an overlay into the file path.
 func (s suite) compile(root, overlay, path string) error {
 	c := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags="+s.tags, "-overlay", overlay, "-o", path, ".")
 	c.Dir = filepath.Join(root, s.folder)
@@ -75,8 +74,8 @@ func (s suite) compile(root, overlay, path string) error {
 	return nil
 }
 
-// reference builds a suite, runs it once with the unchanged code, and measures how long its tests take. It reports
-// tests that fail, and does not use them.
+// reference builds a suite, runs it once with the unchanged code, and measures its tests. It reports tests that fail,
+// and leaves them out.
 func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	b := &binary{suite: s, root: root, path: filepath.Join(dir, strings.ReplaceAll(s.name, " ", "-")+".test"), flags: []string{"-test.short"}}
 	if err := s.compile(root, overlay, b.path); err != nil {
@@ -89,8 +88,7 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	c.Dir = filepath.Join(root, s.folder)
 	begin := time.Now()
 	out, err := c.CombinedOutput()
-	// The tests report wall-clock time, but other processes use a part of that time. So the times are converted to
-	// processor time.
+	// The tests report wall-clock time, which includes other processes, so the times are converted to processor time.
 	part := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds() / time.Since(begin).Seconds()
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)
@@ -139,8 +137,8 @@ type runner struct {
 	catches map[string]map[string]int // how many changes of a function each test has noticed
 }
 
-// prepare builds the changed packages. The parameter catches contains counts from earlier runs. For each function and
-// each test, it has the number of changes of the function that the test noticed.
+// prepare builds the changed packages. catches has, for each function and test, the number of changes that the test
+// noticed in earlier runs.
 func prepare(root, dir string, all []file, watch bool, catches map[string]map[string]int) (*runner, error) {
 	s, err := newSchema(root, dir, all)
 	if err != nil {
@@ -182,12 +180,11 @@ func (b *binary) reach(dir string) {
 	}
 }
 
-// unbuilt reports whether a change is known not to build. For a change of a constant, this is not known before the
-// change is tried.
+// unbuilt reports whether a change is known not to build. For a change of a constant, only the trial shows this.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed runs the suites suites[from:to] against the change. It returns the suite and the test that notice the change.
-// It runs the fast suites together, and the other suites one after the other.
+// noticed runs suites[from:to] against the change, the fast ones together and the others one after the other. It
+// returns the suite and the test that notice the change.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
@@ -223,9 +220,9 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	return result{survives, suites[to-1].name}, nil
 }
 
-// builder returns two functions. The function build returns the path of a binary with the change: for a change of a
-// function, the path of the binary with all changes, and for a change of a constant, the path of a binary that is built
-// when it is first needed. The function remove removes the files that build has made.
+// builder returns build, which returns the path of a binary with the change, and remove, which removes the files of
+// build. The changes of functions share a binary. A change of a constant has its own, which is built when it is first
+// needed.
 func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
 	if !m.isConstant() {
 		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil
@@ -277,10 +274,10 @@ type task struct {
 	tests []test
 }
 
-// tasks returns the tests of suites[from:to] in the order in which they are tried. A test comes earlier if it is more
-// likely to notice the change, and if it takes less time. A test is very likely to notice the change if it has noticed
-// other changes of the same function. It is less likely if it has only noticed other changes of the same file. The
-// tests run in rounds, and each round takes several times longer than the previous one.
+// tasks returns the tests of suites[from:to] in the order in which they are tried. Fast tests come first, and so do
+// tests that are likely to notice the change. A test is likeliest if it has noticed changes of the same function, and
+// then if it has noticed changes of the same file. Each round of tests takes several times longer than the previous
+// one.
 func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	type candidate struct {
 		test
@@ -327,7 +324,7 @@ func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	return tasks, nil
 }
 
-// known returns how many changes of the same function, and of the same file, each test has noticed.
+// known returns how many changes of the function, and of the file, each test has noticed.
 func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -342,12 +339,12 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 	return maps.Clone(r.catches[m.site()]), inFile
 }
 
-// hung is used instead of the name of a test if tests did not end and were stopped.
+// hung stands for the name of a test if tests were stopped because they did not end.
 const hung = "(no end)"
 
-// try runs tests with a change. It returns the test that fails, or "". The processor time is limited to many times the
-// time that the tests took for the unchanged code, and the memory is limited to the memory that all tests together
-// need. If the tests need more with a change, the change counts as noticed.
+// try runs tests with a change, and returns the test that fails, or "". Processor time is limited to many times what
+// the tests took for the unchanged code, and memory to what all tests together need. A change that exceeds these bounds
+// counts as noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0
 	for _, t := range tests {

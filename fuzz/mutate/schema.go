@@ -16,17 +16,16 @@ import (
 	"strings"
 )
 
-// All changes of functions are built together. For each change of a function there is a copy of the function with this
-// change. The function itself first checks a number that comes from the environment. If this is the number of one of
-// its copies, the function calls that copy and returns the results of the copy. So all changes are tried with the same
-// binaries. A change of a constant is built separately.
+// All changes of functions are built together. Each change is a copy of its function. The function itself compares a
+// number from the environment with the numbers of its copies, and calls the copy with this number. So all changes are
+// tried with the same binaries. A change of a constant is built separately.
 
-// variable is the name of the environment variable that tells a binary which change to use. Its value is the number of
-// the change: the change's position in the list, from 1.
+// variable is the environment variable with the number of the change that a binary uses: the change's position in the
+// list, from 1.
 const variable = "WEIR_MUTANT"
 
-// reached is the name of an environment variable. Its value is the name of a file. If the number of the change is -1, a
-// binary writes to this file which functions it has reached.
+// reached is the environment variable with the name of a file. If the number of the change is -1, a binary writes the
+// functions that it has reached to this file.
 const reached = "WEIR_MUTANT_REACHED"
 
 // chosen is the Go code that is added to each package.
@@ -69,12 +68,11 @@ type schema struct {
 	files   []file
 }
 
-// at says that the lines of a file, up to the line upTo, belong to the change with the given number. The number is 0 if
-// the lines belong to no change.
+// at says that the lines of a file, up to the line upTo, belong to the change with the given number, or to no change if
+// it is 0.
 type at struct{ upTo, number int }
 
-// newSchema writes the packages with all changes into a directory. The changes are numbered in the order in which the
-// files contain them.
+// newSchema writes the packages with all changes into a directory, and numbers the changes in the order of the files.
 func newSchema(root, dir string, all []file) (*schema, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -145,8 +143,7 @@ func writeOverlay(name string, replace map[string]string) error {
 	return os.WriteFile(name, list, 0o600)
 }
 
-// withAll returns the text of a file with the copies of its functions. It stores the places of the copies in the field
-// lines.
+// withAll returns the text of a file with the copies of its functions, and stores their places in lines.
 func (s *schema) withAll(f *file) (string, error) {
 	var text strings.Builder
 	var copies strings.Builder
@@ -191,8 +188,8 @@ func (s *schema) withAll(f *file) (string, error) {
 	return text.String() + copies.String(), nil
 }
 
-// signature returns the head of a function, with a name for every parameter. It also returns a function. That function
-// returns the text of a call of the copy whose name has the given suffix.
+// signature returns the head of a function, with a name for every parameter. call returns the text of a call of the
+// copy with a suffix.
 func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix string) string) {
 	type edit struct {
 		from, to int
@@ -236,7 +233,7 @@ func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix s
 	}
 }
 
-// stored returns the text of two methods for each transition of word.go: one is a store, and the other does nothing.
+// stored returns two methods for each transition of word.go: a store, and one that does nothing.
 func stored(f *file) (text string) {
 	tree, err := parser.ParseFile(f.positions, f.name, f.source, parser.SkipObjectResolution)
 	if err != nil {

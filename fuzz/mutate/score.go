@@ -24,8 +24,8 @@ type score struct {
 	weaker    []string // survivors that were noticed before, according to the history
 }
 
-// If a change survives now but was noticed before, all suites are run again up to retries times, because some tests use
-// different random numbers in each run.
+// retries is how often all suites run again if a noticed change survives, because some tests use new random numbers in
+// each run.
 const retries = 2
 
 // wasNoticed reports whether a change was noticed before, according to the history.
@@ -34,7 +34,7 @@ func (s *score) wasNoticed(m mutation) bool {
 	return was != "" && was != survives && was != unbuilt
 }
 
-// try runs suites[from:to] against changes, several changes at a time, and returns the changes that survive.
+// try runs suites[from:to] against changes, several at a time, and returns the survivors.
 func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest []mutation, err error) {
 	queue := make(chan mutation, len(chosen))
 	for _, m := range chosen {
@@ -66,8 +66,8 @@ func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest [
 	return slices.DeleteFunc(chosen, func(m mutation) bool { return s.history.known[m.key].suite != survives }), err
 }
 
-// note records the result of a change that has been tried. It counts the change unless the slow suites must still run
-// against it. From time to time it prints the progress.
+// note records the result of a tried change, and counts it unless slow suites must still run against it. From time to
+// time it prints the progress.
 func (s *score) note(m mutation, r result, left int) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -117,7 +117,7 @@ func (s *score) print() {
 	}
 }
 
-// A tally counts the entries of a history for changes that are in neither list.
+// A tally counts the entries of a history for changes in neither list.
 type tally struct {
 	noticed, unbuilt   int
 	survivors, untried []mutation

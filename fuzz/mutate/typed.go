@@ -56,8 +56,7 @@ func (p *parsed) check(imports types.Importer) error {
 	return nil
 }
 
-// exported returns an importer for everything that packages import. It reads the export data that the go command has
-// built.
+// exported returns an importer from the go command's export data for everything that packages import.
 func exported(root string, packages []string) (types.Importer, error) {
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
 	for _, p := range packages {
@@ -77,7 +76,7 @@ func exported(root string, packages []string) (types.Importer, error) {
 	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }), nil
 }
 
-// sourcesOf returns the files of a package that are built on this system.
+// sourcesOf returns the files of a package that this system builds.
 func sourcesOf(root, folder string) ([]string, error) {
 	c := exec.Command("go", "list", "-f", "{{join .GoFiles \"\\n\"}}", "./"+folder)
 	c.Dir = root
@@ -102,8 +101,8 @@ func (t *typed) known(e ast.Expr) types.Type {
 	return t.info.TypeOf(e)
 }
 
-// flagOf returns the parts of a method that only tests and sets a flag: "return atomic.SwapUint32(&r.ended, 1) == 0".
-// For any other method it returns empty strings.
+// flagOf returns the parts of a method that only tests and sets a flag, such as "return atomic.SwapUint32(&r.ended, 1)
+// == 0", and otherwise empty strings.
 func (p *parsed) flagOf(method string) (flag, kind, set, was string) {
 	for name, tree := range p.trees {
 		text := func(n ast.Node) string {
@@ -127,8 +126,7 @@ var flagSet = regexp.MustCompile(`^\{\s*return atomic\.Swap(\w+)\(&\w+\.(\w+), (
 // most is the largest number of replacements for a variable or a field.
 const most = 2
 
-// otherVariable replaces a variable by other variables of the same type. It uses the variables that are declared last
-// before the use of the replaced variable.
+// otherVariable replaces a variable by the variables of the same type that are declared last before its use.
 func (f *finder) otherVariable(id *ast.Ident) {
 	if f.typed.scope == nil || f.typed.members[id] || slices.ContainsFunc(f.typed.assigned, func(e ast.Expr) bool { return e == id }) {
 		return
@@ -191,8 +189,7 @@ func (f *finder) swapped(c *ast.CallExpr) {
 	}
 }
 
-// isTest reports whether the arguments of a call need not be exchanged. Examples are min and max, because the order of
-// their arguments does not matter.
+// isTest reports whether the order of a call's arguments does not matter, as for min and max.
 func isTest(c *ast.CallExpr) bool {
 	name, ok := c.Fun.(*ast.Ident)
 	return ok && (name.Name == "min" || name.Name == "max")
