@@ -22,8 +22,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestConformance runs the conformance cases against the handler. Each case runs as a configuration of a real Caddy,
-// one after the other.
+// TestConformance runs each conformance case as a configuration of a real Caddy, one after the other.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name:     "caddylimit",
@@ -72,7 +71,7 @@ func (s *conforming) Close() {
 	s.current.Load().Stop(s.env.T)
 }
 
-// ServeHTTP does the work of Caddy's server. The client's address is the address that a trusted proxy reports.
+// ServeHTTP does the work of Caddy's server: the client's address is the one that a trusted proxy reports.
 func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.RemoteAddr = net.JoinHostPort(overhttp.Request(r).Client, "1")
 	behind := overhttp.Backend(s.env)
@@ -168,7 +167,6 @@ func numbers(made *caddylimit.Limit, l conformance.Limit) {
 	}
 }
 
-// rateOf returns the numbers of a limit in the notation of the directive.
 func rateOf(l conformance.Limit, n conformance.Numbers) caddylimit.Numbers {
 	switch n.Constant {
 	case conformance.Blocked:

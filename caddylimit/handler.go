@@ -27,11 +27,10 @@ const module = "weir"
 
 // A Handler checks requests against limits.
 type Handler struct {
-	// Limits are the limits of the handler. A request counts in all limits that match it, or in none of them if one
-	// refuses.
+	// Limits are the limits of the handler. A request counts in all limits that match it, or in none if one refuses.
 	Limits []Limit `json:"limits,omitempty"`
-	// Headers are the styles of the header fields in answers: one or several of ietf, legacy and draft-06, or none. The
-	// default is ietf.
+	// Headers are the styles of the header fields in answers: any of ietf, legacy and draft-06, or none. The default is
+	// ietf.
 	Headers []string `json:"headers,omitempty"`
 	// Jitter is the largest random addition to Retry-After, in whole seconds, up to an hour. 0 adds nothing.
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
@@ -39,9 +38,11 @@ type Handler struct {
 	LogKey bool `json:"log_key,omitempty"`
 	// State is the full path of a folder on this machine. Limits that are not in a store keep their counts in files in
 	// this folder. All processes of the machine count together in these files, and the files outlive the processes. A
-	// limit with the algorithm sliding-log cannot have such a file. For limits in a store, the files contain this
-	// machine's debts to the store, such as tokens that it admitted while the store was lost. The next process or
-	// configuration charges the store with these debts. The folder must belong to Caddy's user or to root.
+	// limit with the algorithm sliding-log cannot have such a file.
+	//
+	// For limits in a store, the files contain this machine's debts to the store, such as tokens that it admitted while
+	// the store was lost. The next process or configuration charges the store with these debts. The folder must belong
+	// to Caddy's user or to root.
 	State string `json:"state,omitempty"`
 
 	sharing.Sharing
@@ -150,9 +151,8 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 	return styles, nil
 }
 
-// ServeHTTP passes an admitted request to the next handler, and returns an error for any other request. There is one
-// exception: a gRPC client would not understand an HTTP error, so ServeHTTP itself answers a refused gRPC call, in the
-// gRPC protocol.
+// ServeHTTP passes an admitted request to the next handler, and returns an error for any other request. It answers a
+// refused gRPC call itself, because a gRPC client would not understand an HTTP error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.app != nil && h.app.Enter() {
 		defer h.app.Leave()

@@ -18,7 +18,6 @@ func start(t testing.TB, config string) *testcaddy.Config {
 	return testcaddy.Start(t, "weir", config)
 }
 
-// passed makes n requests with these header fields, and returns how many are admitted.
 func passed(c *testcaddy.Config, n int, header ...string) (admitted int) {
 	for range n {
 		r := testcaddy.From("192.0.2.1:1")
@@ -46,8 +45,7 @@ func TestAlgorithms(t *testing.T) {
 	assert.Equal(t, 0, passed(none, 3))
 }
 
-// TestSeveralLimitsAllOrNothing: a request that one limit refuses takes nothing from the other limits. The headers name
-// the tightest limit.
+// TestSeveralLimitsAllOrNothing: a refused request takes nothing from any limit. The headers name the tightest limit.
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"all","key":["everyone"],"rate":"5/h"},{"name":"own","key":["{http.request.header.X}"],"rate":"2/h"}]}`)
 	assert.Equal(t, 2, passed(c, 10, "X", "a"))
@@ -59,7 +57,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	assert.Contains(t, w.Header().Get("RateLimit"), `"all";r=0;t=`)
 }
 
-// TestClientsAreAddresses: by default, the key is the client's address: 32 bits of IPv4 or 64 bits of IPv6.
+// TestClientsAreAddresses: the default key is 32 bits of an IPv4 or 64 bits of an IPv6 address.
 func TestClientsAreAddresses(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"address","rate":"1/h"}]}`)
 	from := func(remote string) int { return c.Do(testcaddy.From(remote)).Code }
@@ -82,8 +80,8 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 2, passed(fixed, 10))
 }
 
-// TestSettledCosts: a limit takes the estimated cost of a request first. When the request is over, the limit is
-// corrected to the cost that the answer states.
+// TestSettledCosts: a limit first takes the estimated cost of a request, and is then corrected to the cost that the
+// answer states.
 func TestSettledCosts(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"tokens","rate":"10/h","cost":"{http.request.header.Cost}",
 		"settle":"{http.response.header.X-Tokens}","refund_status":["5xx"]}]}`)
@@ -170,8 +168,8 @@ func TestRequestsInFlight(t *testing.T) {
 	assert.NoError(t, serve(nested(func() { assert.Equal(t, 3, passed(c, 3)) })))
 }
 
-// TestGRPCCallsAreAnsweredInTheirProtocol: refused gRPC calls are answered in the gRPC protocol, because gRPC clients
-// do not understand the status 429.
+// TestGRPCCallsAreAnsweredInTheirProtocol: gRPC clients do not understand the status 429, so refusals are in the gRPC
+// protocol.
 func TestGRPCCallsAreAnsweredInTheirProtocol(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"grpc","rate":"1/h"}]}`)
 	for i, want := range []string{"", "8"} {

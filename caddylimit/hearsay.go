@@ -14,13 +14,13 @@ func trusts(r *http.Request) bool {
 	return trusted
 }
 
-// A hearsay contains the canonical names of the header fields in which trusted proxies send limits. If a client sent
-// such a field, it must not be passed on: a server behind this one trusts this server, so it would trust the field too.
+// A hearsay contains the canonical names of the header fields in which trusted proxies send limits. A client's field
+// must not be passed on, because a server behind this one would trust the field.
 type hearsay []string
 
-// remove removes the fields of h from the header and the trailer of a request, unless the request comes from a trusted
-// proxy. In addition, it removes fields with other names that some servers treat as one of these names. It removes such
-// fields even from requests of trusted proxies, because a proxy may have passed them on from its client.
+// remove removes the fields of h from the header and the trailer of a request, unless a trusted proxy sent the request.
+// It always removes other names that some servers treat as names of h, because even a trusted proxy may have passed on
+// such a field from its client.
 func (h hearsay) remove(r *http.Request) {
 	if len(h) == 0 {
 		return
@@ -44,9 +44,8 @@ func (h hearsay) from(fields http.Header, trusted bool) {
 	}
 }
 
-// reads reports whether some servers may treat two names of fields as the same name. The two names are the parameters
-// name and as. This is possible if the letters and digits of both names are the same and all other characters are at
-// the same positions.
+// reads reports whether some servers may treat name as the field name as: the letters and digits are the same, and all
+// other characters are at the same positions.
 func reads(name, as string) bool {
 	if len(name) != len(as) {
 		return false
@@ -59,7 +58,7 @@ func reads(name, as string) bool {
 	return true
 }
 
-// plain returns the lower case of a letter, returns a digit unchanged, and returns a hyphen for any other character.
+// plain returns a letter's lower case, a digit unchanged, and a hyphen for any other character.
 func plain(c byte) byte {
 	switch {
 	case 'a' <= c && c <= 'z', '0' <= c && c <= '9':

@@ -22,49 +22,47 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// A Limit is one of the limits of a [Handler]. It must have a name, and either a rate or a concurrency.
+// A Limit is one of the limits of a [Handler]. It has a name, and either a rate or a concurrency.
 type Limit struct {
 	// Name identifies the limit in headers, metrics and later configurations: 1 to 128 printable ASCII characters.
 	Name string `json:"name,omitempty"`
 	// Match selects the requests to which the limit applies. The default is all requests.
 	Match caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-	// Key is a list of texts with placeholders. All texts together are the key, and each key has a separate bucket. The
-	// default is the address of the client, {http.vars.client_ip}.
+	// Key is a list of texts with placeholders, which together are the key. Each key has its own bucket. The default is
+	// the address of the client, {http.vars.client_ip}.
 	Key []string `json:"key,omitempty"`
 	// Algorithm is token-bucket (the default), fixed-window, sliding-window, sliding-log or batch-refill.
 	Algorithm string `json:"algorithm,omitempty"`
-	// Rate is the number of tokens per period, such as 10/s, 100/m or 5/10s. A fixed window may have a period of the
-	// calendar, as in 1000/day, 1000/week or 1000/month. 0 refuses all requests, and unlimited admits all.
+	// Rate is the number of tokens per period, such as 10/s, 100/m or 5/10s. A fixed window may also have a calendar
+	// period, as in 1000/day, 1000/week or 1000/month. 0 refuses all requests, and unlimited admits all.
 	Rate string `json:"rate,omitempty"`
 	// Burst is the number of tokens in a full bucket. 0 stands for the number of tokens in Rate.
 	Burst uint64 `json:"burst,omitempty"`
 	// Aligned makes fixed windows start at multiples of their length since 1970.
 	Aligned bool `json:"aligned,omitempty"`
-	// Zone is the time zone of a rate with a period of the calendar, such as Europe/Berlin. The default is UTC.
+	// Zone is the time zone of a rate with a calendar period, such as Europe/Berlin. The default is UTC.
 	Zone string `json:"zone,omitempty"`
-	// Concurrency is how many requests of a key may be in flight, 1 to 65,535. It is used instead of Rate.
+	// Concurrency is how many requests of a key may be in flight, 1 to 65,535, instead of Rate.
 	Concurrency uint64 `json:"concurrency,omitempty"`
-	// Cost is the number of tokens that a request takes: a number, or a placeholder whose value is a number. An empty
-	// value counts as 1. If the value is neither empty nor a number, the request is refused.
+	// Cost is the number of tokens that a request takes: a number, or a placeholder for a number. An empty value counts
+	// as 1, and any other value that is not a number refuses the request.
 	Cost string `json:"cost,omitempty"`
-	// Settle is a placeholder, such as {http.response.header.X-Tokens} or one that a handler sets. When the request is
-	// over, the value of the placeholder is the cost of the request. With Settle, Cost is only an estimate, and at most
-	// the limit is taken for it. If the value is empty or not a whole number, the request costs the estimate.
+	// Settle is a placeholder, such as {http.response.header.X-Tokens} or one that a handler sets. Its value at the end
+	// of the request is the cost of the request. Cost is then only an estimate, and at most the limit is taken for it.
+	// If the value is empty or not a whole number, the request costs the estimate.
 	Settle string `json:"settle,omitempty"`
-	// Quota is a placeholder whose value is the limit of the request: a rate, optionally followed by a blank and a
-	// burst; "unlimited"; or 0, which refuses the request. An empty value stands for the limit's own numbers. A request
-	// with any other value is answered with 503.
+	// Quota is a placeholder for the limit of the request: a rate, optionally followed by a blank and a burst;
+	// "unlimited"; or 0, which refuses the request. Empty stands for the limit's own numbers. Any other value is
+	// answered with 503.
 	Quota string `json:"quota,omitempty"`
-	// Quotas are limits from outside the configuration. They are in a file or a hash, or in a header that a trusted
-	// proxy sends.
+	// Quotas are limits from outside the configuration: a file, a hash, or a header that a trusted proxy sends.
 	Quotas *Quotas `json:"quotas,omitempty"`
 	// Tiers contains other numbers for some requests.
 	Tiers *Tiers `json:"tiers,omitempty"`
-	// MaxWait is how long a request that would be refused may wait for its tokens: 1 ms to 1 minute, or 0 for no wait.
-	// Requests get their tokens in the order of arrival. MaxWait is only for token buckets in this process.
+	// MaxWait is how long a request that would be refused may wait for its tokens, in the order of arrival: 1 ms to 1
+	// minute, or 0 for no wait. It is only for token buckets in this process.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
-	// RefundStatus contains statuses such as 404, 5xx or 400-499. If the answer to a request has one of them, the
-	// request gets its tokens back.
+	// RefundStatus contains statuses such as 404, 5xx or 400-499, for which a request gets its tokens back.
 	RefundStatus []string `json:"refund_status,omitempty"`
 	// Local keeps the limit in this process even if the handler has a store.
 	Local bool `json:"local,omitempty"`
@@ -73,16 +71,16 @@ type Limit struct {
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 	// Shadow makes the limit count and report without refusing anything.
 	Shadow bool `json:"shadow,omitempty"`
-	// MaxKeys is the number of keys for which there is room. The default is a million. For a sliding log it is 100,000,
-	// or fewer if 256 MiB is too small for that many.
+	// MaxKeys is the number of keys for which there is room. The default is a million, or for a sliding log 100,000, or
+	// fewer if 256 MiB is too small.
 	MaxKeys int `json:"max_keys,omitempty"`
-	// Overflow is what happens to a new key when there is no room: evict (the default) drops the key that has used
-	// least; refuse refuses the new key; admit admits the new key without a record.
+	// Overflow is what happens to a new key without room: evict (the default) drops the key that has used least; refuse
+	// refuses the new key; admit admits the new key without a record.
 	Overflow string `json:"overflow,omitempty"`
 }
 
-// Tiers contains other numbers for some requests of a limit, selected by the value of a placeholder. When a key changes
-// its tier, the tokens that it has used still count.
+// Tiers contains other numbers for some requests of a limit, by the value of a placeholder. When a key changes its
+// tier, its used tokens still count.
 type Tiers struct {
 	// By is the placeholder. If its value is not in Values, the request has the limit's own numbers.
 	By string `json:"by,omitempty"`
@@ -90,8 +88,8 @@ type Tiers struct {
 	Values map[string]Numbers `json:"values,omitempty"`
 }
 
-// Numbers are the numbers of a tier: a rate, in the same notation as the rate of the limit, and a burst. The tier has
-// the algorithm of the limit. For windows, it also has the period of the limit.
+// Numbers are the rate and the burst of a tier, in the notation of the limit. The tier has the algorithm of the limit
+// and, for windows, its period.
 type Numbers struct {
 	Rate  string `json:"rate,omitempty"`
 	Burst uint64 `json:"burst,omitempty"`
@@ -111,8 +109,8 @@ type limit struct {
 
 const (
 	defaultKey = "{http.vars.client_ip}"
-	// longestQuota is the longest time that the bucket of a quota may take to fill. It is long enough for a monthly
-	// limit. The clock of a limiter with this time ticks every 2 ns ([engine.TokenBuckets]).
+	// longestQuota is the longest time that the bucket of a quota may take to fill: enough for a monthly limit. The
+	// limiter's clock then ticks every 2 ns ([engine.TokenBuckets]).
 	longestQuota = 52 * 24 * time.Hour
 )
 
@@ -176,8 +174,7 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	return made, nil
 }
 
-// costs sets the cost of requests, and the placeholder that settles the cost. If the cost is a number, it must not
-// exceed the argument most.
+// costs sets the cost of requests, and the placeholder that settles it. A fixed cost must not exceed most.
 func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
 	var warnings []string
 	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {
@@ -193,12 +190,11 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 	return err
 }
 
-// byQuota reports whether requests may have numbers that are neither the numbers of the limit nor the numbers of one of
-// its tiers.
+// byQuota reports whether requests may have other numbers than the limit and its tiers.
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota makes the limit use the numbers that come with requests. It changes the policy of the parameter zoned to the
-// policy of a zone for quotas. The argument own is the limit's policy, and shared contains the handler's store.
+// quota makes the limit use the numbers that come with requests, by giving zoned the policy of a zone for quotas. own
+// is the limit's policy, and shared contains the handler's store.
 func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {
@@ -229,7 +225,7 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 	return warnings, nil
 }
 
-// counts returns texts that describe which requests share a bucket, and what selects the numbers of a request.
+// counts describes which requests share a bucket, and what selects a request's numbers.
 func (l *Limit) counts() (texts []string) {
 	texts = append(texts, fmt.Sprintf("%q %d %d %q", l.Key, l.IPv4Prefix, l.IPv6Prefix, l.Quota))
 	if l.Tiers != nil {
@@ -240,7 +236,7 @@ func (l *Limit) counts() (texts []string) {
 
 func (l *Limit) key() (*key.Key, []string, error) { return l.keyOf(l.Key) }
 
-// keyOf returns the key that is made from templates. Without templates, it is the default key.
+// keyOf returns the key of the templates, or the default key.
 func (l *Limit) keyOf(templates []string) (*key.Key, []string, error) {
 	bits := l.IPv6Prefix
 	if len(templates) == 0 {
@@ -261,7 +257,7 @@ func parseOverflow(text string) (engine.OverflowPolicy, error) {
 	return 0, fmt.Errorf("overflow %q: want evict, refuse or admit", text)
 }
 
-// policies returns the policy for requests without a quota, and the policies of the tiers in the order of their names.
+// policies returns the policy for requests without a quota, and the tiers' policies in the order of their names.
 func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engine.Policy, tiers []engine.Policy, err error) {
 	numbers := spec.Limit{
 		Aligned: l.Aligned, Zone: l.Zone, MaxWait: time.Duration(l.MaxWait), Refund: len(l.RefundStatus) > 0, Overflow: overflow,
@@ -308,7 +304,7 @@ func (n Numbers) parse() (numbers spec.Numbers, err error) {
 	return numbers, err
 }
 
-// tiers sets the tiers of the zone, and returns the function that finds the tier of a request.
+// tiers sets the tiers of the zone, and returns a function for the tier of a request.
 func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*http.Request) int, warnings []string, err error) {
 	template, warnings, err := key.Parse(l.Tiers.By)
 	switch {
@@ -332,8 +328,7 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 	}, warnings, nil
 }
 
-// parseStatuses returns a function that reports whether a request whose answer has a certain status gets its tokens
-// back. If there are no texts, it returns nil.
+// parseStatuses returns a function that reports whether an answer's status gives the tokens back, or nil without texts.
 func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	type statuses struct{ first, last int }
 	var all []statuses

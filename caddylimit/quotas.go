@@ -22,27 +22,27 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// Quotas are limits from outside the configuration. They come from one of three sources: a file with the limits of
-// keys, a hash with these limits in the store, or a header that a trusted proxy sends.
+// Quotas are limits from outside the configuration, from one source: a file or a hash in the store with the limits of
+// keys, or a header that a trusted proxy sends.
 type Quotas struct {
 	// File is the name of a file that contains the limit of each key: JSON if the name ends in .json, otherwise CSV.
 	File string `json:"file,omitempty"`
-	// Hash is the name of a hash in the handler's store that contains the limit of each key.
+	// Hash is the name of a hash in the handler's store with the limit of each key.
 	Hash string `json:"hash,omitempty"`
-	// Every is how often the file or the hash is read: 1 s to a day. The default is 1 minute.
+	// Every is how often the file or the hash is read: 1 s to a day, by default 1 minute.
 	Every caddy.Duration `json:"every,omitempty"`
-	// By is a text with placeholders. Its value is looked up in the file or the hash. The default is the key of the
-	// limit, which must then be a single text.
+	// By is a text with placeholders that is looked up in the file or the hash. The default is the key of the limit,
+	// which must then be a single text.
 	By string `json:"by,omitempty"`
 	// Plans contains the numbers of plans, by the names that the file or the hash uses.
 	Plans map[string]Numbers `json:"plans,omitempty"`
-	// Header is the name of a header field in the syntax of RateLimit-Policy. The field is only read in requests from
-	// the server's trusted proxies.
+	// Header is a header field in the syntax of RateLimit-Policy, which is only read in requests from the server's
+	// trusted proxies.
 	Header string `json:"header,omitempty"`
 	// Item selects the item of the header that applies, by its value. The default is the name of the limit.
 	Item string `json:"item,omitempty"`
 	// Unknown is what happens to a request without a limit from outside: default applies the limit's own numbers, and
-	// refuse refuses the request.
+	// refuse refuses it.
 	Unknown string `json:"unknown,omitempty"`
 	// Max is the largest number of tokens that a limit from outside may have, 1 to 4,294,967,296. The default is a
 	// million.
@@ -85,8 +85,8 @@ type outside struct {
 	plans map[string]engine.Policy
 }
 
-// quotas makes a limit take its quotas from outside the configuration. The argument store contains the handler's store,
-// and zoned is the spec of the limit's zone.
+// quotas makes a limit take its quotas from outside the configuration. store contains the handler's store, and zoned is
+// the spec of the limit's zone.
 func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store, zoned zone.Spec, to *httplimit.Limit) ([]string, error) {
 	o, err := l.outside(own, zoned)
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, stor
 	return warnings, nil
 }
 
-// outside checks that the limit's Quotas fit its numbers, and returns them as an outside.
+// outside checks that the limit's Quotas fit its numbers, and returns them.
 func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err error) {
 	o = &outside{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
 	o.own.Base, o.own.InStore = zoned.Policy, zoned.InStore(l.Name)
@@ -169,7 +169,7 @@ func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err err
 	return o, nil
 }
 
-// lookup returns the key.Key whose text, for a request, is looked up in the file or the hash.
+// lookup returns the key whose text is looked up in the file or the hash.
 func (l *Limit) lookup() (*key.Key, []string, error) {
 	by := l.Key
 	if l.Quotas.By != "" {
@@ -181,8 +181,8 @@ func (l *Limit) lookup() (*key.Key, []string, error) {
 	return l.keyOf(by)
 }
 
-// source returns the function that reads the file or the hash. The function meant converts each key of the file or the
-// hash to the form of the texts that are looked up.
+// source returns the function that reads the file or the hash. meant converts each key of the source to the form of the
+// texts that are looked up.
 func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) string) (quotas.Source, error) {
 	numbers, err := o.own.Quotas()
 	if err != nil {

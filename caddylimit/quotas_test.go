@@ -35,13 +35,12 @@ func plans(t *testing.T, name, text string) string {
 	return path
 }
 
-// byFile returns the JSON of a limit whose keys have limits in a file.
 func byFile(file, more string) string {
 	return `{"limits":[{"name":"plans","rate":"2/h","key":["{http.request.header.User}"],"quotas":{"file":` + quoted(file) + more + `}}]}`
 }
 
-// TestAFileOfLimits: each key in the file has the limit that the file gives it. Other keys have the limit's own numbers
-// or are refused, depending on the option unknown.
+// TestAFileOfLimits: keys in the file have the file's limits. By the option unknown, other keys have the limit's own
+// numbers or are refused.
 func TestAFileOfLimits(t *testing.T) {
 	file := plans(t, "plans.csv", "key,plan\nanna,free\nberta,paid\ncarl,4/h\ndora,unlimited\nemil,0\n192.0.2.1,5/h\n2001:db8::,6/h\n")
 	const named = `,"plans":{"free":{"rate":"3/h"},"paid":{"rate":"1/h","burst":7}}`
@@ -61,9 +60,9 @@ func TestAFileOfLimits(t *testing.T) {
 	assert.Equal(t, 0, passed(by, 1, "User", "a", "X", "berta"))
 }
 
-// TestSlowAndFastLimitsOfAFile: a file and its plans may have every quota that the limit's zone accepts, no matter what
-// the limit's rate is. This is also true in a store. If the zone does not accept a quota, loading the configuration
-// returns an error, so the error does not appear only when requests come.
+// TestSlowAndFastLimitsOfAFile: a file and its plans may have every quota that the limit's zone accepts, whatever the
+// limit's rate, also in a store. A quota that the zone does not accept fails when the configuration is loaded, not when
+// requests come.
 func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	address, _ := startRedis(t)
 	for where, store := range map[string]string{"process": "", "store": `"store":"redis://` + address + `",`} {
@@ -87,8 +86,7 @@ func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	assert.ErrorContains(t, err, "line 1: rate 3/720h0m0s: a node's share: ")
 }
 
-// TestAFileOfLimitsThatChanges: when the file changes, its keys soon have the new limits. The tokens that they have
-// used still count.
+// TestAFileOfLimitsThatChanges: keys soon have the file's new limits, and their used tokens still count.
 func TestAFileOfLimitsThatChanges(t *testing.T) {
 	file := plans(t, "plans.csv", "anna,3/h\n")
 	c := start(t, strings.Replace(byFile(file, `,"every":"1s"`), `"name":"plans"`, `"name":"changing"`, 1))
@@ -99,8 +97,7 @@ func TestAFileOfLimitsThatChanges(t *testing.T) {
 	assert.Equal(t, 2, passed(c, 9, "User", "anna"))
 }
 
-// TestTheLimitOfAHeader: only a trusted proxy of the server can set the limit by a header. A bad value counts as no
-// header.
+// TestTheLimitOfAHeader: only a trusted proxy can set the limit by a header. A bad value counts as no header.
 func TestTheLimitOfAHeader(t *testing.T) {
 	user := 0
 	for _, unknown := range []string{"default", "refuse"} {
@@ -130,8 +127,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 	}
 }
 
-// TestAHashOfLimits: keys have the limits of a hash in the store. This also works if the buckets of these keys are in
-// the store.
+// TestAHashOfLimits: keys have the limits of a hash in the store, also if their buckets are in the store.
 func TestAHashOfLimits(t *testing.T) {
 	address, redis := startRedis(t)
 	redisDo(t, address, "HSET plans anna free berta 5/h,6 carl unlimited")

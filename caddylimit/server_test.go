@@ -43,7 +43,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// load loads a Caddyfile that has one site with these directives, and returns Caddy's error.
+// load loads a Caddyfile of one site with these directives.
 func (s *server) load(directives string, global ...string) error {
 	s.t.Helper()
 	text := "{\nadmin off\nauto_https off\npersist_config off\nlog {\noutput file " + s.log + "\n}\n" + strings.Join(global, "\n") + "\n}\n" +
@@ -55,7 +55,7 @@ func (s *server) load(directives string, global ...string) error {
 	return caddy.Load(config, true)
 }
 
-// get makes a request from an address of this machine, 127.0.0.x, and returns the answer.
+// get makes a request from an address of this machine, 127.0.0.x.
 func (s *server) get(from, path string, header ...string) (status int, body string, fields http.Header) {
 	s.t.Helper()
 	status, body, fields, err := s.try(from, path, header...)
@@ -66,7 +66,7 @@ func (s *server) get(from, path string, header ...string) (status int, body stri
 	return status, body, fields
 }
 
-// try does the same as get, but returns an error if the request fails.
+// try is get with an error if the request fails.
 func (s *server) try(from, path string, header ...string) (status int, body string, fields http.Header, err error) {
 	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+s.port+path, nil)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *server) passed(n int, from string, header ...string) (passed int) {
 	return passed
 }
 
-// TestDirectivesInCaddy: both directives run in a real Caddy. Refusals reach handle_errors as errors. Placeholders, the
-// log and metrics have the right values. The counts are kept after a change of the configuration.
+// TestDirectivesInCaddy: both directives run in a real Caddy. Refusals reach handle_errors, and placeholders, log and
+// metrics are right. A change of the configuration keeps the counts.
 func TestDirectivesInCaddy(t *testing.T) {
 	s := newServer(t)
 	const site = `
@@ -170,8 +170,7 @@ func TestDirectivesInCaddy(t *testing.T) {
 		assert.Contains(t, body, want)
 	}
 
-	// The next configuration has the same limits. The configuration after it has higher limits. Neither of them gives a
-	// client a fresh bucket.
+	// Neither the same limits nor higher limits in the next configurations give a client a fresh bucket.
 	require.NoError(t, s.load(site+"\nheader X-New yes"))
 	assert.Equal(t, 0, s.passed(3, "127.0.0.1"))
 	require.NoError(t, s.load(strings.ReplaceAll(site, "events 2", "events 200")))
@@ -187,8 +186,8 @@ func TestDirectivesInCaddy(t *testing.T) {
 	assert.Contains(t, body, `caddy_rate_limit_process_time_seconds_count{zone="by_address"} 202`, "histograms go on")
 }
 
-// TestCostsThatAServerSays: the server behind Caddy reports a cost in a header, or in a trailer after a stream. For
-// other requests, a directive of the site sets the header.
+// TestCostsThatAServerSays: the server behind Caddy reports a cost in a header or a trailer, or a directive of the site
+// sets the header.
 func TestCostsThatAServerSays(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -232,11 +231,9 @@ func TestCostsThatAServerSays(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: a client sends a limit in a header field. A weir behind Caddy trusts Caddy, so it
-// would trust the field too. Therefore Caddy must not pass on the field. If a trusted proxy sends the field, Caddy
-// passes it on, but only in the one spelling in which Caddy itself reads it. Caddy passes on other fields of all
-// clients. All this is also true for requests to which the limit does not apply, and for refused requests that
-// handle_errors sends to an upstream.
+// TestALimitOfAClientDoesNotPass: Caddy removes a limit in a header field of a client, because a weir behind Caddy
+// would trust the field. From a trusted proxy, the field passes in the one spelling that Caddy reads. This also holds
+// for requests without the limit, and for refused requests that handle_errors sends to an upstream.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -300,8 +297,8 @@ func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	}
 }
 
-// TestAQuotaThatAClientWrites: if a quota comes from a field that a client can write, there is a warning, because
-// nothing shows who has written the field. If the server sets the quota, there is no warning.
+// TestAQuotaThatAClientWrites: a quota from a field that a client can write gives a warning, because nothing shows who
+// has written the field. A quota that the server sets gives none.
 func TestAQuotaThatAClientWrites(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load("respond ok"))
@@ -317,7 +314,7 @@ func TestAQuotaThatAClientWrites(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfTheOriginal: the Caddyfile in the original's documents, with all options, works. The log warns that
+// TestTheExampleOfTheOriginal: the Caddyfile in the original's documents, with all options, works, with a warning that
 // the machines do not share the zones.
 func TestTheExampleOfTheOriginal(t *testing.T) {
 	s := newServer(t)
@@ -358,8 +355,7 @@ func TestTheExampleOfTheOriginal(t *testing.T) {
 	assert.Equal(t, 1, s.passed(3, "127.0.0.1"))
 }
 
-// TestAFailedLoadChangesNothing: a load changes nothing if it is refused, or if it cannot start because its port is in
-// use.
+// TestAFailedLoadChangesNothing: a load that is refused or cannot start changes nothing.
 func TestAFailedLoadChangesNothing(t *testing.T) {
 	s := newServer(t)
 	const site = "rate_limit {\nzone failing {\nkey static\nwindow 1h\nevents %\n}\n}\nrespond ok\n"
@@ -377,7 +373,7 @@ func TestAFailedLoadChangesNothing(t *testing.T) {
 	assert.Equal(t, 2, s.passed(5, "127.0.0.1"))
 }
 
-// TestTwoSitesWithDifferentNumbers: two sites that name the same zone share it, so they must give it the same numbers.
+// TestTwoSitesWithDifferentNumbers: two sites that share a zone must give it the same numbers.
 func TestTwoSitesWithDifferentNumbers(t *testing.T) {
 	s := newServer(t)
 	site := "weir {\nlimit both {\nkey static\nrate 3/h\n}\n}\nrespond ok\n"
@@ -431,8 +427,7 @@ func TestEventsOfRefusals(t *testing.T) {
 	assert.Contains(t, heard[0], "wait")
 }
 
-// TestRequestsDuringLoads: requests continue while one configuration replaces another. No change gives a client a full
-// bucket.
+// TestRequestsDuringLoads: no change of the configuration during requests gives a client a full bucket.
 func TestRequestsDuringLoads(t *testing.T) {
 	s := newServer(t)
 	site := func(events string) string {
@@ -457,7 +452,7 @@ func TestRequestsDuringLoads(t *testing.T) {
 			}
 		}()
 	}
-	// Some changes keep the limiter and change its numbers. Other changes make a new table, to which the counts move.
+	// Some changes keep the limiter. Others make a new table, to which the counts move.
 	changes := []string{"50", "60", "60\nmax_keys 7", "60\nmax_keys 8", "50\nmax_keys 8", "60\nmax_keys 9"}
 	for _, events := range changes {
 		<-asked // at least one request between any two loads

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsOwedOutlivesTheProcess: a Caddy with a state folder is restarted while its store is lost. It gets no second
-// share. When the store is back, it is charged with the tokens that were admitted before the restart.
+// TestWhatIsOwedOutlivesTheProcess: a Caddy with a state folder that restarts while its store is lost gets no second
+// share. Later the store is charged with the tokens admitted before the restart.
 func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	address, redis := startRedis(t)
 	for name, limit := range map[string]string{"rate": `"rate":"100/d"`, "quota": `"rate":"1/d","quota":"100/d{http.request.header.None}"`} {

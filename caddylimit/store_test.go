@@ -52,8 +52,8 @@ func startRedisAt(t *testing.T, address string, options ...string) (string, *tes
 	}
 }
 
-// TestLimitsInAStore: both modules count in the store. A second zone with the same name and numbers shares the count.
-// It stands for a zone on another machine.
+// TestLimitsInAStore: both modules count in the store. A second zone with the same name and numbers, like one on
+// another machine, shares the count.
 func TestLimitsInAStore(t *testing.T) {
 	store, _ := startRedis(t)
 	t.Setenv("WEIR_TEST_STORE", "redis://"+store)
@@ -74,8 +74,8 @@ func TestLimitsInAStore(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, compat.Do(put).Code)
 }
 
-// TestAStoreWithAPassword: the address of a store contains its password, either as text or as a placeholder. If the
-// store does not accept the password, there is an error, which does not contain the password.
+// TestAStoreWithAPassword: the address of a store may contain the password as text or as a placeholder. The error about
+// a wrong password does not contain it.
 func TestAStoreWithAPassword(t *testing.T) {
 	address, _ := startRedis(t, "--requirepass", "sesame")
 	t.Setenv("WEIR_TEST_PASSWORD", "sesame")
@@ -88,7 +88,7 @@ func TestAStoreWithAPassword(t *testing.T) {
 	assert.NotContains(t, err.Error(), "swordfish")
 }
 
-// TestZonesOfBothModulesInAStore: a limit and a zone with the same name and the same numbers have separate counts.
+// TestZonesOfBothModulesInAStore: a limit and a zone of the same name and numbers count separately.
 func TestZonesOfBothModulesInAStore(t *testing.T) {
 	address, _ := startRedis(t)
 	store := `"store":"redis://` + address + `",`
@@ -98,9 +98,8 @@ func TestZonesOfBothModulesInAStore(t *testing.T) {
 	assert.Equal(t, 4, passed(compat, 6))
 }
 
-// TestHoldsOverAReload: a request has a hold, and the limit gets other numbers before the request ends. If the cost
-// exceeds the hold, the excess counts. If the cost is lower than the hold, the difference is given back if the limit is
-// in a store. If the limit is in memory, the difference stays taken after a change of numbers.
+// TestHoldsOverAReload: a hold is settled rightly if the limit's numbers change before the request ends. A cost above
+// the hold counts. A cost below it is given back only if the limit is in a store.
 func TestHoldsOverAReload(t *testing.T) {
 	address, _ := startRedis(t)
 	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // holds of five tokens, of a limit of 20
@@ -141,7 +140,7 @@ func TestHoldsOverAReload(t *testing.T) {
 	}
 }
 
-// arrived waits until the upstream has received the request. It fails the test if there is an answer before that.
+// arrived waits until the upstream has the request, and fails the test on an earlier answer.
 func arrived(t *testing.T, came <-chan struct{}, answered <-chan int) {
 	t.Helper()
 	select {
@@ -151,8 +150,8 @@ func arrived(t *testing.T, came <-chan struct{}, answered <-chan int) {
 	}
 }
 
-// TestSharesOfMachines: while the store is lost, a machine admits its share. By default, the share is the limit divided
-// by the configured number of nodes.
+// TestSharesOfMachines: while the store is lost, a machine admits its share, by default the limit divided by the
+// configured number of nodes.
 func TestSharesOfMachines(t *testing.T) {
 	address, redis := startRedis(t)
 	shares := func(name, options string) *testcaddy.Config {
@@ -165,8 +164,8 @@ func TestSharesOfMachines(t *testing.T) {
 	assert.Equal(t, 50, passed(half, 60))
 }
 
-// TestAStoreLogsWhereTheConfigurationInForceDoes: a store's connection logs to the log of the active configuration,
-// even if an earlier configuration made the connection.
+// TestAStoreLogsWhereTheConfigurationInForceDoes: a store's connection logs to the active configuration's log, even if
+// an earlier configuration made it.
 func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 	address, redis := startRedis(t)
 	s := newServer(t)
@@ -185,8 +184,7 @@ func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 	}
 }
 
-// TestLimitsThatAStoreCannotKeep: if a store cannot keep a limit, the configuration is an error, unless the limit is
-// local.
+// TestLimitsThatAStoreCannotKeep: a limit that a store cannot keep is an error, unless it is local.
 func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 	store, _ := startRedis(t)
 	for limit, want := range map[string]string{
@@ -205,8 +203,8 @@ func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 	}
 }
 
-// TestHoldsOfAStoreThatIsRemoved: while a request is in flight, a reload removes the store from the configuration or
-// replaces it. The request must still settle its cost in the store in which it has its hold.
+// TestHoldsOfAStoreThatIsRemoved: a reload removes or replaces the store while a request is in flight. The request must
+// still settle its cost in the store of its hold.
 func TestHoldsOfAStoreThatIsRemoved(t *testing.T) {
 	first, _ := startRedis(t)
 	second, _ := startRedis(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/key"
 )
 
-// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. If the text is a number,
-// it must not exceed the argument most.
+// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. A fixed cost must not
+// exceed most.
 func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
 	if text == "" {
 		return nil, nil, nil
@@ -43,8 +43,8 @@ func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warni
 	}, warnings, nil
 }
 
-// parseSettle returns the placeholder of a cost that is known when the request is over. It returns an error for a
-// placeholder whose value the client sets, because the client could otherwise choose the cost of its requests.
+// parseSettle returns the placeholder of a cost that is known when the request is over. A placeholder whose value the
+// client sets is an error, because the client could choose its costs.
 func parseSettle(text string) (*key.Template, []string, error) {
 	template, warnings, err := key.Parse(text)
 	switch {
@@ -59,8 +59,8 @@ func parseSettle(text string) (*key.Template, []string, error) {
 	return &template, warnings, nil
 }
 
-// ofAnswers matches the placeholders of Caddy whose values are set by the handlers of a request. The values of other
-// placeholders, such as a part of a path that a matcher found, come from the request.
+// ofAnswers matches the placeholders of Caddy that the handlers of a request set. Other values, such as a part of a
+// path that a matcher found, come from the request.
 var ofAnswers = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
 
 // ofClients matches the placeholders of Caddy whose values a client can write.
@@ -82,8 +82,8 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engi
 	return func(r *http.Request) (engine.Policy, error) { return quotaOf(template.Of(r), own) }, warnings, nil
 }
 
-// quotaOf reads a quota, which is a rate and optionally a burst after a blank. For any other text it returns an error,
-// and the request is answered with 503.
+// quotaOf reads a rate, optionally followed by a blank and a burst. Any other text is an error, and the request is
+// answered with 503.
 func quotaOf(text string, own engine.Policy) (engine.Policy, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return own, nil

@@ -51,7 +51,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}, sharing.Options(&h.Sharing)...)...)
 }
 
-// readDistributed reads the option by which the original shares zones. The option may have a block.
+// readDistributed reads the option, with or without a block, by which the original shares zones.
 func (h *Handler) readDistributed(d *caddyfile.Dispenser) error {
 	h.Distributed = new(Distributed)
 	if d.NextArg() {
@@ -64,7 +64,7 @@ func (h *Handler) readDistributed(d *caddyfile.Dispenser) error {
 	)
 }
 
-// readStorage reads the name of a storage module of Caddy, and skips the module's options.
+// readStorage reads the name of a storage module, and skips its options.
 func (h *Handler) readStorage(d *caddyfile.Dispenser) (err error) {
 	segment := d.NextSegment()
 	if len(segment) < 2 {

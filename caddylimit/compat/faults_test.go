@@ -18,7 +18,7 @@ import (
 )
 
 // The tests of this file are about faults of mholt/caddy-ratelimit that its users reported or that its source shows.
-// One more fault is tested in package zone, which contains the locks: decisions must not take a lock of the zones.
+// Package zone tests one more fault: decisions must not take a lock of the zones.
 
 // TestEarlierZonesAreNotChargedWhenALaterOneRefuses: a request that is refused costs nothing in any zone.
 func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {
@@ -31,8 +31,7 @@ func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {
 	assert.Equal(t, 1, passed(second, 10, "192.0.2.2:1"), "of 3 events 2 were admitted, and nothing else was charged")
 }
 
-// TestTheTightestZoneIsTriedFirst: the handler checks the tightest zone first. The original sorts the zones in the
-// opposite order.
+// TestTheTightestZoneIsTriedFirst: the original sorts the zones in the opposite order.
 func TestTheTightestZoneIsTriedFirst(t *testing.T) {
 	c := start(t, zones(`
 		"wide":{"window":"1s","max_events":100},
@@ -46,7 +45,7 @@ func TestTheTightestZoneIsTriedFirst(t *testing.T) {
 	assert.Equal(t, []string{"narrow", "a", "b", "wide"}, order)
 }
 
-// TestKeysAreNotLabels: metrics have no label for keys, so clients cannot create time series by sending many keys.
+// TestKeysAreNotLabels: metrics have no label for keys, so clients cannot create time series.
 func TestKeysAreNotLabels(t *testing.T) {
 	c := start(t, zones(`"labels":{"key":"{http.request.header.X}","window":"1h","max_events":1}`))
 	count := func() (series int, text string) {
@@ -72,8 +71,8 @@ func TestKeysAreNotLabels(t *testing.T) {
 	assert.NotContains(t, text, "key1")
 }
 
-// TestMemoryOfKeysIsBounded (#44: 4.8 GB): when a key has its first request, the original reserves 24 bytes for each
-// event of the limit. It does this for any number of keys. Here the memory must be bounded.
+// TestMemoryOfKeysIsBounded (#44: 4.8 GB): the original reserves 24 bytes for each event of the limit for every new
+// key, without a bound. Here the memory must be bounded.
 func TestMemoryOfKeysIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred thousand keys, several times")
@@ -111,8 +110,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestKeysBeyondTheRoomOfAZone: if more keys come than a zone has room for, memory does not grow. A drained key stays
-// drained as long as there are keys that have used less, and metrics count the forgotten keys.
+// TestKeysBeyondTheRoomOfAZone: memory does not grow beyond a zone's room. A drained key stays drained as long as other
+// keys have used less, and metrics count the forgotten keys.
 func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	c := start(t, zones(`"room":{"key":"{http.request.header.X}","window":"1h","max_events":3,"max_keys":100}`))
 	as := func(key string) func(*http.Request) {
@@ -128,9 +127,8 @@ func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	assert.Positive(t, evicted)
 }
 
-// TestNoStateFilesAreRead (#96: half-written files): the handler accepts the settings by which the original shares
-// zones between machines, and ignores them. If the configuration has these settings but no store, the handler logs a
-// warning. As in the original, null counts as not set.
+// TestNoStateFilesAreRead (#96: half-written files): the handler ignores the settings by which the original shares
+// zones between machines, and warns if there is no store. As in the original, null counts as not set.
 func TestNoStateFilesAreRead(t *testing.T) {
 	const zone = `"rate_limits":{"z":{"window":"1m","max_events":1}}`
 	for config, warned := range map[string]bool{

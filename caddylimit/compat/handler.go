@@ -30,16 +30,15 @@ func init() { caddy.RegisterModule((*Handler)(nil)) }
 // module distinguishes the zones of this handler from the limits of package caddylimit.
 const module = "rate_limit"
 
-// A Handler checks requests against zones. If a request exceeds a zone, the Handler refuses it with the error 429. A
-// request counts as an event in all zones that match it, or in none of them if one refuses.
+// A Handler refuses a request that exceeds a zone, with the error 429. A request counts as an event in all zones that
+// match it, or in none of them if one refuses.
 type Handler struct {
 	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
-	// Jitter is the largest random addition to Retry-After, as a fraction of the wait. It is 0 to 1,000. For example,
-	// 0.2 adds up to a fifth of the wait.
+	// Jitter is the largest random addition to Retry-After, as a fraction of the wait, 0 to 1,000. For example, 0.2
+	// adds up to a fifth of the wait.
 	Jitter float64 `json:"jitter,omitempty"`
-	// SweepInterval is how often idle keys are forgotten, 1ms to 24h. The default is 1m. The interval does not affect
-	// decisions.
+	// SweepInterval is how often idle keys are forgotten, 1ms to 24h; the default is 1m. It does not affect decisions.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
@@ -49,8 +48,8 @@ type Handler struct {
 	// Sharing has no counterpart in the original.
 	sharing.Sharing
 
-	// Distributed and Storage are the fields by which several machines share zones in the original. Here they have no
-	// effect. If Store is not set, each machine counts alone, and a log line warns about this.
+	// Distributed and Storage share zones between machines in the original. Here they have no effect, and without Store
+	// a log line warns that each machine counts alone.
 	Distributed *Distributed    `json:"distributed,omitempty"`
 	Storage     json.RawMessage `json:"storage,omitempty"`
 
@@ -92,8 +91,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 const mostJitter = 1000.
 
-// Distributed contains the intervals at which the original writes and reads the counts of machines, and the age at
-// which it drops them.
+// Distributed contains the original's intervals for writing and reading the counts of machines, and the age at which it
+// drops them.
 type Distributed struct {
 	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
 	ReadInterval  caddy.Duration `json:"read_interval,omitempty"`
@@ -121,7 +120,7 @@ func (h *Handler) check() error {
 	return nil
 }
 
-// countsByItself reports whether this machine counts alone although the configuration requests shared zones.
+// countsByItself reports whether this machine counts alone despite a configuration with shared zones.
 func (h *Handler) countsByItself() bool {
 	return (h.Distributed != nil || isSet(h.Storage)) && h.Store == ""
 }
@@ -129,7 +128,7 @@ func (h *Handler) countsByItself() bool {
 // isSet reports whether raw has a value other than null.
 func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
 
-// provision finds the zones, and sorts them so that the tightest zone comes first.
+// provision finds the zones, and sorts them by tightness.
 func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	spec, err := sharing.Spec(&h.Sharing)
 	if err != nil {
@@ -171,8 +170,8 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	h.by = map[string]*part{}
 	var limits []httplimit.Limit
 	for i, p := range parts {
-		// A zone may have any name, but a limit of the middleware may not. So the names of the limits are numbers,
-		// which no client sees.
+		// A zone may have any name, but a limit of the middleware may not. So the limits have numbers, which no client
+		// sees.
 		described := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
 		limits, h.by[described.Name] = append(limits, p.use.Limit(described)), p
 	}
@@ -206,8 +205,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// refuse returns the error for a refused request. The error names the zone with the longest wait, because the request
-// can pass only when that wait is over.
+// refuse returns the error for a refused request. It names the zone with the longest wait, because the request can pass
+// only then.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
 	c, ok := res.Tightest()
 	if !ok || res.Status() != http.StatusTooManyRequests {
@@ -239,8 +238,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	return caddyhttp.Error(http.StatusTooManyRequests, nil)
 }
 
-// seconds returns d in whole seconds, rounded up and at least 1, so a client that comes back after that time is
-// admitted.
+// seconds returns d in whole seconds, rounded up and at least 1, so that a client that comes back then is admitted.
 func seconds(d time.Duration) int64 {
 	return max(int64(d/time.Second)+min(int64(d%time.Second), 1), 1)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// TestExactLog: in each interval that is as long as the window, at most the allowed number of events pass. An event no
-// longer counts when it is older than the window.
+// TestExactLog: in each interval of the window's length, at most the allowed number of events pass. An event older than
+// the window does not count.
 func TestExactLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testcaddy.Provision(t, module, zones(`"exact":{"key":"k","window":"10s","max_events":3}`))
@@ -65,8 +65,7 @@ func TestJitterIsAPartOfTheWait(t *testing.T) {
 	assert.Greater(t, most-least, 100, "of 200 draws from 0 to 500")
 }
 
-// TestNoEventsRefuseAll: a zone that allows no events refuses all requests. The answers have no Retry-After, because no
-// wait would help.
+// TestNoEventsRefuseAll: a zone without events refuses all, without Retry-After, because no wait would help.
 func TestNoEventsRefuseAll(t *testing.T) {
 	c := start(t, zones(`"none":{"key":"k","window":"1m","max_events":0}`))
 	w := c.Do(testcaddy.From("192.0.2.1:1"))
@@ -74,8 +73,7 @@ func TestNoEventsRefuseAll(t *testing.T) {
 	assert.Empty(t, w.Header().Get("Retry-After"))
 }
 
-// TestTheZoneWithTheLongestWaitIsNamed: if several zones refuse, the error names the zone with the longest wait,
-// because Retry-After is the wait of that zone.
+// TestTheZoneWithTheLongestWaitIsNamed: if several zones refuse, the error names the zone whose wait is in Retry-After.
 func TestTheZoneWithTheLongestWaitIsNamed(t *testing.T) {
 	c := start(t, zones(`"minute":{"window":"1m","max_events":1}, "hour":{"window":"1h","max_events":1}`))
 	require.Equal(t, 1, passed(c, 1, "192.0.2.1:1"))
@@ -96,8 +94,8 @@ func TestMatchersAndPrefixes(t *testing.T) {
 	assert.Equal(t, 0, passed(c, 9, "[2001:db8::ffff:1]:1", post))
 }
 
-// TestTooManyEventsForALog: if a zone allows more than 4,096 events, it uses the sliding window counter. For short
-// windows, the zone uses this counter already above a smaller number of events.
+// TestTooManyEventsForALog: a zone with more than 4,096 events uses the sliding window counter, or with fewer if the
+// window is short.
 func TestTooManyEventsForALog(t *testing.T) {
 	for _, c := range []struct {
 		events int
@@ -151,7 +149,7 @@ func TestBadConfigurations(t *testing.T) {
 	assert.NotContains(t, err.Error(), "secret")
 }
 
-// TestTwoHandlersOfOneZone: two handlers that name the same zone share it, and cannot give it different numbers.
+// TestTwoHandlersOfOneZone: two handlers share a zone by its name, and cannot give it different numbers.
 func TestTwoHandlersOfOneZone(t *testing.T) {
 	const shared = `"shared":{"key":"k","window":"1h","max_events":3}`
 	c := testcaddy.Start(t, module, zones(shared), zones(shared))

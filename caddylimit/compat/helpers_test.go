@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// zones returns the JSON of a handler. The parameter text is the JSON of its zones.
 func zones(text string) string { return `{"rate_limits":{` + text + `}}` }
 
 // start starts a configuration with one handler.
@@ -18,7 +17,6 @@ func start(t testing.TB, config string) *testcaddy.Config {
 	return testcaddy.Start(t, module, config)
 }
 
-// passed makes n requests from an address, and returns how many are admitted.
 func passed(c *testcaddy.Config, n int, remote string, change ...func(*http.Request)) (admitted int) {
 	for range n {
 		r := testcaddy.From(remote)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// metrics contains the metrics of one configuration, under the names of the original. They have one series for each
-// zone. They do not have the original's label key, whose value would be different for every client.
+// metrics contains the metrics of one configuration, under the names of the original. It has one series for each zone,
+// without the original's label key, whose value differs for every client.
 type metrics struct{ shown []shown }
 
 // shown is a zone with metrics.
@@ -32,7 +32,7 @@ var (
 
 func newMetrics() *metrics { return new(metrics) }
 
-// newTime returns the histogram of a zone. The zone keeps the histogram across configurations, as it does its counts.
+// newTime returns the histogram of a zone, which the zone keeps across configurations.
 func newTime() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "caddy_rate_limit_process_time_seconds", Help: "Time that the decision on a request took.",
@@ -40,7 +40,7 @@ func newTime() *prometheus.HistogramVec {
 	}, []string{"zone"})
 }
 
-// show adds a zone, unless it was added before, and returns the observer of its decision times.
+// show adds a zone once, and returns the observer of its decision times.
 func (m *metrics) show(use *zone.Use, l *RateLimit) prometheus.Observer {
 	taken := zone.Kept(use.Zone, newTime)
 	if !slices.ContainsFunc(m.shown, func(s shown) bool { return s.use == use }) {

@@ -21,21 +21,21 @@ import (
 type RateLimit struct {
 	// MatcherSets selects the requests of the zone. The default is all requests.
 	MatcherSets caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-	// Key is a text with placeholders that identifies a client. If the text has no placeholder, all clients together
-	// have one limit.
+	// Key is a text with placeholders that identifies a client. Without a placeholder, all clients together have one
+	// limit.
 	Key string `json:"key,omitempty"`
 	// Window is the time in which MaxEvents are allowed: 1µs to 365 days.
 	Window caddy.Duration `json:"window,omitempty"`
-	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. If MaxEvents is at
-	// most 4,096 and the window is not too short, a sliding log counts exactly. Otherwise, a sliding window counter
-	// counts. It can count up to 16,777,215 events.
+	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. Up to 4,096 events,
+	// a sliding log counts exactly if the window is not too short. Otherwise, a sliding window counter counts up to
+	// 16,777,215 events.
 	MaxEvents int `json:"max_events,omitempty"`
 	// If a key is an address, only its first IPv4Prefix or IPv6Prefix bits count. 0 stands for the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
-	// MaxKeys is the number of keys for which the zone has room. The default for a sliding window counter is a million.
-	// The default for a sliding log is 100,000, or as many keys as fit into 256 MiB if that is less. The original has
-	// no such option and no bound.
+	// MaxKeys is the number of keys for which the zone has room. The default is a million for a sliding window counter.
+	// For a sliding log it is 100,000, or fewer if these do not fit into 256 MiB. The original has no such option and
+	// no bound.
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 
@@ -83,7 +83,7 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 // mostEvents is the largest number of events that a sliding window counter counts.
 const mostEvents = 1<<24 - 1
 
-// policy returns an exact policy if the numbers allow one. Otherwise it returns a sliding window counter.
+// policy returns an exact policy if the numbers allow one, and otherwise a sliding window counter.
 func (l *RateLimit) policy() (engine.Policy, error) {
 	window := time.Duration(l.Window)
 	if window < spec.MinWindow || window > spec.MaxWindow {

@@ -1,5 +1,5 @@
-// Command caddy is Caddy with the limits of weir. It has the standard modules, the directive weir, and a directive
-// rate_limit that replaces mholt/caddy-ratelimit.
+// Command caddy is Caddy with the limits of weir: the standard modules, the directive weir, and a directive rate_limit
+// that replaces mholt/caddy-ratelimit.
 //
 //	go build -o caddy ./cmd/caddy
 //

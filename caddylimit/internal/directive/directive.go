@@ -1,5 +1,4 @@
-// Package directive reads directives of the Caddyfile. A table describes the options of a block and the arguments of
-// each option.
+// Package directive reads directives of the Caddyfile by a table of a block's options and their arguments.
 package directive
 
 import (
@@ -17,8 +16,7 @@ type Handler interface {
 	caddyfile.Unmarshaler
 }
 
-// Register registers a directive with Caddy and orders it before basic_auth. The function make returns the directive's
-// handler.
+// Register registers a directive with Caddy before basic_auth. make returns its handler.
 func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		handler := make()
@@ -40,7 +38,7 @@ func Once(name string, read Reader) Option { return Option{name: name, read: rea
 // Many returns an option that may occur several times in a block.
 func Many(name string, read Reader) Option { return Option{name: name, read: read, many: true} }
 
-// Read reads a directive without arguments and its block. The next token must be the directive's name.
+// Read reads a directive without arguments and its block, from the directive's name.
 func Read(d *caddyfile.Dispenser, options ...Option) error {
 	d.Next()
 	name := d.Val()
@@ -50,7 +48,7 @@ func Read(d *caddyfile.Dispenser, options ...Option) error {
 	return Block(d, name, options...)
 }
 
-// Block reads the block that follows. The parameter what is the name of the block in errors.
+// Block reads the block that follows, which is called what in errors.
 func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -70,7 +68,6 @@ func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	return nil
 }
 
-// list returns the names of the options as text for an error message.
 func list(options []Option) string {
 	var names []string
 	for _, o := range options {

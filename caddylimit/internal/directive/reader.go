@@ -9,8 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// A Reader reads the arguments of the dispenser's current option. It returns an error if the line contains other
-// arguments.
+// A Reader reads the arguments of the current option, and returns an error for other arguments.
 type Reader func(d *caddyfile.Dispenser) error
 
 // Text returns a Reader for one argument.

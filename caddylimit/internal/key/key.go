@@ -21,9 +21,8 @@ type Template struct {
 }
 
 // Parse reads a template. Placeholders are replaced once for each request, so a value that looks like a placeholder is
-// not replaced. An unknown or empty placeholder becomes the empty text. Parse returns an error for a brace that is not
-// closed, and for a placeholder that no request can have. It returns a warning for a placeholder that is probably a
-// mistake.
+// not replaced. An unknown or empty placeholder becomes the empty text. Parse returns an error for an unclosed brace
+// and for a placeholder that no request can have. It warns about placeholders that are probably mistakes.
 func Parse(text string) (t Template, warnings []string, err error) {
 	names, err := placeholders(text)
 	if err != nil {
@@ -58,14 +57,14 @@ func (t *Template) Of(r *http.Request) string {
 	return replacer.ReplaceAll(t.text, "")
 }
 
-// A Key makes the keys by which requests are counted. It uses one or more templates, and prefix lengths for addresses.
+// A Key makes the keys of requests from one or more templates, with prefix lengths for addresses.
 type Key struct {
 	templates []Template
 	ip        *httplimit.ClientIP
 }
 
-// New returns a key. The prefixes are in bits and apply to texts that are addresses; 0 stands for the whole address.
-// New returns an error for a prefix that is out of range and for a bad template ([Parse]).
+// New returns a key. The prefixes apply to texts that are addresses, in bits; 0 stands for the whole address. A prefix
+// out of range and a bad template ([Parse]) are errors.
 func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []string, err error) {
 	k = &Key{}
 	for _, text := range templates {
@@ -92,9 +91,8 @@ func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []str
 }
 
 // Key implements [httplimit.KeyFunc]. All spellings of an address give the same key: an IPv4 address mapped into IPv6
-// counts as the IPv4 address, and the zone of an address is ignored. If there are several templates, the hash also
-// covers the length of each text. So a client cannot write a text for one template that counts as text of another
-// template.
+// counts as the IPv4 address, and the zone of an address is ignored. The hash of several templates covers the length of
+// each text, so that no client can shift text from one template to another.
 func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	if len(k.templates) == 1 {
 		return k.part(h, r, 0), true
@@ -123,15 +121,13 @@ func (k *Key) Text(r *http.Request) string {
 	return strings.Join(texts, " ")
 }
 
-// Lookup returns the text of the first template for a request. The caller searches for it in a list of keys, which
-// [Key.Meant] has converted to the same form.
+// Lookup returns the text of the first template for a request, to be searched for in a list of keys from [Key.Meant].
 func (k *Key) Lookup(r *http.Request) string {
 	t := &k.templates[0]
 	return k.Meant(t.Of(r))
 }
 
-// Meant returns a key of a list in the form that [Key.Lookup] returns. For an address, this form is the address's
-// prefix.
+// Meant returns a key of a list in the form of [Key.Lookup], which is the prefix for an address.
 func (k *Key) Meant(text string) string {
 	if addr, ok := readAddr(text); ok {
 		return "ip:" + k.ip.PrefixOf(addr).String()
@@ -139,8 +135,7 @@ func (k *Key) Meant(text string) string {
 	return "text:" + text
 }
 
-// readAddr parses an address. ParseAddr allocates memory for its error, so readAddr first rejects texts that cannot be
-// an address.
+// readAddr parses an address. It first rejects texts that cannot be one, because ParseAddr allocates its error.
 func readAddr(text string) (netip.Addr, bool) {
 	const longest = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
 	text, zone, zoned := strings.Cut(text, "%")

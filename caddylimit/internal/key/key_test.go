@@ -15,7 +15,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// of returns the key that a template makes from values of the header X.
 func of(t *testing.T, k *key.Key, h httplimit.Hasher, values ...string) engine.Key {
 	r := testcaddy.From("192.0.2.1:1234")
 	for i, name := range []string{"X", "Y"} {
@@ -37,7 +36,7 @@ func newKey(t *testing.T, bits4, bits6 int, templates ...string) (*key.Key, http
 	return k, limits.HasherOf(limiter)
 }
 
-// TestSpellingsOfAnAddressAreOneKey: a client that can choose the spelling of its address still has only one bucket.
+// TestSpellingsOfAnAddressAreOneKey: a client that chooses its address's spelling has only one bucket.
 func TestSpellingsOfAnAddressAreOneKey(t *testing.T) {
 	whole, h := newKey(t, 0, 0, "{http.request.header.X}")
 	for _, same := range [][]string{
@@ -56,8 +55,8 @@ func TestSpellingsOfAnAddressAreOneKey(t *testing.T) {
 	}
 }
 
-// TestPrefixesAreOfTheFamilyOfTheAddress: if an IPv6 address contains an IPv4 address, the prefix for IPv4 applies.
-// Otherwise all IPv4 addresses would have one bucket.
+// TestPrefixesAreOfTheFamilyOfTheAddress: the prefix for IPv4 applies to an IPv4 address in an IPv6 address. Otherwise
+// all IPv4 addresses would have one bucket.
 func TestPrefixesAreOfTheFamilyOfTheAddress(t *testing.T) {
 	k, h := newKey(t, 24, 64, "{http.request.header.X}")
 	assert.Equal(t, of(t, k, h, "192.0.2.1"), of(t, k, h, "192.0.2.250"))
@@ -70,7 +69,7 @@ func TestPrefixesAreOfTheFamilyOfTheAddress(t *testing.T) {
 	assert.NotEqual(t, of(t, k, h, "1.2.3.4.5"), of(t, k, h, "1.2.3.4.6"))
 }
 
-// TestPartsDoNotRunIntoEachOther: the text that a client writes into one part cannot make the key of another client.
+// TestPartsDoNotRunIntoEachOther: a client's text in one part cannot make another client's key.
 func TestPartsDoNotRunIntoEachOther(t *testing.T) {
 	k, h := newKey(t, 0, 0, "{http.request.header.X}", "{http.request.header.Y}")
 	assert.NotEqual(t, of(t, k, h, "a", "bc"), of(t, k, h, "ab", "c"))
@@ -78,7 +77,7 @@ func TestPartsDoNotRunIntoEachOther(t *testing.T) {
 	assert.Equal(t, of(t, k, h, "a", "b"), of(t, k, h, "a", "b"))
 }
 
-// TestEmptyKeysAreOneKey: requests without the header of the key share a bucket, no matter how they differ otherwise.
+// TestEmptyKeysAreOneKey: requests without the key's header share a bucket.
 func TestEmptyKeysAreOneKey(t *testing.T) {
 	for _, text := range []string{"{http.request.header.X}", "{http.request.header.X}{http.request.header.Y}", "{http.vars.none}"} {
 		k, h := newKey(t, 0, 0, text)

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// placeholders returns the names of the placeholders in a text. A brace after a backslash is a normal character.
+// placeholders returns the names of the placeholders in a text. A backslash makes a brace a normal character.
 func placeholders(text string) (names []string, err error) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -34,7 +34,7 @@ func placeholders(text string) (names []string, err error) {
 	return names, nil
 }
 
-// look returns an error for a placeholder that no request can have, and a warning for one that is probably a mistake.
+// look returns an error for a placeholder that no request can have, and a warning for a probable mistake.
 func look(name string) (warning string, err error) {
 	switch {
 	case name == "http.request.remote" || strings.HasSuffix(name, ".remote.port"):
@@ -51,9 +51,8 @@ func look(name string) (warning string, err error) {
 	return "", nil
 }
 
-// isOfRequests reports whether Caddy may have a value for the placeholder in a request. It makes up a request and asks
-// Caddy for the value. It also returns true for a placeholder that only some requests have, and for a placeholder that
-// Caddy cannot evaluate for the made-up request.
+// isOfRequests reports whether Caddy may have a value for the placeholder in a request, by a made-up request. It is
+// also true if only some requests have the placeholder, or if Caddy cannot evaluate it for the made-up request.
 func isOfRequests(name string) (known bool) {
 	if strings.HasPrefix(name, "http.request.tls.") {
 		return true

@@ -9,10 +9,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Load returns a function that reports whether a request meets one of the matcher sets. The argument limit points to a
-// struct, and the argument field is the name of its field that contains the matcher sets. If there are none, Load
-// returns nil, and the limit applies to all requests. A matcher that fails counts as met, so that a client cannot
-// escape the limit by causing an error.
+// Load returns a function that reports whether a request meets one of the matcher sets in the named field of the struct
+// at limit. Without matcher sets it returns nil, and the limit applies to all requests. A matcher that fails counts as
+// met, so that a client cannot escape the limit by causing an error.
 func Load(ctx caddy.Context, limit any, field string) (func(*http.Request) bool, error) {
 	var sets caddyhttp.MatcherSets
 	modules, err := ctx.LoadModule(limit, field)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// documented returns the directives of the Caddyfile that the first commands of docs/caddy.md write.
+// documented returns the directives of the first Caddyfile in docs/caddy.md.
 func documented(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/caddy.md")

@@ -19,17 +19,16 @@ import (
 // Sharing contains the options by which several machines share the zones of the handler that embeds it.
 type Sharing struct {
 	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, such as
-	// redis://host:6379. It may have placeholders, such as {env.REDIS_URL}. All limits of the handler are in the store,
-	// except those with local.
+	// redis://host:6379. It may have placeholders, such as {env.REDIS_URL}. Limits with local are not in the store.
 	Store string `json:"store,omitempty"`
-	// OnLoss is what happens to requests while the store is lost: share (the default) admits this machine's share of
-	// the limits; closed answers 503; open admits all requests.
+	// OnLoss is what happens to requests while the store is lost: share (the default) admits this machine's share;
+	// closed answers 503; open admits all.
 	OnLoss string `json:"on_loss,omitempty"`
-	// Nodes is the approximate number of machines that share the store, 1 to 100,000. The default is 4. The number
-	// determines how large a share is, and how large a limit must be so that machines lease it.
+	// Nodes is the approximate number of machines that share the store, 1 to 100,000; the default is 4. It determines
+	// how large a share is, and how large a limit must be so that machines lease it.
 	Nodes int `json:"nodes,omitempty"`
-	// Share is the part of the limits that this machine admits while the store is lost, 1% to 100%. The default is
-	// 1/Nodes.
+	// Share is the percentage of the limits that this machine admits while the store is lost, 1% to 100%. The default
+	// is 1/Nodes.
 	Share string `json:"share,omitempty"`
 	// Timeout is the longest time that a request waits for the store, 1ms to 10s. The default is 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
@@ -79,8 +78,8 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 	return spec, nil
 }
 
-// address replaces the placeholders in the address of a store, such as {env.REDIS_URL}. It returns an error for a
-// placeholder that is unknown or empty.
+// address replaces the placeholders in a store's address, such as {env.REDIS_URL}. An unknown or empty placeholder is
+// an error.
 func address(text string) (string, error) {
 	if text == "" {
 		return "", nil

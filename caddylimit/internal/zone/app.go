@@ -18,7 +18,7 @@ func init() { caddy.RegisterModule((*App)(nil)) }
 // appID is the App's name in Caddy. Users do not configure it.
 const appID = "weir"
 
-// An App contains the zones of one configuration. Caddy makes it when the first handler asks for it, starts it with the
+// An App contains the zones of one configuration. Caddy makes it for the first handler, starts it with the
 // configuration, and stops it after the next configuration has started.
 type App struct {
 	log        *zap.Logger
@@ -55,8 +55,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Enter keeps the zones usable for a request until Leave, even if the configuration is replaced in between. So the
-// request can settle its holds in a store. If the zones have ended already, Enter returns false.
+// Enter keeps the zones usable for a request until Leave, even if the configuration is replaced, so that the request
+// can settle its holds in a store. It returns false if the zones have ended.
 func (a *App) Enter() bool {
 	for n := a.users.Load(); n > 0; n = a.users.Load() {
 		if a.users.CompareAndSwap(n, n+1) {
@@ -78,8 +78,7 @@ func (a *App) Leave() {
 	}()
 }
 
-// Use returns the zone of a module by its name. If the configuration has named the zone before, the spec must be the
-// same as at the first time.
+// Use returns the zone of a module by its name. A second call in the configuration must have the same spec.
 func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	id := id{module, name}
 	if u, again := a.uses[id]; again {
@@ -119,8 +118,7 @@ func (a *App) Uses(module string) (uses []*Use) {
 	return uses
 }
 
-// Collector returns the collector of a module's metrics for a configuration. The first call makes the collector by
-// calling the function make.
+// Collector returns the collector of a module's metrics for a configuration. The first call makes it with make.
 func Collector[C prometheus.Collector](a *App, module string, make func() C) (c C, err error) {
 	if known, again := a.collectors[module]; again {
 		return known.(C), nil
@@ -133,8 +131,7 @@ func Collector[C prometheus.Collector](a *App, module string, make func() C) (c 
 // AtEnd registers a function that is called when the zones of the configuration have ended.
 func (a *App) AtEnd(do func()) { a.atEnd = append(a.atEnd, do) }
 
-// Store returns the connection to the store of a spec. The connection stays open as long as the configuration uses its
-// zones.
+// Store returns the connection to the store of a spec, which stays open while the configuration uses its zones.
 func (a *App) Store(spec Spec) (*redislimit.Client, error) {
 	if spec.Store == "" {
 		return nil, errors.New("there is no store: write for example store redis://127.0.0.1:6379 in the directive")
@@ -168,9 +165,8 @@ func (a *App) Stop() (err error) {
 	return err
 }
 
-// Cleanup ends the zones. Caddy calls it when the configuration is no longer used, even if the configuration never
-// started. If requests in progress still keep the zones, the last of these requests ends them instead of Cleanup. When
-// the process ends, Cleanup ends the zones in any case.
+// Cleanup ends the zones. Caddy calls it when the configuration is no longer used, even if it never started. If
+// requests still keep the zones, the last of these requests ends them, except when the process ends.
 func (a *App) Cleanup() error {
 	if a.users.Add(-1) > 0 && !caddy.Exiting() {
 		return nil

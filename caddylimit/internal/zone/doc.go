@@ -1,6 +1,5 @@
-// Package zone keeps the counts of limits when Caddy's configuration changes. A zone is a limit with a name. Two
-// handlers of one configuration share a zone if they use the same name. Two consecutive configurations share a zone in
-// the same way: the new configuration finds the zone by its name, so no key gets a fresh bucket.
+// Package zone keeps the counts of limits when Caddy's configuration changes. A zone is a limit with a name. Handlers
+// of one configuration share the zone of a name. So do consecutive configurations, so no key gets a fresh bucket.
 //
 // # Words
 //
@@ -11,15 +10,13 @@
 //
 // # How a zone changes
 //
-// Caddy provisions a configuration, then starts it, and then stops the previous one. A provisioned configuration may
-// still be given up if another module fails. So provisioning does not change zones. [App].Start changes them. If
-// another part of the configuration then fails to start, Caddy calls [App].Stop of this configuration while it is still
-// the latest one. In this case, Stop reverts the change.
+// Caddy provisions a configuration, then starts it, and then stops the previous one. If another module fails, Caddy
+// gives up a provisioned configuration. So only [App].Start changes zones. If another part then fails to start, Caddy
+// calls [App].Stop of this configuration while it is still the latest one. In this case, Stop reverts the change.
 //
-// If the limiter accepts the new numbers, they change in place ([engine.Limiter.SetPolicy]). The limiter does not
-// accept every change. Examples are another algorithm, or a sliding log that becomes longer than its ring. In these
-// cases the zone gets a limiter of a new generation, and the tokens that keys have used still count: see package
-// [live].
+// The limiter takes over most new numbers in place ([engine.Limiter.SetPolicy]). It refuses, for example, another
+// algorithm, or a sliding log that becomes longer than its ring. Then the zone gets a limiter of a new generation, and
+// the tokens that keys have used still count: see package [live].
 //
 // [live]: https://pkg.go.dev/github.com/weir-go/weir/limits/live
 package zone

@@ -16,8 +16,8 @@ type generation struct {
 	uses int // number of uses that have it; guarded by the lock of the zone
 }
 
-// newGeneration makes a limiter for a zone. If the argument before is not nil, the tokens that keys owe to the limiter
-// of that generation also count in the new limiter.
+// newGeneration makes a limiter for a zone. The tokens that keys owe to the limiter of before, if any, also count in
+// the new limiter.
 func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error
@@ -26,8 +26,7 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 		if err != nil {
 			return nil, err
 		}
-		// If the previous limiter counts in a file, the new limiter does not take over the debts in this file, because
-		// other processes may still count in it.
+		// The new limiter does not take over debts in a file, because other processes may still count in the file.
 		if before == nil || !hasTokens(before.made) || before.made.State != "" || !hasTokens(spec) {
 			g.limiter = live.New(limiter)
 			return g, nil
@@ -47,15 +46,15 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	return g, nil
 }
 
-// hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It returns false for a
-// limiter that counts requests in flight, is in a store, or has a fixed answer.
+// hasTokens reports whether the spec's limiter counts tokens in this process or in a file: not requests in flight, not
+// in a store, and not a fixed answer.
 func hasTokens(made Spec) bool {
 	a := made.Policy.Algorithm()
 	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
-// close ends the background work of the generation. Its limiter can still decide requests. A limiter of requests in
-// flight also continues to renew their places in the store.
+// close ends the background work of the generation. Its limiter still decides, and renews places of requests in flight
+// in the store.
 func (g *generation) close() {
 	if g.limiter != nil {
 		g.limiter.Release()

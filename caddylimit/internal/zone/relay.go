@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// A relay passes log records of a store's connection to the log of the active configuration. It is needed because a
-// connection outlives configurations, but the log of a configuration does not. (A logger that is derived from it by
-// With would keep the log that was active at that time. Package redislimit does not derive loggers.) Its methods are
-// safe for concurrent use.
+// A relay passes log records of a store's connection to the log of the active configuration, because the connection
+// outlives configurations and their logs. A logger derived by With would keep the log that was active at that time, but
+// package redislimit derives none. Its methods are safe for concurrent use.
 type relay struct{ to atomic.Pointer[slog.Logger] }
 
 // Package slog calls Enabled and the other methods.

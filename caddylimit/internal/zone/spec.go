@@ -15,8 +15,8 @@ type Spec struct {
 	Policy engine.Policy
 	// Tiers are the policies for [engine.Tiers]. The first zero Policy ends the list.
 	Tiers [maxTiers]engine.Policy
-	// MaxKeys is the number of keys for which the limiter has room. 0 stands for [DefaultMaxKeys]. For a sliding log, 0
-	// stands for [DefaultLogKeys], or fewer if [TableBytes] is too small for that many.
+	// MaxKeys is the number of keys for which the limiter has room. 0 stands for [DefaultMaxKeys], or for a sliding log
+	// for [DefaultLogKeys], or fewer if [TableBytes] is too small.
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
 	// Sweep is the time between two sweeps of the limiter; 0 stands for the default of package engine.
@@ -27,13 +27,12 @@ type Spec struct {
 	Store string
 	// OnLoss is the failure policy, which decides requests while the store is lost.
 	OnLoss redislimit.FailurePolicy
-	// Nodes is how many machines share the store. Share is the part of the limit, in percent, that this machine admits
-	// while the store is lost. For both, 0 stands for the default of package redislimit.
+	// Nodes is how many machines share the store. Share is the percentage of the limit that this machine admits while
+	// the store is lost. 0 stands for the default of package redislimit.
 	Nodes, Share int
 	// Timeout is how long a request waits for the store; 0 stands for the default of package redislimit.
 	Timeout time.Duration
-	// Debts is the beginning of the paths of the files with this machine's debts to the store ([redislimit.DebtFiles]);
-	// "" for no files.
+	// Debts is the beginning of the paths of this machine's debts to the store ([redislimit.DebtFiles]), or "".
 	Debts string
 }
 
@@ -76,12 +75,11 @@ func (s Spec) InProcess() Spec {
 }
 
 const (
-	// DefaultMaxKeys is the default number of keys of a zone. DefaultLogKeys is the default for a sliding log. It is
-	// smaller, because each key of a sliding log also has a ring.
+	// DefaultMaxKeys is the default number of keys of a zone, and DefaultLogKeys of a zone with a sliding log, whose
+	// keys each also have a ring.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
-	// TableBytes is the largest table of a zone for which MaxKeys is not set. Only the table of a sliding log can
-	// become that large.
+	// TableBytes is the largest table of a zone without MaxKeys. Only a sliding log's table can become that large.
 	TableBytes = 256 << 20
 )
 
@@ -123,7 +121,7 @@ func (s Spec) check(name string) error {
 	return redislimit.Check(name, s.Policy, s.storeOptions()...)
 }
 
-// InStore returns the function for [spec.Limit].InStore of a zone with quotas, or nil if the zone is not in a store.
+// InStore returns [spec.Limit].InStore of a zone with quotas, or nil if the zone is not in a store.
 func (s Spec) InStore(name string) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
 	if s.Store == "" {
 		return nil
@@ -166,8 +164,7 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	return engine.New(s.Policy, options...)
 }
 
-// follows reports whether a limiter can be changed to the spec s. The argument made is the spec from which the limiter
-// was made.
+// follows reports whether a limiter that was made from the spec made can be changed to the spec s.
 func (s Spec) follows(made Spec) bool {
 	if made.Store != "" {
 		return s == made

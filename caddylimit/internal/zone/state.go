@@ -11,11 +11,10 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// InFolder returns the spec with a file in a folder. The argument name is the name of the limit, and the argument
-// counts describes its keys and tiers. The file's name depends on these arguments, on the layout, and on the numbers of
-// the spec that cannot change within a file. So if one of these values of a limit changes, the limit starts another
-// file. A process that still has the old limit keeps the old file. For a limit in a store, the folder contains files
-// with this machine's debts to the store.
+// InFolder returns the spec with a file in a folder. The file's name depends on the limit's name, on counts (its keys
+// and tiers), on the layout, and on the numbers that cannot change within a file. If one of them changes, the limit
+// starts another file, and a process with the old limit keeps the old file. For a limit in a store, the file contains
+// this machine's debts to the store.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
 		address, _ := url.Parse(s.Store) // if the address is invalid, connecting returns the error
@@ -32,8 +31,7 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	return s
 }
 
-// stem returns the beginning of the paths of a limit's files. It contains the limit's name and a hash of the other
-// values.
+// stem returns the beginning of the paths of a limit's files: the limit's name and a hash of the other values.
 func stem(folder, name, format string, says ...any) string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, format, says...) // never returns an error
@@ -46,9 +44,8 @@ func stem(folder, name, format string, says ...any) string {
 	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", plain, said.Sum64()))
 }
 
-// shared makes the limiter that uses the file of the spec. If possible, the limiter keeps the numbers that are in the
-// file until the use of the zone starts. So a configuration that never starts does not change anything for other
-// processes.
+// shared makes the limiter that uses the file of the spec. If possible, it keeps the file's numbers until the zone's
+// use starts, so that a configuration that never starts changes nothing for other processes.
 func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
 	if table, err := engine.ReadShared(s.State); err == nil {

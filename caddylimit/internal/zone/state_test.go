@@ -14,10 +14,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// aDay is the time in which the tokens that a test takes come back.
 const aDay = 24 * time.Hour
 
-// inFile returns a spec with a file in the test's folder. Another process with the same limit would have the same spec.
+// inFile returns a spec with a file in the test's folder. Another process with the same limit has the same spec.
 func inFile(t *testing.T, policy engine.Policy) Spec {
 	if runtime.GOOS != "linux" {
 		t.Skip("shared tables are for Linux")
@@ -25,8 +24,7 @@ func inFile(t *testing.T, policy engine.Policy) Spec {
 	return Spec{Policy: policy, MaxKeys: 100}.InFolder(t.TempDir(), "a limit/of all", "key")
 }
 
-// TestAStateIsSharedAndStays: another process counts in the same file. After a restart, this process continues to count
-// in this file.
+// TestAStateIsSharedAndStays: another process, and this process after a restart, count in the same file.
 func TestAStateIsSharedAndStays(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
 	assert.True(t, strings.HasPrefix(filepath.Base(spec.State), "a_limit_of_all-"), spec.State)
@@ -47,8 +45,7 @@ func TestAStateIsSharedAndStays(t *testing.T) {
 	assert.Equal(t, 3, admitted(t, again, 9), "2 of 5 are taken by the first use")
 }
 
-// TestAStateChangesWithTheStart: if a configuration has other numbers, these apply to other processes when the
-// configuration starts, and not before.
+// TestAStateChangesWithTheStart: other numbers apply to other processes only when the configuration starts.
 func TestAStateChangesWithTheStart(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
 	other, err := spec.limiter()
@@ -64,7 +61,7 @@ func TestAStateChangesWithTheStart(t *testing.T) {
 	end(t, use)
 }
 
-// TestAStateForEachLimit: the name of a file depends on the settings that cannot be changed in it.
+// TestAStateForEachLimit: the file's name depends on the settings that cannot change in it.
 func TestAStateForEachLimit(t *testing.T) {
 	policy := engine.FixedWindow(5, time.Hour)
 	stored := Spec{Policy: policy, Store: "redis://a:1"}.InFolder("/f", "a", "k")
@@ -88,7 +85,7 @@ func TestAStateForEachLimit(t *testing.T) {
 	}
 }
 
-// TestAStateThatCannotBe: if the file of a state cannot be opened, the error contains the reason.
+// TestAStateThatCannotBe: the error about a file that cannot be opened contains the reason.
 func TestAStateThatCannotBe(t *testing.T) {
 	_, err := newUse(newID(), inFile(t, engine.SlidingLog(5, time.Hour)), alone)
 	assert.ErrorContains(t, err, "logs cannot be shared")

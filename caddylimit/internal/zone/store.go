@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection to a store. Zones of all configurations share it if three settings are the same: the address,
-// the timeout, and what happens if the store does not answer at the start.
+// A store is a connection to a store. Zones of all configurations share it if the address, the timeout, and the
+// behavior without an answer at the start are the same.
 type store struct {
 	key    string // its key in stores
 	client *redislimit.Client
@@ -36,8 +36,7 @@ type host struct {
 	log  *slog.Logger
 }
 
-// store connects to a store. If the parameter joinsLater is true and the store does not answer yet, the store counts as
-// lost, and the method returns no error.
+// store connects to a store. If joinsLater is true, a store that does not answer yet counts as lost, without an error.
 func (h host) store(address string, timeout time.Duration, joinsLater bool) (*store, error) {
 	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {

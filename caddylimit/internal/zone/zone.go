@@ -29,8 +29,8 @@ type Zone struct {
 	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored returns the name that the zone has in a store. For a zone of package compat, this name begins with the module.
-// So the zone shares no count with a limit of package caddylimit whose configured name is the same.
+// stored returns the name that the zone has in a store. Names of package compat begin with the module, so that they
+// share no count with a limit of package caddylimit.
 func (i id) stored() string {
 	if i.module == "weir" {
 		return i.name
@@ -43,8 +43,7 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts the outcome of a request in the zone of each limit. It calls of(name) to get the zone of the limit with
-// this name.
+// Count counts the outcome of a request in the zone of(name) of each limit.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -55,8 +54,8 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 // Counted returns how many requests have had the outcome o since the zone was made.
 func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
 
-// Kept returns a value that a module keeps for a zone as long as any configuration uses the zone. The first call makes
-// the value.
+// Kept returns a module's value for a zone, which the first call makes. It is kept as long as any configuration uses
+// the zone.
 func Kept[T any](z *Zone, make func() T) T {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -73,16 +72,14 @@ func (z *Zone) Destruct() error { return nil }
 type Use struct {
 	*Zone
 	Spec Spec
-	// Renewed reports that the zone has got a new limiter, because the limiter of the previous configuration did not
-	// accept the spec.
+	// Renewed reports that the zone has a new limiter, because the previous limiter did not accept the spec.
 	Renewed bool
 
 	gen  *generation
 	host host
 }
 
-// newUse returns a new use of a zone, for a configuration that gives the zone this spec. It does not affect active
-// uses.
+// newUse returns a new use of a zone for a configuration with this spec. It does not affect active uses.
 func newUse(id id, spec Spec, host host) (*Use, error) {
 	if err := spec.check(id.stored()); err != nil {
 		return nil, err
@@ -126,8 +123,8 @@ func (u *Use) start() error {
 	return nil
 }
 
-// If the limiter of the use is in this process, apply sets the limiter's policy to the policy of the use. If the
-// limiter is in a store, apply makes the store's connection write to the log of the configuration.
+// apply sets the limiter's policy to the policy of the use. If the limiter is in a store, apply instead makes the
+// store's connection write to the log of the configuration.
 func (u *Use) apply() error {
 	if u.gen.store != nil {
 		u.gen.store.log.to.Store(u.host.log)
@@ -143,7 +140,7 @@ func (u *Use) apply() error {
 	return nil
 }
 
-// stop deactivates the use. If the use was the latest, the previous one becomes the latest again.
+// stop deactivates the use. If it was the latest, the previous use becomes the latest again.
 func (u *Use) stop() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -172,8 +169,8 @@ func (u *Use) drop() error {
 	return err
 }
 
-// Keys returns how many keys the limiter had at its last sweep, and how many keys it has evicted because there was no
-// room. Both are 0 for a zone in a store.
+// Keys returns how many keys the limiter had at its last sweep, and how many it has evicted for lack of room. Both are
+// 0 for a zone in a store.
 func (u *Use) Keys() (live, evicted uint64) {
 	if u.gen.limiter == nil {
 		return 0, 0
@@ -182,13 +179,13 @@ func (u *Use) Keys() (live, evicted uint64) {
 	return stats.Keys, stats.Evictions
 }
 
-// carries reports whether the tokens that keys have used under earlier configurations still count.
+// carries reports whether the tokens used under earlier configurations still count.
 func (u *Use) carries() bool { return u.gen.limiter != nil && u.gen.limiter.Formers().Any() }
 
 // Name returns the name of the zone.
 func (u *Use) Name() string { return u.id.name }
 
-// CheckName returns an error for a name that a limit of the middleware cannot have, because headers do not accept it.
+// CheckName returns an error for a name that headers, and so limits of the middleware, do not accept.
 func CheckName(name string) error {
 	const longest = 128
 	isPrintable := !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })

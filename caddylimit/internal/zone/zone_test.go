@@ -35,7 +35,7 @@ var alone = host{
 	log: slog.New(slog.DiscardHandler),
 }
 
-// provision returns a use of a zone, as in a configuration that is provisioned but not started.
+// provision returns a use of a provisioned configuration that is not started.
 func provision(t *testing.T, id id, policy engine.Policy) *Use {
 	t.Helper()
 	u, err := newUse(id, Spec{Policy: policy, MaxKeys: 100}, alone)
@@ -56,7 +56,6 @@ func end(t *testing.T, u *Use) {
 	require.NoError(t, u.drop())
 }
 
-// admitted makes n requests, and returns how many of them the use admits.
 func admitted(t *testing.T, u *Use, n int) (passed int) {
 	t.Helper()
 	m, err := httplimit.New([]httplimit.Limit{u.Limit(httplimit.Limit{Name: "l"})})
@@ -70,8 +69,7 @@ func admitted(t *testing.T, u *Use, n int) (passed int) {
 	return passed
 }
 
-// TestNumbersChangeWithoutAFreshBucket: a zone changes to another policy. The tokens that were admitted in the last
-// window still count, for every new policy.
+// TestNumbersChangeWithoutAFreshBucket: for every new policy of a zone, the tokens of the last window still count.
 func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	const window = time.Minute
 	for name, c := range map[string]struct {
@@ -107,7 +105,7 @@ func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	}
 }
 
-// TestTwoChangesWithinAWindow: tokens that were taken before several changes of the limit still count.
+// TestTwoChangesWithinAWindow: tokens taken before several changes of the limit still count.
 func TestTwoChangesWithinAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -126,8 +124,7 @@ func TestTwoChangesWithinAWindow(t *testing.T) {
 	})
 }
 
-// TestPreviousLimitersAreFew: a zone has room for only a few previous limiters. If a change would need one more, it is
-// refused, and the zone stays as it is.
+// TestPreviousLimitersAreFew: a change that needs too many previous limiters is refused, and the zone stays as it is.
 func TestPreviousLimitersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -160,8 +157,8 @@ func TestPreviousLimitersAreFew(t *testing.T) {
 	})
 }
 
-// TestInFlightIsNotCarried: if a zone changes between a rate and a concurrency, its counts are not carried over,
-// because tokens are not places in flight.
+// TestInFlightIsNotCarried: a change between a rate and a concurrency carries no counts over, because tokens are not
+// places in flight.
 func TestInFlightIsNotCarried(t *testing.T) {
 	rate := engine.TokenBucket(engine.Per(2, time.Hour), 2)
 	id := newID()
@@ -177,7 +174,7 @@ func TestInFlightIsNotCarried(t *testing.T) {
 	end(t, use)
 }
 
-// TestQuotasAndRates: if a limit gets or loses its quotas, the tokens that keys have used still count.
+// TestQuotasAndRates: used tokens still count if a limit gets or loses its quotas.
 func TestQuotasAndRates(t *testing.T) {
 	rate := engine.TokenBucket(engine.Per(5, time.Hour), 5)
 	of := func(u *Use) httplimit.Limit {
@@ -210,8 +207,8 @@ func TestQuotasAndRates(t *testing.T) {
 	end(t, use)
 }
 
-// TestShadowsCountWhatAPreviousLimiterCounted: if a previous limiter would refuse a request, a limit in shadow mode
-// counts the request as refused, and counts it only once.
+// TestShadowsCountWhatAPreviousLimiterCounted: if a previous limiter would refuse, a limit in shadow mode counts one
+// refusal.
 func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 	id := newID()
 	use := provision(t, id, engine.SlidingLog(2, time.Hour))
@@ -229,15 +226,14 @@ func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 	end(t, next)
 }
 
-// TestZonesOfTwoModulesAreTwoInAStore: if zones of two modules have the same name, they are different zones in a store,
-// just as in this process.
+// TestZonesOfTwoModulesAreTwoInAStore: zones of two modules with the same name are different zones in a store.
 func TestZonesOfTwoModulesAreTwoInAStore(t *testing.T) {
 	assert.Equal(t, "login", id{"weir", "login"}.stored())
 	assert.Equal(t, "rate_limit/login", id{"rate_limit", "login"}.stored())
 }
 
-// TestAConfigurationThatFailsChangesNothing: a configuration changes nothing if it is given up before it starts. It
-// also changes nothing if it is stopped because another part of it does not start.
+// TestAConfigurationThatFailsChangesNothing: a configuration changes nothing if it is given up before it starts, or
+// stopped because another part does not start.
 func TestAConfigurationThatFailsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -259,8 +255,7 @@ func TestAConfigurationThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-// TestAZoneThatNothingUsesIsForgotten: when no configuration uses a zone, the zone is forgotten and its memory is
-// freed.
+// TestAZoneThatNothingUsesIsForgotten: a zone without a configuration is forgotten and its memory freed.
 func TestAZoneThatNothingUsesIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -316,8 +311,8 @@ func TestBadSpecs(t *testing.T) {
 	}
 }
 
-// TestTablesWithoutAnOrderedSizeAreBounded: if MaxKeys is not set, the size of a table is bounded. Otherwise logs of
-// thousands of events for 100,000 keys would take gigabytes.
+// TestTablesWithoutAnOrderedSizeAreBounded: without MaxKeys, the size of a table is bounded. Otherwise logs of
+// thousands of events would take gigabytes.
 func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 	for limit, want := range map[uint64]int{5: DefaultLogKeys, 100: DefaultLogKeys, 1000: 20_000, 4096: 4_900} {
 		policy := engine.SlidingLog(limit, time.Hour)
@@ -330,8 +325,7 @@ func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 	}
 }
 
-// Zones with the same store and the same timeout share a connection. A zone with another timeout has a separate
-// connection, which is made with that timeout.
+// Zones with the same store and timeout share a connection. Another timeout has its own connection.
 func TestAStoreIsOneForEachTimeout(t *testing.T) {
 	opened := 0
 	host := alone
