@@ -10,9 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// BenchmarkRow measures every row with weir, its floors and the peers, under names such as
-// Row/allowed-1k/clock=tsc/of=weir. Every row counts how many requests are allowed, and fails if this does not match
-// the row's name. Rows of ten million keys take seconds to set up, so -short leaves them out.
+// BenchmarkRow measures every row with weir, its floors and the peers. A row fails if its counts of admitted requests
+// do not match its name. -short leaves out rows of ten million keys.
 func BenchmarkRow(b *testing.B) {
 	for _, row := range workload.Rows() {
 		b.Run(row.Name, func(b *testing.B) {
@@ -35,8 +34,8 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// benchSubject measures one subject. It makes the subject only once, although the testing package calls the benchmark
-// function several times with different b.N.
+// benchSubject measures one subject. It makes the subject only once, although testing calls the benchmark function with
+// several b.N.
 func benchSubject(b *testing.B, row *workload.Row, name string) {
 	if measure.Cannot(row, name) != "" {
 		return
@@ -78,8 +77,7 @@ func benchSubject(b *testing.B, row *workload.Row, name string) {
 	})
 }
 
-// label returns the name of a subject in the form that benchstat reads. For example, the label of "weir, TSC clock" is
-// clock=tsc/of=weir.
+// label returns the name of a subject for benchstat, such as clock=tsc/of=weir for "weir, TSC clock".
 func label(name string) string {
 	of, clock, ok := strings.Cut(name, ", ")
 	if ok && (measure.IsWeir(name) || measure.IsFloor(name)) {

@@ -1,8 +1,7 @@
-// Package bench compares weir with a floor and with the limiters of other projects. A floor is the minimum that an
-// exact limiter must do for the same keys.
+// Package bench compares weir with other projects' limiters and with a floor, the minimum of work of an exact limiter.
 //
-// The program that makes the comparison is cmd/weir-bench. The benchmarks of this package measure the same rows and
-// floors one by one, and print the results in the form that benchstat reads:
+// The program cmd/weir-bench makes the comparison. The benchmarks of this package measure the same rows and floors one
+// by one, for benchstat:
 //
 //	go test -bench Row/allowed-1k -count 6 | benchstat -col /of -
 package bench

@@ -13,17 +13,15 @@ import (
 
 // These benchmarks compare calls and algorithms of weir with each other.
 
-// year is the length of a window that does not end during a benchmark.
 const year = 365 * 24 * time.Hour
 
-// question turns a function into a limiter, so that a benchmark can measure calls other than Allow.
+// question makes a limiter of a function, to measure calls other than Allow.
 type question func(key string) bool
 
 func (q question) Allow(key string) bool { return q(key) }
 
 // compare measures a limiter on a row, and fails if the limiter does not decide as the row requires. Before the
-// measurement, it makes requests for every key, so that on a row of refusals the limiter refuses. The parameter fill is
-// the number of these requests for each key.
+// measurement, it makes fill requests for each key, so that on a row of refusals the limiter refuses.
 func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}
@@ -58,8 +56,7 @@ func limiter(b *testing.B, p engine.Policy, options ...engine.Option) *engine.Li
 	return l
 }
 
-// BenchmarkTake compares Take, which returns a complete Decision, with Allow, which only returns whether a request
-// passes.
+// BenchmarkTake compares Take, which returns a complete Decision, with Allow.
 func BenchmarkTake(b *testing.B) {
 	for _, rule := range []struct {
 		name string
@@ -76,8 +73,8 @@ func BenchmarkTake(b *testing.B) {
 // ignore is an observer that does nothing.
 func ignore(engine.Key, uint64) {}
 
-// BenchmarkObserve measures a refusal in three cases: without an observer, with an observer for one refusal in a
-// thousand, and with an observer for every refusal.
+// BenchmarkObserve measures a refusal without an observer, and with an observer for one refusal in a thousand or for
+// every refusal.
 func BenchmarkObserve(b *testing.B) {
 	for _, o := range []struct {
 		name    string
@@ -92,7 +89,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkSweep measures one pass over a table of a million keys that are in use.
+// BenchmarkSweep measures one pass over a table of keys that are in use.
 func BenchmarkSweep(b *testing.B) {
 	l := limiter(b, engine.TokenBucket(engine.Per(1, time.Hour), 1))
 	row := find(b, "zipf-1m")
@@ -105,8 +102,8 @@ func BenchmarkSweep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
 }
 
-// algorithms lists two policies of every algorithm. The policy in the field free admits everything. The policy in the
-// field strict admits only the first requests of a key.
+// algorithms lists two policies of every algorithm: free admits everything, and strict admits only the first requests
+// of a key.
 var algorithms = []struct {
 	name         string
 	free, strict engine.Policy
@@ -118,13 +115,12 @@ var algorithms = []struct {
 	{"counter", engine.SlidingWindow(1<<24-1, time.Minute), engine.SlidingWindow(1, year), 1},
 	// This policy takes 16 + 4*8 bytes of memory per slot.
 	{"log4", engine.SlidingLog(4, time.Microsecond), engine.SlidingLog(4, year), 4},
-	// This policy is only used with few keys. Its limit is large enough for all requests of a key within one tick of a
-	// coarse clock.
+	// Only few keys use this policy. All requests of a key within one tick of a coarse clock fit into the limit.
 	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
 }
 
-// BenchmarkAlgorithms measures Allow with every algorithm, and for comparison the floor of the row. There are rows with
-// 1,000 keys, and rows with a million keys in a Zipf distribution.
+// BenchmarkAlgorithms measures Allow with every algorithm, and the floor of the row, with 1,000 keys and with a million
+// keys in a Zipf distribution.
 func BenchmarkAlgorithms(b *testing.B) {
 	denied := find(b, "zipf-1m")
 	denied.Name, denied.Refused = "denied-1m", true
@@ -140,8 +136,7 @@ func BenchmarkAlgorithms(b *testing.B) {
 				if row.Refused {
 					policy, fill = a.strict, a.first
 				}
-				// There are more slots than keys, so that there is room for every key. For log127 there are fewer
-				// slots, because its rings would otherwise take 2 GB.
+				// There is room for every key. log127 has fewer slots, because its rings would otherwise take 2 GB.
 				room := row.Capacity * 5 / 4
 				if a.name == "log127" {
 					room = 4 * row.Keys

@@ -1,6 +1,6 @@
-// Package child runs pieces of work in fresh processes of the same program, with a fresh memory layout and a fresh
-// scheduler. On rows on which processors contend, a process has one of two speeds and keeps it for its whole life. So
-// measuring in many processes gives a better result than many iterations in one process.
+// Package child runs pieces of work in fresh processes of the same program. On rows on which processors contend, a
+// process has one of two speeds for its whole life. So many processes give a better result than many iterations in one
+// process.
 //
 // A child gets its work as JSON in an environment variable and answers with one line of JSON.
 package child
@@ -47,8 +47,7 @@ func Of[T, R any](do func(T) (R, error)) Work {
 	}
 }
 
-// Main does the work of a child and returns true. In a process that is not a child, it returns false. A program must
-// call it before anything else.
+// Main does the work of a child and returns true, or returns false in other processes. A program must call it first.
 func Main(all map[string]Work, out io.Writer) bool {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
@@ -81,8 +80,8 @@ func do(all map[string]Work, text string) (a answer) {
 	return a
 }
 
-// Run does the named work in a child, and stores the child's result in the parameter result. The parameter cores is the
-// child's GOMAXPROCS. If the child takes longer than the limit, Run kills it and returns an error.
+// Run does the named work in a child with GOMAXPROCS cores, and stores the answer in result. It kills a child that
+// exceeds the limit.
 func Run(ctx context.Context, limit time.Duration, cores int, work string, with, result any) error {
 	raw, err := json.Marshal(with)
 	if err != nil {
@@ -121,7 +120,6 @@ func Run(ctx context.Context, limit time.Duration, cores int, work string, with,
 	return json.Unmarshal(a.Result, result)
 }
 
-// firstLine returns the first line of what a child wrote to stderr, such as its panic.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line

@@ -62,7 +62,7 @@ func TestChildFails(t *testing.T) {
 	assert.ErrorContains(t, err, "cannot unmarshal string")
 }
 
-// A child that does not end is killed when its time limit is over, or when the context of the whole run ends.
+// A child that does not end is killed at its time limit, or when the context ends.
 func TestChildIsEnded(t *testing.T) {
 	var result int
 	err := Run(t.Context(), 50*time.Millisecond, 1, "hang", struct{}{}, &result)

@@ -13,8 +13,8 @@ type Allocated struct {
 	Allocs float64 `json:"allocs"` // objects per call
 }
 
-// MeasureCalls counts the allocations of each kind of call that makes a decision of weir, for known and new keys, and
-// for admitted and refused requests.
+// MeasureCalls counts the allocations of each kind of call that decides, for known and new keys, and for admitted and
+// refused requests.
 func MeasureCalls(struct{}) ([]Allocated, error) {
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1000))
 	if err != nil {

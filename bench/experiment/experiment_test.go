@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A measurement counts how many requests are allowed. A row fails if this number does not match the row's name.
+// A row fails if its number of allowed requests does not match its name.
 func TestWrong(t *testing.T) {
 	admit, refuse := workload.Row{}, workload.Row{Refused: true}
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestWrong(t *testing.T) {
 	assert.Equal(t, "no decision was made", Wrong(&admit, measure.Sample{}))
 }
 
-// Every subject decides as the row requires, whether it is measured alone or takes turns with others.
+// Every subject decides as the row requires, alone or in turns with others.
 func TestRateOfEverything(t *testing.T) {
 	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -79,7 +79,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The curve has a point for each percentile, and no point is below the previous one.
+// The curve has a point for each percentile, and never falls.
 func TestPaceAndCurve(t *testing.T) {
 	row, err := workload.Find("allowed-1k")
 	require.NoError(t, err)

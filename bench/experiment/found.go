@@ -17,30 +17,30 @@ type FoundOf struct {
 	Row string `json:"row"`
 }
 
-// A Counted contains the number of requests, and how many of them found the record of their own key.
+// A Counted contains the number of requests, and how many of them found their record.
 type Counted struct {
 	Requests int `json:"requests"`
 	Found    int `json:"found"`
 }
 
-// Fraction returns the fraction of the requests that found their record, 0 to 1.
+// Fraction returns the fraction of requests that found their record, 0 to 1.
 func (c Counted) Fraction() float64 { return float64(c.Found) / float64(max(c.Requests, 1)) }
 
 const (
 	// between is the mean time between two requests of a key on the returning rows.
 	between = time.Second
-	// settling is for how long requests run before they are counted, and counting is for how long they are counted.
-	// Each of the two times is long enough to include a sweep. If one pass through the stream of requests takes longer,
-	// each of them lasts for one pass.
+	// settling is for how long requests run before they are counted, and counting for how long they are counted. Each
+	// includes a sweep, and lasts for at least one pass through the stream of requests.
 	settling = engine.DefaultSweepInterval * 3 / 2
 	counting = engine.DefaultSweepInterval
 )
 
 // MeasureFound counts the requests of a row that find the record of their key. It uses only the table of a limiter,
 // which has different calls for a hit and for a miss. Other measurements do not count hits, because a shared counter
-// would slow down the timed decisions: its cache line would travel between processors. The clock of MeasureFound shows
-// the planned times of the requests. So sweeps come at their default interval, although no run lasts that long. If the
-// row has times, the requests come at these times. Otherwise a key comes back after a second on average.
+// would slow down the timed decisions.
+//
+// The clock shows the planned times of the requests, so that sweeps come at their default interval. If the row has no
+// times, a key comes back after a second on average.
 func MeasureFound(of FoundOf) (Counted, error) {
 	row, err := workload.Find(of.Row)
 	if err != nil {
@@ -98,8 +98,8 @@ type counter struct {
 	wrong int
 }
 
-// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it. The table is new, or, for an
-// aged row, each of its slots was used by another key before.
+// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it. For an aged row, another key
+// has used each slot before.
 func newCounter(row *workload.Row) (*counter, error) {
 	limit := row.Limit()
 	if row.Everyday() {
@@ -143,8 +143,7 @@ func (c *counter) ask(key string) (found bool) {
 	return found
 }
 
-// sweep moves the clock forward to the time in the parameter now, and does what the background sweeper would have done
-// by that time.
+// sweep moves the clock to now, and does what the background sweeper would have done by then.
 func (c *counter) sweep(now int64) {
 	for ; now-c.swept >= int64(engine.DefaultSweepInterval); c.swept += int64(engine.DefaultSweepInterval) {
 		c.table.SweepEpoch(c.swept+int64(engine.DefaultSweepInterval), nil)

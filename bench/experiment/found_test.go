@@ -10,9 +10,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// If the number of keys is 0.6 times MaxKeys, nearly all requests find the record of their key. In a trial with 40
-// tables, at least 99.5 % found it in each table. If an insert claimed the first idle record that it finds, only 48 %
-// of the requests would find their record.
+// The test fails if an insert claims the first idle record: then only 48 % of the requests find their record.
 func TestFoundAtThePlannedLoad(t *testing.T) {
 	for _, name := range []string{"returning-1k", "returning-1k/zipf", "returning-1k/aged", "returning-10k"} {
 		got, err := MeasureFound(FoundOf{name})
@@ -21,7 +19,7 @@ func TestFoundAtThePlannedLoad(t *testing.T) {
 	}
 }
 
-// If the keys are far fewer than MaxKeys, all requests find their record, even in a table in which every slot was used.
+// With far fewer keys than MaxKeys, all requests find their record, even in a table in which every slot was used.
 func TestFound(t *testing.T) {
 	for _, name := range []string{"returning-1k/0.3", "returning-1k/0.3/aged"} {
 		got, err := MeasureFound(FoundOf{name})
@@ -33,7 +31,7 @@ func TestFound(t *testing.T) {
 	assert.ErrorContains(t, err, `row "nothing"`)
 }
 
-// A request does not find a record if its key comes for the first time, or if another key has claimed its record.
+// A request does not find a record if its key is new, or if another key has claimed the record.
 func TestCounterTellsHitsFromMisses(t *testing.T) {
 	row, err := workload.Find("returning-1k")
 	require.NoError(t, err)
@@ -54,8 +52,7 @@ func TestCounterTellsHitsFromMisses(t *testing.T) {
 	assert.Equal(t, epoch+3, c.table.Stats().Epoch, "one every ten seconds")
 }
 
-// A limiter for a million keys gets requests for only a few keys. With small pages, only a fraction of its table is in
-// RAM.
+// With small pages, a limiter that few keys use has only a fraction of its table in RAM.
 func TestTouched(t *testing.T) {
 	got, err := MeasureTouched(TouchedOf{Huge: true})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// These are the kinds of background work that run while the latency of calls is measured.
+// These are the kinds of background work during the measured calls.
 const (
 	Quiet = "nothing else"
 	Sweep = "the sweeper at work"
@@ -35,10 +35,10 @@ var Percentiles = []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99,
 
 // Delays contains nanoseconds at each of Percentiles.
 type Delays struct {
-	// Service is the time from the start of the call to its end.
+	// Service is the time of the call itself.
 	Service []int64 `json:"service_ns"`
-	// Response is the time from the planned start of the call to its end. So if a call must wait because an earlier
-	// call took too long, the wait counts too. This corrects for coordinated omission.
+	// Response is the time from the planned start of the call to its end. So the wait for an earlier slow call counts
+	// too, which corrects for coordinated omission.
 	Response []int64 `json:"response_ns"`
 	Calls    int64   `json:"calls"`
 	// Sweeps, Evictions and Flooded show that the planned background events happened.
@@ -47,14 +47,14 @@ type Delays struct {
 	Flooded   uint64 `json:"flooded"`
 }
 
-// MeasureLatency calls, at a fixed pace, a limiter that has a million keys.
+// MeasureLatency calls a limiter with a million keys at a fixed pace.
 func MeasureLatency(of LatencyOf) (Delays, error) {
 	row, err := workload.Find("zipf-1m")
 	if err != nil {
 		return Delays{}, err
 	}
 	before, requests := row.Load()
-	// Keys are in use for a second after a request, so a flood of new keys finds no idle keys that it can replace.
+	// Keys are in use for a second after a request, so a flood of new keys finds no idle keys to replace.
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 10), engine.MaxKeys(row.Capacity),
 		engine.Prefault(), engine.SweepInterval(interval(of.Beside)))
 	if err != nil {
@@ -86,8 +86,7 @@ func MeasureLatency(of LatencyOf) (Delays, error) {
 	return d, err
 }
 
-// interval returns the time between two sweeps. If the sweeper must work all the time, interval returns the shortest
-// possible time.
+// interval returns the time between two sweeps: the shortest possible one if the sweeper must work all the time.
 func interval(beside string) time.Duration {
 	if beside == Sweep {
 		return time.Millisecond
@@ -100,7 +99,6 @@ type nothing struct{}
 
 func (nothing) Allow(key string) bool { return key != "" }
 
-// flood makes requests for new keys until it is stopped, and returns how many it made.
 func flood(l *engine.Limiter, stop *atomic.Bool) (n uint64) {
 	for ; !stop.Load(); n++ {
 		l.AllowKey(l.KeyUint64(n))

@@ -20,21 +20,21 @@ type MemoryOf struct {
 // A Held is the memory that a limiter uses, in bytes.
 type Held struct {
 	Keys int `json:"keys"`
-	// Resident is the growth of the process's memory in RAM: its size now, minus its size before the limiter was made.
-	// It is 0 if the system does not report the size.
+	// Resident is the growth of the process's memory in RAM since before the limiter was made, or 0 if the system does
+	// not report it.
 	Resident int64 `json:"resident"`
 	Heap     int64 `json:"heap"`               // the same for the Go heap
 	Declared int64 `json:"declared,omitempty"` // as the limiter itself reports it: weir's Stats
 }
 
-// MeasureMemory makes a limiter and makes a request for each of a million keys. The text of the keys exists before the
-// limiter is made, so it is not counted, unless the limiter copies it.
+// MeasureMemory makes a limiter and a request for each of a million keys. The text of the keys counts only if the
+// limiter copies it.
 func MeasureMemory(of MemoryOf) (Held, error) {
 	row, err := workload.Find("zipf-1m")
 	if err != nil {
 		return Held{}, err
 	}
-	// Under this limit keys stay in use. This matters because an idle key costs weir no memory.
+	// Keys must stay in use, because an idle key costs weir no memory.
 	row.Refused = true
 	before, _ := row.Load()
 	heap, resident := used()
@@ -70,7 +70,7 @@ func used() (heap, resident int64) {
 	return int64(m.HeapAlloc), residentSize()
 }
 
-// residentSize returns how much memory of the process is in RAM. It returns 0 on systems without /proc/self/statm.
+// residentSize returns the process's memory in RAM, or 0 without /proc/self/statm.
 func residentSize() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

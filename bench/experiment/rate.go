@@ -10,9 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// RateOf names a row and the subjects to measure on it. If it takes longer to make the keys of a row than to measure
-// with them, several subjects share a process and its keys. These subjects take turns, each for a short time, so that
-// they are measured under the same noise.
+// RateOf names a row and the subjects to measure on it. If the keys of a row take longer to make than to measure,
+// several subjects share a process and its keys. They take short turns, so that all have the same noise.
 type RateOf struct {
 	Row      string        `json:"row"`
 	Subjects []string      `json:"subjects"`
@@ -25,8 +24,8 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice returns for how long one subject is measured before the next one takes its turn. With many keys, a turn is long
-// enough to replace everything in the caches. Otherwise it is short, so that noise affects all subjects equally.
+// slice returns for how long a subject is measured per turn: long enough to replace everything in the caches if there
+// are many keys, and otherwise short, so that noise affects all subjects equally.
 func slice(row *workload.Row) time.Duration {
 	if row.Keys >= 1_000_000 {
 		return 20 * time.Millisecond
@@ -71,7 +70,6 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 	return results, nil
 }
 
-// alternate lets the deciders take turns. The argument turns is the number of turns of each decider.
 func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.Duration, turns int,
 	samples []measure.Sample) {
 	for range turns {
@@ -81,8 +79,8 @@ func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.
 	}
 }
 
-// Wrong returns what is wrong with the decisions of a row, or "" if they are right. One decision in a thousand may be
-// wrong, because a limiter with bounded memory may have no room for a key.
+// Wrong returns what is wrong with the decisions of a row, or "". One decision in a thousand may be wrong, because a
+// limiter with bounded memory may have no room for a key.
 func Wrong(row *workload.Row, s measure.Sample) string {
 	want := row.Want()
 	if s.Ops == 0 {

@@ -12,12 +12,11 @@ type TouchedOf struct {
 	Huge bool `json:"huge"` // pages as the system gives them; otherwise only small pages
 }
 
-// touchedKeys is the number of keys of a small program. Its limiter has the default capacity of a limiter without
-// MaxKeys.
+// touchedKeys is the number of keys of a small program, whose limiter has the default capacity.
 const touchedKeys = 10
 
-// MeasureTouched makes a limiter as engine.New does without options, makes requests for a few keys, and returns how
-// much of the limiter is in RAM.
+// MeasureTouched makes a limiter without options, makes requests for a few keys, and returns how much of the limiter is
+// in RAM.
 func MeasureTouched(of TouchedOf) (Held, error) {
 	if !of.Huge {
 		if err := smallPages(); err != nil {

@@ -1,7 +1,6 @@
-// Package floor implements the minimum that an exact limiter must do for a request. A floor is measured in the same way
-// as the limiters: with the same keys in the same order, in the same loop, and with a table of the same size.
-//
-// A floor does not compare keys, uses only one slot for a key, and does not make decisions.
+// Package floor implements the minimum of work that an exact limiter must do for a request. A floor does not compare
+// keys, uses only one slot for a key, and makes no decisions. It is measured like the limiters: with the same keys in
+// the same order, in the same loop, and with a table of the same size.
 package floor
 
 import (
@@ -25,8 +24,8 @@ type Floor struct {
 	_     [56]byte
 }
 
-// New returns floors with a table. The argument slots is the number of its slots, each of 16 bytes. Like weir's table,
-// it is in huge pages if the system has them. The returned function frees it.
+// New returns floors with a table of slots of 16 bytes each, in huge pages if the system has them. The returned
+// function frees it.
 func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	memory, release, err := Map(slots*16, true)
 	if err != nil {
@@ -35,18 +34,16 @@ func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	return &Floor{seed: keyhash.NewSeed(), table: records(memory), clock: clock}, release, nil
 }
 
-// slot returns the record of a key. It hashes the key with weir's own function. One multiplication scales the hash to
-// the size of the table, because that size is the capacity and not a power of two.
+// slot returns the record of a key, with weir's own hash. A multiplication scales the hash, because the table's size is
+// not a power of two.
 func (f *Floor) slot(key string) *atomic.Uint64 {
 	i, _ := bits.Mul64(keyhash.String(f.seed, key), uint64(len(f.table)))
 	return &f.table[i].state
 }
 
-// These are the floors for the rows and clocks. Each is a separate type, so that a call does only the work of its floor
-// and needs no switch.
+// These are the floors for the rows and clocks. Each is a separate type, so that a call needs no switch.
 type (
 	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and repeat a compare-and-swap until it succeeds.
-	// Without contention, the first compare-and-swap succeeds.
 	AdmitCoarse  struct{ *Floor }
 	AdmitTSC     struct{ *Floor }
 	AdmitPrecise struct{ *Floor }
@@ -68,7 +65,7 @@ func charge(w *atomic.Uint64, now uint64) bool {
 	}
 }
 
-// empty reads the word and uses the time, like the check of a limiter, but it always returns false.
+// empty reads the word and uses the time, like a limiter's check, but always returns false.
 func empty(w *atomic.Uint64, now uint64) bool { return w.Load() > now>>1|1<<62 }
 
 func (f AdmitCoarse) Allow(key string) bool   { return charge(f.slot(key), f.word.Load()) }

@@ -15,7 +15,7 @@ func newFloor(t *testing.T, slots uint64) *Floor {
 	return f
 }
 
-// A key always has the same slot. An admitted request changes the slot, and a refused one does not.
+// A key always has the same slot. Only an admitted request changes it.
 func TestAdmitWritesRefuseDoesNot(t *testing.T) {
 	f := newFloor(t, 1000)
 	w := f.slot("a")

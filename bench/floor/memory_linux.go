@@ -13,8 +13,8 @@ import (
 
 const hugePage = 2 << 20
 
-// Map returns zeroed memory outside the heap, with all its pages present. If the parameter huge is true, the memory is
-// in huge pages, unless the kernel has no huge pages left. The function Huge reports how much memory is in huge pages.
+// Map returns zeroed memory outside the heap, with all its pages present. If huge is true, it is in huge pages, as long
+// as the kernel has some left: see Huge.
 func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	region, err := unix.Mmap(-1, 0, int(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -34,7 +34,7 @@ func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	return memory, release, nil
 }
 
-// Huge returns how many bytes of the memory are in huge pages, as the kernel reports.
+// Huge returns how many bytes of the memory are in huge pages, by the kernel's report.
 func Huge(memory []byte) (uint64, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {

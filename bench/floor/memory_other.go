@@ -7,8 +7,7 @@ import (
 	"unsafe"
 )
 
-// Map returns zeroed memory with all its pages present. It is on the heap, and the system chooses the size of its
-// pages.
+// Map returns zeroed memory on the heap with all its pages present. The system chooses the size of the pages.
 func Map(size uint64, _ bool) (memory []byte, release func(), err error) {
 	words := make([]uint64, size/8) // aligned for atomic access
 	for i := 0; i < len(words); i += 512 {

@@ -2,8 +2,8 @@ package floor
 
 import "github.com/weir-go/weir/internal/keyhash"
 
-// These are the parts of a floor. The time of each part includes the loop and the reading of the key. The part Loop
-// measures these two alone.
+// These are the parts of a floor. The time of each part includes the loop and the reading of the key, which Loop
+// measures alone.
 type (
 	Loop         struct{}
 	Hash         struct{ *Floor }

@@ -9,15 +9,14 @@ func records(memory []byte) []record {
 	return unsafe.Slice((*record)(unsafe.Pointer(&memory[0])), len(memory)/16)
 }
 
-// Random is a table for measuring compare-and-swap operations on random words. If the table is large enough, the words
-// are not in any cache.
+// Random is a table for compare-and-swaps on random words. In a large table, the words are not in any cache.
 type Random struct{ table []record }
 
 // NewRandom returns a table in memory from Map. Its size must be a power of two.
 func NewRandom(memory []byte) Random { return Random{records(memory)} }
 
-// Decide does n operations on words, and returns how many succeeded. The parameter seed determines the words. As with
-// requests, the position of an operation does not depend on the result of the previous operation.
+// Decide does n operations on words that seed determines, and returns how many succeeded. As with requests, the
+// position of an operation does not depend on the result of the previous one.
 func (r Random) Decide(seed uint64, n int) (done int) {
 	mask := uint64(len(r.table) - 1)
 	for range n {

@@ -1,7 +1,6 @@
-// Package guard detects whether weir has become much slower in comparison with the floor, which is the minimum that an
-// exact limiter must do (see package bench). `make bench-guard` runs it, and is a part of `make test`. Package guard
-// compares times of the same run with each other, and never checks absolute times. Each [Bound] is about twice the
-// target of package target, so only a real regression exceeds it.
+// Package guard detects whether weir has become much slower than the floor, the minimum of work of an exact limiter.
+// `make bench-guard` runs it, and is a part of `make test`. The package compares only times of the same run. Each
+// [Bound] is about twice the target of package target, so only a real regression exceeds it.
 package guard
 
 import (
@@ -14,15 +13,15 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A Bound is the largest allowed cost of a subject on a row. The cost is a multiple of the cost of a floor or of
-// another subject.
+// A Bound is the largest allowed cost of a subject on a row, as a multiple of the cost of a floor or of another
+// subject.
 type Bound struct {
 	Row   workload.Row
 	Name  string // the guarded subject
 	Floor string // the floor or the other subject
 	Most  float64
 	Found float64 // the smallest fraction of requests that must find their record; 0 if that is not guarded
-	// Open opens the guarded subject. It is measure.Open, unless a test provides something slower.
+	// Open is measure.Open, unless a test provides something slower.
 	Open func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error)
 }
 
@@ -35,8 +34,7 @@ func Bounds() ([]Bound, error) {
 		{Name: measure.WeirTSC, Floor: measure.FloorPrecise, Most: 1.5, Row: workload.Row{Name: "allowed-1k"}},
 		{Name: measure.WeirCoarse, Floor: measure.FloorCoarse, Most: 3.5, Row: workload.Row{Name: "denied-1k"}},
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 3.5, Row: workload.Row{Name: "zipf-1m"}},
-		// This subject misses its target (see docs/benchmarks/history.md), so the bound is twice its measured ratio
-		// instead of twice the target.
+		// This subject misses its target (see docs/benchmarks/history.md), so the bound is twice its measured ratio.
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 7, Row: workload.Row{Name: "churn"}},
 		{Name: measure.WeirTSC, Floor: measure.WeirNeverIdle, Most: 1.6, Found: 0.98,
 			Row: workload.Row{Name: "returning-1k"}},
@@ -62,8 +60,8 @@ const (
 	slice  = 4 * time.Millisecond
 )
 
-// Check measures the subject. It returns an error if the bound is exceeded, decisions are wrong, anything is allocated,
-// or too few requests find their record.
+// Check measures the subject, and returns an error if it is too slow, decides wrongly, allocates, or finds too few
+// records.
 func (b Bound) Check() error {
 	if err := b.checkFound(); err != nil {
 		return err
@@ -100,8 +98,7 @@ func (b Bound) Check() error {
 	return nil
 }
 
-// checkFound counts the requests that find their record. It measures no time, so other programs on the machine do not
-// affect its result.
+// checkFound counts the requests that find their record. It measures no time, so other programs do not affect it.
 func (b Bound) checkFound() error {
 	if b.Found == 0 {
 		return nil
@@ -126,7 +123,7 @@ type contest struct {
 	sum            measure.Sample // of the guarded subject
 }
 
-// ratios returns, for each round, the guarded subject's time divided by the floor's time.
+// ratios returns the guarded subject's time divided by the floor's, for each round.
 func (c *contest) ratios(n int) []float64 {
 	var guarded, floor []float64
 	for range n {

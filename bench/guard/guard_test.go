@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// TestGuard runs the guard. It measures times, so it must run alone: `make bench-guard`.
+// TestGuard measures times, so it must run alone: `make bench-guard`.
 func TestGuard(t *testing.T) {
 	if os.Getenv("WEIR_GUARD") == "" {
 		t.Skip("it measures: make bench-guard")
@@ -36,8 +36,7 @@ type changed struct {
 
 func (c changed) Allow(key string) bool { return c.ask(c.Limiter, key) }
 
-// change returns a bound whose guarded subject is the floor itself, with another method Allow: it calls the function
-// ask.
+// change returns a bound whose guarded subject is the floor with ask as its method Allow.
 func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	row, err := workload.Find("allowed-1k")
 	require.NoError(t, err)
@@ -51,11 +50,10 @@ func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	}
 }
 
-// kept is used to store an allocation, so that the compiler cannot leave it out.
+// kept stores an allocation, so that the compiler cannot leave it out.
 var kept atomic.Pointer[[8]byte]
 
-// The guard returns an error if a subject is too slow, finds too few records, decides wrongly or allocates. The error
-// says which of these is the case.
+// The guard's error says whether a subject is too slow, finds too few records, decides wrongly or allocates.
 func TestGuardNotices(t *testing.T) {
 	slow := change(t, func(l peers.Limiter, key string) bool {
 		for range 99 {

@@ -20,9 +20,8 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The adapters of the benchmark ask for one token. The adapters in this file also use what else a library offers:
-// requests for several tokens, the time to wait, and reservations that can be canceled. They never pass a cost below 0
-// to a library, because no library documents what such a cost means.
+// The adapters of this file also use what the benchmark does not: costs above one, the time to wait, and reservations
+// that can be canceled. They never pass a negative cost to a library, because no library documents its meaning.
 
 // A made is a function that makes a limiter for a limit.
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
@@ -34,8 +33,7 @@ func (e entry) with(of made) entry {
 	return e
 }
 
-// keyed is like the method with, but it is for a library without keys. The new adapter makes one of the library's
-// limiters for each key.
+// keyed is like with, but for a library without keys: the adapter makes a limiter for each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)
@@ -50,7 +48,7 @@ func (e entry) skip(part, reason string) entry {
 	return e
 }
 
-// taking makes a limiter that only takes. It refuses a cost below 0 without asking the library.
+// taking makes a limiter that only takes. It refuses a negative cost without asking the library.
 func taking(take func(key string, n int64) limitertest.Decision) limitertest.TakeFunc {
 	return func(key string, n int64) limitertest.Decision {
 		if n < 0 {
@@ -64,7 +62,7 @@ func yes(allowed bool) limitertest.Decision {
 	return limitertest.Decision{Allowed: allowed, RetryAfter: -1}
 }
 
-// A reserving limiter has a rate.Limiter of x/time/rate for each key, and makes reservations with it.
+// A reserving limiter makes reservations with a rate.Limiter of x/time/rate for each key.
 type reserving struct {
 	limitertest.TakeFunc
 	reserve func(key string, n int64) *rate.Reservation
@@ -137,7 +135,7 @@ func (s silent) Header() http.Header         { return s.header }
 func (s silent) Write(b []byte) (int, error) { return len(b), nil }
 func (s silent) WriteHeader(int)             {}
 
-// increments makes the limiter of httprate. It passes the cost of a request by WithIncrement.
+// increments makes the limiter of httprate, with the cost in WithIncrement.
 func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	limiter := httprate.NewRateLimiter(int(l.Tokens), l.Per, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -150,8 +148,8 @@ func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// A tick is a clock for juju's library. A bucket of that library counts periods from the first time that it reads. So
-// the first time of a tick is rounded down to a multiple of the period.
+// A tick is a clock for juju's library. A bucket counts periods from the first time that it reads, so this time is
+// rounded down to a multiple of the period.
 type tick struct {
 	period time.Duration
 	begun  bool
@@ -167,7 +165,7 @@ func (c *tick) Now() time.Time {
 
 func (c *tick) Sleep(d time.Duration) { time.Sleep(d) }
 
-// buckets makes a limiter with a bucket of juju's library for each key. A request takes all of its tokens or none.
+// buckets makes a bucket of juju's library for each key. A request takes all of its tokens or none.
 func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	var all sync.Map
 	return taking(func(key string, n int64) limitertest.Decision {
@@ -181,8 +179,8 @@ func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// permits makes a limiter with a bursty RateLimiter of failsafe-go for each key. A request takes all of its permits or
-// none. The periods of a RateLimiter begin when it is made, so the RateLimiters of all keys are made at the same time.
+// permits makes a limiter with a bursty RateLimiter of failsafe-go for each key. The periods of a RateLimiter begin
+// when it is made, so all of them are made at the same time.
 func permits(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	made := make([]ratelimiter.RateLimiter[any], 5000)
 	for i := range made {

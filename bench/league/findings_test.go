@@ -17,11 +17,11 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The tests in this file are the programs of docs/audit.md. If one of them no longer shows its finding, a table in that
-// document must change.
+// The tests in this file are the programs of docs/audit.md. If a test no longer shows its finding, a table there must
+// change.
 
-// TestALateCallerRefills: if a caller passes an earlier time, x/time/rate sets its clock back to that time. So the time
-// since that earlier time counts a second time.
+// TestALateCallerRefills: x/time/rate sets its clock back to an earlier time of a caller, so the time since then counts
+// twice.
 func TestALateCallerRefills(t *testing.T) {
 	lim, t0 := rate.NewLimiter(1, 5), time.Now()
 	admitted := 0
@@ -38,9 +38,8 @@ func TestALateCallerRefills(t *testing.T) {
 	assert.Equal(t, 10, admitted, "of a burst of 5")
 }
 
-// TestAnIdleKeyHasTwoBursts: tailscale's limiter counts time from the last refill, and it refills only when no tokens
-// are left. So the time in which a bucket was full counts as well. It gives another burst as soon as the bucket is
-// empty.
+// TestAnIdleKeyHasTwoBursts: tailscale's limiter refills only when no tokens are left, and counts the time in which the
+// bucket was full. So an idle key gets a second burst at once.
 func TestAnIdleKeyHasTwoBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := &limiter.Limiter[string]{Size: 10, Max: 5, RefillInterval: time.Second}
@@ -56,8 +55,7 @@ func TestAnIdleKeyHasTwoBursts(t *testing.T) {
 	})
 }
 
-// TestAKeyExpiresInUse: a key of tollbooth expires a fixed time after its first request, no matter how often it is
-// used.
+// TestAKeyExpiresInUse: a key of tollbooth expires a fixed time after its first request, however often it is used.
 func TestAKeyExpiresInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := tollbooth.NewLimiter(1./3600, &limits.ExpirableOptions{DefaultExpirationTTL: time.Hour}).SetBurst(5)
@@ -77,8 +75,7 @@ func TestAKeyExpiresInUse(t *testing.T) {
 	})
 }
 
-// TestACancelThatIsRepeated: if a reservation of x/time/rate is canceled twice, more tokens are given back than the
-// reservation took.
+// TestACancelThatIsRepeated: a second cancel of a reservation of x/time/rate gives back tokens again.
 func TestACancelThatIsRepeated(t *testing.T) {
 	for times, want := range map[int]bool{1: false, 2: true} {
 		lim, t0 := rate.NewLimiter(1, 1), time.Now()
@@ -91,8 +88,8 @@ func TestACancelThatIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCostsThatOverflow: without a check for overflow, these libraries multiply the cost of a request by the time of a
-// token, or add it to a count. So a request whose cost is above the limit passes.
+// TestCostsThatOverflow: these libraries multiply or add the cost of a request without a check for overflow. So a
+// request whose cost is above the limit passes.
 func TestCostsThatOverflow(t *testing.T) {
 	daily := limitertest.Limit{Tokens: 1, Per: 24 * time.Hour, Burst: 1}
 	for name, c := range map[string]struct {
@@ -110,8 +107,8 @@ func TestCostsThatOverflow(t *testing.T) {
 	}
 }
 
-// TestARefusedCostIsCharged: in failsafe-go, the waiting time for a request with a huge cost overflows. The request is
-// refused, but its cost is still charged.
+// TestARefusedCostIsCharged: in failsafe-go, the waiting time for a huge cost overflows. The refused request is still
+// charged.
 func TestARefusedCostIsCharged(t *testing.T) {
 	lim := ratelimiter.NewBursty[any](1, 24*time.Hour)
 	assert.False(t, lim.TryAcquirePermits(1<<32))

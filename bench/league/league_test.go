@@ -1,5 +1,5 @@
-// Package league tests the limiters of the benchmark with package limitertest. It checks the promises of each library
-// and the findings of the audit. make audit prints the results as a table.
+// Package league tests the limiters of the benchmark with package limitertest: the promises of each library and the
+// findings of the audit. make audit prints the results as a table.
 package league
 
 import (
@@ -29,7 +29,7 @@ type entry struct {
 	config       limitertest.Config
 }
 
-// peer returns the entry for the benchmark's limiter with that name. skip lists what, by its documentation, the library
+// peer returns the entry for the benchmark's limiter with that name. skip lists what the library, by its documentation,
 // does not do.
 func peer(name, says string, promise limitertest.Promise, skip map[string]string) entry {
 	for _, p := range peers.All() {
@@ -64,15 +64,14 @@ func peer(name, says string, promise limitertest.Promise, skip map[string]string
 	panic("no peer " + name)
 }
 
-// rounds allows a microsecond of error for libraries that use floating point or round to whole nanoseconds.
+// rounds allows an error of a microsecond, for floating point and rounding to nanoseconds.
 func (e entry) rounds() entry {
 	e.config.EarlyBy = func(limitertest.Limit) time.Duration { return time.Microsecond }
 	e.config.LateBy = e.config.EarlyBy
 	return e
 }
 
-// longer is for a library whose windows are one nanosecond longer than their period. It makes the library's limiter
-// with a period that is one nanosecond shorter.
+// longer shortens the period by one nanosecond, for a library whose windows are that much longer than their period.
 func (e entry) longer() entry {
 	of := e.config.New
 	e.config.New = func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
@@ -89,12 +88,12 @@ func (e entry) only(is func(limitertest.Limit) bool) entry {
 	return e
 }
 
-// daily reports whether a day is a multiple of the limit's period. A synctest bubble begins at midnight. So for such a
-// period, windows that are counted from the start of the bubble begin at the same times as windows that are counted
-// from 1970.
+// daily reports whether a day is a multiple of the limit's period. A synctest bubble begins at midnight, so windows of
+// such a period begin at the same times whether counted from the bubble's start or from 1970.
 func daily(l limitertest.Limit) bool { return 24*time.Hour%l.Per == 0 }
 
-// sethvargo returns go-limiter as its documentation configures it. The benchmark's adapter counts by the hour instead.
+// sethvargo returns go-limiter as its documentation configures it, unlike the benchmark's adapter, which counts by the
+// hour.
 func sethvargo() entry {
 	return entry{"sethvargo/go-limiter", "github.com/sethvargo/go-limiter", limitertest.FixedWindow,
 		"Tokens for each Interval. Its clock is the runtime's, by a linkname", limitertest.Config{
@@ -206,7 +205,7 @@ func TestLeague(t *testing.T) {
 
 var result = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): TestLeague/(\S+)`)
 
-// summary returns the output of limitertest as text: the subtests by their results, and the messages of the failures.
+// summary returns the output of limitertest as text: subtests by results, and messages of failures.
 func summary(out string) string {
 	by := map[string][]string{}
 	for _, m := range result.FindAllStringSubmatch(out, -1) {
@@ -238,5 +237,5 @@ func version(module string) string {
 	return "this tree"
 }
 
-// TestEveryEntryIsAPeer: every entry of the table has the name of a peer in the benchmark.
+// TestEveryEntryIsAPeer: every entry of the table names a peer of the benchmark.
 func TestEveryEntryIsAPeer(t *testing.T) { require.Greater(t, len(entries()), 12) }

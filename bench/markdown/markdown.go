@@ -19,8 +19,8 @@ func Begin(command string) string {
 	return fmt.Sprintf("<!-- figures: %s --docs writes what follows -->\n", command)
 }
 
-// Fill writes the figures of a command into a document, between the lines Begin(command) and End. It returns an error
-// if the document does not have these lines.
+// Fill writes the figures of a command into a document, between the lines Begin(command) and End, whose absence is an
+// error.
 func Fill(path, command, figures string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Fill(path, command, figures string) error {
 	})
 }
 
-// Table writes a table and an empty line. Rows may have fewer cells than the head.
+// Table writes a table and an empty line. Rows may be shorter than the head.
 func Table(b *strings.Builder, head []string, rows [][]string) {
 	write := func(row []string) {
 		for i := range head {

@@ -7,14 +7,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An aged table gets Aged times as many keys as its capacity. Afterwards no slot is unused, because all probe windows
-// are full before the last of these keys are placed.
+// An aged table gets Aged times as many keys as its capacity. Then no slot is unused, because all probe windows fill
+// before the last of these keys.
 const Aged = 5
 
-// openAged returns a limiter in which each slot of the table was used by an earlier key. All of these keys are idle and
-// have been swept.
+// openAged returns a limiter whose slots were all used by earlier keys, which are idle and swept.
 func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
-	// With a token per hour, no earlier key becomes idle while the remaining ones are added.
+	// With a token per hour, no earlier key becomes idle while others are added.
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 // batchSize is how many requests a batch has.
 const batchSize = 250
 
-// batch decides requests whose keys are already hashed, either one at a time or in batches.
+// batch decides requests with hashed keys, one at a time or in batches.
 type batch struct {
 	limiter *engine.Limiter
 	keys    []engine.Key
@@ -51,5 +51,5 @@ func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the requests that are made before the measurement, one for each key.
+// Before returns the decider for the one request of each key before the measurement.
 func (b *batch) Before() Decider { return Keyed{Limiter: b.limiter} }

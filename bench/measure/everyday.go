@@ -14,8 +14,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// everydayCalls contains the calls of weir, apart from Allow, that are measured on the everyday rows, by the name of
-// the subject.
+// everydayCalls contains the calls of weir other than Allow that the everyday rows measure, by subject.
 var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, func(), error){
 	WeirTake:   openTake,
 	WeirAddr:   openAddr,
@@ -25,7 +24,7 @@ var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, f
 	WeirAt:     openAt,
 }
 
-// A call turns a function into a limiter, so that calls other than Allow can be measured.
+// A call makes a limiter of a function, to measure calls other than Allow.
 type call func(key string) bool
 
 func (c call) Allow(key string) bool { return c(key) }
@@ -48,7 +47,7 @@ func closing(limiters ...*engine.Limiter) func() {
 	}
 }
 
-// openTiers opens a limiter that distributes the clients over three tiers. Two of the tiers are above the policy.
+// openTiers opens a limiter with the clients in three tiers, two of them above the policy.
 func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	paying, partner := r.Limit(), r.Limit()
 	if r.Draw != workload.Logged { // on a Logged row, the rate is already the highest possible
@@ -64,8 +63,7 @@ func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	})}, closing(l), nil
 }
 
-// openAll opens three limits that decide together: a limit per second and a limit per minute for each client, and one
-// limit for all clients.
+// openAll opens three limits that decide together: per second and per minute for each client, and one for all clients.
 func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	second, err := Weir(r, engine.ClockTSC())
 	if err != nil {
@@ -123,7 +121,7 @@ func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the requests that are made before the measurement, one for each key.
+// Before returns the decider for the one request of each key before the measurement.
 func (a *addressed) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		addr, err := netip.ParseAddr(key)
@@ -131,9 +129,8 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided lets the middleware decide, as a server does. A server has just read a request when it decides, so the
-// request is in a cache. To get the same effect, decided uses one request object again and again, each time with
-// another address.
+// decided lets the middleware decide. A server has just read a request when it decides, so the request is in a cache.
+// For the same effect, decided reuses one request object, each time with another address.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
@@ -170,7 +167,7 @@ func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the requests that are made before the measurement, one for each key.
+// Before returns the decider for the one request of each key before the measurement.
 func (d *decided) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		result := d.middleware.Decide(&http.Request{RemoteAddr: key + port})
@@ -181,10 +178,9 @@ func (d *decided) Before() Decider {
 // timed passes to the limiter the time at which each request is due. So the limiter has the original limit, while the
 // other subjects have a limit that is sped up.
 //
-// The limiter's clock must show about the same time, because the limiter does not trust a caller that is far ahead of
-// its clock. So all workers share one time, which advances with every request by the mean time between two requests. A
-// worker takes the times of several requests at once; the constant step is their number. Within these requests, the
-// times between requests are the original ones.
+// The limiter does not trust a caller that is far ahead of its clock, so the clock must show about the same time. All
+// workers share one time, which advances by the mean interval with every request. A worker takes the times of step
+// requests at once, and keeps the original intervals within them.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time
@@ -205,8 +201,8 @@ func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 
 func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
 
-// step is the number of requests whose times a worker takes at once. If the worker's goroutine is suspended, up to that
-// many requests are late.
+// step is the number of requests whose times a worker takes at once. If the worker is suspended, up to that many
+// requests are late.
 const step = 50
 
 // Decide implements Decider.
@@ -231,7 +227,7 @@ func (t *timed) decide(s *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the requests that are made before the measurement, one for each key.
+// Before returns the decider for the one request of each key before the measurement.
 func (t *timed) Before() Decider {
 	return Keyed{call(func(key string) bool { return t.limiter.TakeAt(t.limiter.Key(key), 1, t.began).Allowed })}
 }

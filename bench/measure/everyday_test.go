@@ -20,8 +20,7 @@ func smaller(t *testing.T, name string) workload.Row {
 	return row
 }
 
-// Every call of the everyday row admits all requests of its clients, even if the requests come again and again, and
-// allocates nothing.
+// Every call of the everyday row admits all requests, even repeated ones, and allocates nothing.
 func TestEverydayCalls(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	row := smaller(t, "everyday")
@@ -42,8 +41,8 @@ func TestEverydayCalls(t *testing.T) {
 	}
 }
 
-// TakeAt uses the times of the requests and no other clock: a client that always comes at the same time gets its burst
-// and no more.
+// TakeAt uses the times of the requests and no other clock: a client that always comes at the same time gets only its
+// burst.
 func TestTakeAtGoesByTheTimes(t *testing.T) {
 	row := smaller(t, "everyday")
 	_, requests := row.Load()
@@ -58,7 +57,7 @@ func TestTakeAtGoesByTheTimes(t *testing.T) {
 	assert.Equal(t, row.Unhurried().Burst, allowed)
 }
 
-// Each address is charged only for its own requests, no matter which call decides them.
+// Each address is charged only for its own requests, whichever call decides.
 func TestAddressesOfTheEverydayRow(t *testing.T) {
 	row := smaller(t, "everyday")
 	row.Draw = workload.InTurn // keys that are not addresses
@@ -67,8 +66,7 @@ func TestAddressesOfTheEverydayRow(t *testing.T) {
 	assert.ErrorContains(t, err, "client 1: ")
 }
 
-// The keys of a returning row are idle when they come back. The keys of the subject with which it is compared are not
-// idle.
+// The keys of a returning row are idle when they come back, but not for the subject with which it is compared.
 func TestReturningKeysAreIdleAndTheOthersNot(t *testing.T) {
 	for _, name := range []string{"returning-1k", "returning-1k/aged"} {
 		row, err := workload.Find(name)

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// These are the subjects of the everyday row that are a handler: without middleware, with weir's middleware, and with
-// the middlewares of peers.
+// These subjects of the everyday row are handlers: without middleware, with weir's, and with the peers' middlewares.
 const (
 	HandlerAlone = "handler alone"
 	WeirHandler  = "weir, httplimit middleware"
@@ -28,15 +27,15 @@ func handlers() []string {
 	return names
 }
 
-// served calls a handler, as a server does. A server has just read the request, so the request is in a cache. For the
-// same effect, served uses one request and one response again and again, with other addresses.
+// served calls a handler. A server has just read the request, so the request is in a cache. For the same effect, served
+// reuses one request and one response, with other addresses.
 type served struct {
 	handler http.Handler
 	remote  *workload.Stream // addresses with ports, as net/http has them
 	pool    sync.Pool        // of *exchange
 }
 
-// An exchange is a request and its response. It stores only the status of the response.
+// An exchange is a request and its response, of which only the status is stored.
 type exchange struct {
 	http.Request
 	header http.Header
@@ -99,7 +98,7 @@ func (s *served) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the requests that are made before the measurement, one for each key.
+// Before returns the decider for the one request of each key before the measurement.
 func (s *served) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		e := s.pool.Get().(*exchange)

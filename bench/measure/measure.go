@@ -1,5 +1,5 @@
-// Package measure times and counts decisions. The things that it measures are called subjects, and each has a name. The
-// subjects are weir with each of its clocks, the floors and their parts, and the peers.
+// Package measure times and counts decisions. The subjects that it measures are weir with each of its clocks, the
+// floors and their parts, and the peers.
 //
 //	measure.go  the loops that make decisions, and the Sample that they return
 //	subject.go  the names, and what is opened by them
@@ -46,8 +46,7 @@ type Sample struct {
 	Bytes   uint64
 }
 
-// PerOp returns wall-clock nanoseconds per decision. If there are n workers, each worker needs n times as long for a
-// decision.
+// PerOp returns wall-clock nanoseconds per decision. With n workers, each needs n times as long for a decision.
 func (s Sample) PerOp() float64 { return float64(s.Nanos) / float64(s.Ops) }
 
 // AllowedFraction returns the fraction of the decisions that were allowed, 0 to 1.
@@ -69,8 +68,7 @@ func (s *Sample) Add(t Sample) {
 // chunk is the number of decisions between two checks of the time.
 const chunk = 1000
 
-// For measures decisions for about the time d. GOMAXPROCS workers repeat the stream, each starting at a different
-// offset.
+// For measures decisions for about the time d. GOMAXPROCS workers repeat the stream from different offsets.
 func For(d time.Duration, decider Decider, s *workload.Stream) Sample {
 	var stop atomic.Bool
 	timer := time.AfterFunc(d, func() { stop.Store(true) })

@@ -19,7 +19,7 @@ const (
 	WeirSingle  = "weir, TakeKey"
 	WeirBatch   = "weir, TakeBatch"
 
-	// The following subjects are weir on the rows of real clients and of keys that come back.
+	// These subjects are weir on the rows of real clients and of keys that come back.
 	WeirTake      = "weir, Take"
 	WeirAddr      = "weir, KeyAddr"
 	WeirDecide    = "weir, httplimit"
@@ -41,8 +41,8 @@ const (
 	ClockPrecise = "precise clock alone"
 )
 
-// Of returns the names of weir and the floors that are measured on a row. If the keys of a row are in the caches, the
-// row shows the cost of the clock, so it is measured with every clock. Other rows are measured with the default clock.
+// Of returns the names of weir and the floors that are measured on a row. Rows whose keys are in the caches show the
+// cost of the clock, so they are measured with every clock, and other rows with the default clock.
 func Of(r *workload.Row) []string {
 	switch {
 	case r.Batch:
@@ -83,8 +83,8 @@ func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
 func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 
 // FloorOf returns the floor with which a subject on a row is compared. For weir with a clock, it is the floor with the
-// same clock. Peers all read the precise clock, but are compared with the floor with the default clock, so that all
-// bars of a chart have one unit.
+// same clock. Peers read the precise clock but are compared with the floor with the default clock, so that all bars of
+// a chart have one unit.
 func FloorOf(r *workload.Row, name string) string {
 	switch {
 	case r.Batch:
@@ -137,7 +137,7 @@ func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engi
 	return weirOf(r, policyOf(r.Limit()), clock, options...)
 }
 
-// weirOf does the same as Weir with another policy. For an aged row, weirOf ignores the parameter options.
+// weirOf is Weir with another policy. It ignores options for an aged row.
 func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (
 	*engine.Limiter, error) {
 	if r.Aged {
@@ -150,8 +150,8 @@ func policyOf(l peers.Limit) engine.Policy {
 	return engine.TokenBucket(engine.Per(float64(l.Tokens), l.Per), uint64(l.Burst))
 }
 
-// Open makes the subject with that name for a row. The subject has not decided any request yet. The caller must call
-// release at the end.
+// Open makes the subject with that name for a row, without any decision so far. The caller must call release at the
+// end.
 func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
 	if clock, ok := clocks[name]; ok {
 		l, err := Weir(r, clock)

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Warm makes one request for every key of the stream. Afterwards the keys are in the table and their memory has been
-// used. On a row that refuses, the keys have no token left.
+// Warm makes one request for every key of the stream, so that the keys are in the table. On a row that refuses, the
+// keys have no token left.
 func Warm(d Decider, before *workload.Stream) {
 	if b, ok := d.(interface{ Before() Decider }); ok {
 		d = b.Before()

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// gcra is the do-it-yourself limiter. Each key has a theoretical arrival time (TAT). gcra contains the time between two
-// tokens, and how far the TAT may be ahead of the clock.
+// gcra is the do-it-yourself limiter, with a theoretical arrival time (TAT) for each key: every is the time between two
+// tokens, and tolerance is how far a TAT may be ahead of the clock.
 type gcra struct {
 	start     time.Time
 	every     int64
@@ -25,10 +25,10 @@ func newGCRA(l Limit) gcra {
 	return gcra{time.Now(), every, every * int64(l.Burst)}
 }
 
-// next returns the arrival time after a request that comes now, and whether the request may pass.
+// next returns the arrival time after a request now, and whether the request may pass.
 func (g *gcra) next(arrival int64) (int64, bool) { return g.at(int64(time.Since(g.start)), arrival) }
 
-// at does the same as next, for a request that comes at the time in the parameter now.
+// at is next for a request at the time now.
 func (g *gcra) at(now, arrival int64) (int64, bool) {
 	arrival = max(arrival, now) + g.every
 	return arrival, arrival-now <= g.tolerance
@@ -60,9 +60,8 @@ var diyXsync = Peer{
 	Cannot: map[Ability]string{Bound: neverForgets},
 }
 
-// diyCounter is diyXsync with the counter that weir's default clock reads, but without the code that keeps that clock
-// correct: it treats ticks of the counter as nanoseconds. So a comparison with weir only shows the difference between
-// the tables.
+// diyCounter is diyXsync with the counter of weir's default clock, but without the code that keeps that clock correct:
+// a tick counts as a nanosecond. So a comparison with weir only shows the difference between the tables.
 var diyCounter = Peer{
 	Name:   DIYCounter,
 	Module: "github.com/puzpuzpuz/xsync/v4",

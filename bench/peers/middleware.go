@@ -12,8 +12,7 @@ import (
 	"github.com/labstack/echo/v5/middleware"
 )
 
-// A Middleware is a limiter in front of a handler. It limits each client address, and sends the headers that it sends
-// by default.
+// A Middleware limits each client address in front of a handler, and sends its default headers.
 type Middleware struct {
 	Name string
 	New  func(limit Limit, next http.Handler) http.Handler

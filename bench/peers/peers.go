@@ -1,5 +1,5 @@
-// Package peers gives the limiters of other projects a common interface. Each limiter is in its newest version, and is
-// configured as its documentation recommends.
+// Package peers gives the limiters of other projects a common interface. Each is the newest version, configured as its
+// documentation recommends.
 package peers
 
 import "time"
@@ -7,9 +7,8 @@ import "time"
 // A Limiter decides whether a request for a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is the limit of each key. The field Tokens is the number of tokens per period, and the field Per is the
-// length of the period. For a limiter with buckets, the field Burst is the number of tokens in a full bucket. For a
-// limiter with windows, the field Tokens is the number of tokens in a window.
+// A Limit is the limit of each key: Tokens per period Per. Burst is the size of a full bucket, for limiters with
+// buckets. For limiters with windows, Tokens is the number of tokens in a window.
 type Limit struct {
 	Tokens int
 	Per    time.Duration

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every peer enforces its configured limit: five requests of a key pass, the sixth does not, and then five requests of
-// another key pass.
+// Every peer enforces its configured limit for each key.
 func TestPeersLimit(t *testing.T) {
 	for _, p := range All() {
 		t.Run(p.Name, func(t *testing.T) {
@@ -34,7 +33,7 @@ func TestPeersLimit(t *testing.T) {
 	}
 }
 
-// A peer with keys distinguishes many keys, even more than the number that it was made for.
+// A peer with keys distinguishes more keys than it was made for.
 func TestPeersKeepKeysApart(t *testing.T) {
 	for _, p := range All() {
 		if p.Cannot[Keys] != "" {

@@ -12,14 +12,13 @@ type counterKey struct {
 	millis, sequence int64
 }
 
-// windows contains counters by key and window, as the limiter of github.com/unkeyed/unkey keeps them on a node.
+// windows contains counters by key and window, like the limiter of github.com/unkeyed/unkey on a node.
 type windows struct {
 	counters sync.Map // counterKey to *atomic.Int64
 	limit    int64
 	length   int64 // length of a window in milliseconds
 }
 
-// counter returns the counter of a window. If there is none, it makes it.
 func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 	k := counterKey{"bench", key, w.length, sequence}
 	if c, ok := w.counters.Load(k); ok {
@@ -32,13 +31,11 @@ func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 	return c.(*atomic.Int64)
 }
 
-// attempts is how often Allow tries to change a counter that other requests change at the same time. After that many
-// failures, it refuses the request.
+// attempts is how often Allow tries to change a contended counter before it refuses the request.
 const attempts = 1000
 
-// Allow compares the limit with the sum of two counts. One is the number of requests that were admitted in the current
-// window. The other is the number of requests of the previous window, multiplied by the fraction of the previous window
-// that the sliding window still covers.
+// Allow compares the limit with the sum of two counts: the requests admitted in the current window, and the requests of
+// the previous window times the fraction of it that the sliding window still covers.
 func (w *windows) Allow(key string) bool {
 	now := time.Now().UnixMilli()
 	sequence := now / w.length

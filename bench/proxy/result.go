@@ -31,8 +31,7 @@ type Row struct {
 	Rounds []Round        `json:"rounds"`
 }
 
-// A Round is one run of wrk against a server. The server is either a fresh process, or a running process that takes its
-// turn.
+// A Round is one run of wrk against a server: a fresh process, or a running process in its turn.
 type Round struct {
 	Load
 	CPU time.Duration `json:"cpu_ns"` // processor time of the server, from its start to its end, or during its turn
@@ -64,7 +63,6 @@ func Read(from io.Reader) (*Run, error) {
 	return &r, nil
 }
 
-// find returns the row of a server in a mode, or nil if it was not measured.
 func find(rows []Row, name rowName) *Row {
 	i := slices.IndexFunc(rows, func(row Row) bool { return row.Server.Name == name.server && row.Mode == name.mode })
 	if i < 0 {
@@ -99,7 +97,7 @@ func p99(r Round) float64       { return float64(r.P99) }
 // cpu returns the processor time per request.
 func cpu(r Round) float64 { return float64(r.CPU) / float64(r.Requests) }
 
-// check returns an error if the numbers of admitted and refused requests do not match the mode.
+// check returns an error if the admitted and refused requests do not match the mode.
 func (r Round) check(mode server.Mode) error {
 	switch {
 	case r.Failed > 0:
@@ -111,8 +109,7 @@ func (r Round) check(mode server.Mode) error {
 	case mode != server.Refuse:
 		return nil
 	}
-	// The first request of every client is admitted. wrk does not count requests that are in progress at its end, so
-	// the number may be lower.
+	// The first request of every client is admitted, but wrk does not count requests in progress at its end.
 	const least, most = server.Once*clients - wrkConnections, server.Once * clients
 	if admitted := r.Requests - r.Refused; admitted < least || admitted > most {
 		return fmt.Errorf("%d of %d requests were admitted: want %d to %d", admitted, r.Requests, least, most)

@@ -1,5 +1,5 @@
-// Package proxy measures what a limiter costs the web server that contains it. It measures weir, nginx and HAProxy,
-// each with and without its limiter, in alternating rounds.
+// Package proxy measures what a limiter costs the web server that contains it: weir, nginx and HAProxy, each with and
+// without its limiter, in alternating rounds.
 package proxy
 
 import (
@@ -44,15 +44,14 @@ func (p Schedule) Check() error {
 	return nil
 }
 
-// Steps returns how many times wrk will run. The result rounds is the number of runs that take Seconds each, and the
-// result turns is the number of runs that take one second each.
+// Steps returns how many times wrk will run: rounds runs of Seconds each, and turns runs of one second each.
 func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }
 
-// Do makes the measurements of the schedule. Ahead of every run of wrk, it calls the function before with a description
-// of the run. It returns the first error, because a round that lacks a server is useless for the comparison. When Do
-// returns, every process that it started has ended.
+// Do makes the measurements of the schedule, and calls before with a description ahead of every run of wrk. It returns
+// the first error, because a round that lacks a server is useless for the comparison. When Do returns, every process
+// that it started has ended.
 func (p Schedule) Do(ctx context.Context, command string,
 	before func(what string)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {
@@ -76,7 +75,7 @@ func (p Schedule) Do(ctx context.Context, command string,
 	defer func() { err = errors.Join(err, m.close()) }()
 	for round := range p.Rounds {
 		for i := range r.Rows {
-			// Every other round is run in reverse order, so that no server always comes after the same other server.
+			// Every other round is reversed, so that no server always follows the same other server.
 			if round%2 == 1 {
 				i = len(r.Rows) - 1 - i
 			}
@@ -96,7 +95,7 @@ func (p Schedule) Do(ctx context.Context, command string,
 	return r, nil
 }
 
-// rows returns the rows in their order. The rows of a server are next to each other, because they are compared.
+// rows returns the rows, with the compared rows of a server next to each other.
 func (p Schedule) rows() []Row {
 	var rows []Row
 	for _, s := range p.Servers {

@@ -55,7 +55,7 @@ func Text(w io.Writer, r *Run) error {
 }
 
 // Document writes the figures of a run into a Markdown document, between the two lines that mark their position. It
-// returns an error if the document does not have these lines.
+// returns an error if the lines are missing.
 func Document(path string, r *Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
@@ -83,7 +83,7 @@ func headline(r *Run) string {
 
 func tables(r *Run) []table { return []table{proxies(r), speed(r), latency(r), refusals(r)} }
 
-// pairs calls the function do for every server that was measured both with and without its limiter.
+// pairs calls do for every server that was measured with and without its limiter.
 func (r *Run) pairs(do func(name string, without, with *Row)) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -93,8 +93,7 @@ func (r *Run) pairs(do func(name string, without, with *Row)) {
 	}
 }
 
-// proxies returns a table of the processor time per request, as measured in the turns. It compares each server with the
-// proxy of Go's standard library.
+// proxies returns a table of the processor time per request in the turns, in comparison with Go's standard proxy.
 func proxies(r *Run) table {
 	t := table{head: []string{"by turns", "limiter", "requests/s", "CPU a request", "by that of " + server.BareName, "range"}}
 	bare := find(r.Turns, rowName{server.BareName, server.Without})
@@ -164,7 +163,6 @@ func differences(a, b *Row, of func(Round) float64) result.Summary {
 	return result.Summarize(figures)
 }
 
-// spread returns the median and the range as text, with the given number of decimals.
 func spread(s result.Summary, decimals int) []string {
 	return []string{
 		fmt.Sprintf("%.*f", decimals, s.Median),

@@ -8,18 +8,17 @@ import (
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// turnTime is how long a turn lasts, in seconds. It is the shortest time that wrk accepts.
+// turnTime is the length of a turn in seconds, the shortest time that wrk accepts.
 const turnTime = 1
 
-// A turner is a server that runs during the whole measurement, but gets requests only in its turns.
+// A turner is a server that runs all the time, but gets requests only in its turns.
 type turner struct {
 	row     *Row
 	process *server.Process
 }
 
-// turned returns the rows that targets compare, without results. The servers of these rows are measured in short turns
-// instead of rounds of several seconds. Other load on the machine changes within seconds, so it differs less between
-// two consecutive turns than between two rounds.
+// turned returns the rows that targets compare, without results. They are measured in short turns instead of rounds of
+// several seconds, because other load on the machine changes within seconds.
 func (p Schedule) turned() (rows []Row) {
 	for _, row := range p.rows() {
 		for _, t := range targets {
@@ -32,9 +31,8 @@ func (p Schedule) turned() (rows []Row) {
 	return rows
 }
 
-// takeTurns measures the rows that targets compare, in turns. In every second pass through the servers, the order is
-// reversed. All servers run during the whole measurement, so the processor time of a turn does not include the start
-// and the end of the server.
+// takeTurns measures the rows that targets compare, in turns, and reverses the order in every second pass. All servers
+// run during the whole measurement, so processor time does not include their start and end.
 func (p Schedule) takeTurns(ctx context.Context, m *meter, before func(what string)) (rows []Row, err error) {
 	rows = p.turned()
 	turners := make([]turner, len(rows))

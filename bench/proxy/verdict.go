@@ -23,8 +23,8 @@ type rowName struct {
 	mode   server.Mode
 }
 
-// targets are the targets of weir. For the targets about processor time, weir is measured with its limiter, and the
-// other servers are measured without one.
+// targets are the targets of weir. For processor time, weir with its limiter is compared with other servers without
+// one.
 var targets = []target{
 	{"requests/s of weir with/without", perSecond, rowName{server.WeirName, server.With},
 		rowName{server.WeirName, server.Without}, 0.97, false},
@@ -34,9 +34,8 @@ var targets = []target{
 		rowName{server.CaddyName, server.Without}, 1, true},
 }
 
-// verdict returns a text that says whether the turns of a run meet the target, or that they differ too much to decide.
-// It does not use the median alone. If the effect is small compared with the noise, the median would meet the target by
-// chance half of the time.
+// verdict says whether the turns of a run meet the target, or differ too much to decide. It does not use the median
+// alone: with an effect that is small compared with the noise, the median meets the target by chance half of the time.
 func (t target) verdict(r *Run) string {
 	a, b := find(r.Turns, t.a), find(r.Turns, t.b)
 	if a == nil || b == nil {
@@ -62,9 +61,9 @@ func (t target) verdict(r *Run) string {
 	return fmt.Sprintf("%s%s (95 %% interval of the median %.3f - %.3f)", said, is, low, high)
 }
 
-// interval returns two bounds. For any distribution, the median is between them with a confidence of at least 95 %. The
-// bounds are the k-th smallest and the k-th largest of the n figures. k is the largest number for which the probability
-// of fewer than k heads in n coin tosses is at most 2.5 %. With fewer than 6 figures there are no such bounds.
+// interval returns bounds of the median with a confidence of at least 95 % for any distribution: the k-th smallest and
+// the k-th largest of the n figures. k is the largest number for which fewer than k heads in n coin tosses have a
+// probability of at most 2.5 %. Fewer than 6 figures have no such bounds.
 func interval(figures []float64) (low, high float64, ok bool) {
 	const tail = 0.025
 	n, k := len(figures), 0

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// withRatios returns a run with two rows. In each turn, one row has 1000 requests/s. The other row has 1000 requests/s
-// multiplied by the ratio for this turn.
+// withRatios returns a run with two rows, whose requests/s have the given ratios, one in each turn.
 func withRatios(t target, ratios ...float64) *Run {
 	a, b := Row{Server: &server.Server{Name: t.a.server}, Mode: t.a.mode}, Row{Server: &server.Server{Name: t.b.server}, Mode: t.b.mode}
 	for _, ratio := range ratios {
@@ -47,8 +46,7 @@ func TestTargetIsDecidedOnlyBeyondTheNoise(t *testing.T) {
 	assert.Equal(t, "target: requests/s of weir with/without: not measured", least.verdict(r))
 }
 
-// TestIntervalIsThatOfTheSignTest: the ranks of the interval's ends are the same as in published tables of the sign
-// test for 95 %.
+// TestIntervalIsThatOfTheSignTest: the interval's ranks are those of published tables of the sign test for 95 %.
 func TestIntervalIsThatOfTheSignTest(t *testing.T) {
 	for n, rank := range map[int]int{6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 15: 4, 20: 6, 25: 8, 30: 10, 40: 14, 1000: 469} {
 		figures := make([]float64, n)

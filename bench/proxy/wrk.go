@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// Every run of wrk uses the same number of connections, and only one thread, so that the other processors are free for
-// the server.
+// Every run of wrk uses the same number of connections, and one thread, which leaves the other processors to the
+// server.
 const (
 	wrkThreads     = 1
 	wrkConnections = 32
 )
 
-// clientHeader is the header field that contains the name of a client. clients is the number of different names that
-// wrk sends.
+// clientHeader is the header field with the name of a client. clients is the number of different names.
 const (
 	clientHeader = "X-Client"
 	clients      = 1000
 )
 
-// clientScript returns a script with which wrk sends the names of all clients, one after the other. The script prepares
-// the requests before the measurement starts.
+// clientScript returns a script with which wrk sends the names of all clients in turn. It prepares the requests before
+// the measurement.
 func clientScript() string {
 	return fmt.Sprintf(`local requests, n = {}, 0
 
@@ -40,8 +39,8 @@ end
 `, clients, clientHeader, clients)
 }
 
-// runWrk measures the server at a URL. The parameter program is the path of wrk, the parameter script is the path of a
-// file with the text of clientScript, and the parameter seconds is the length of the run.
+// runWrk measures the server at a URL for some seconds. program is the path of wrk, and script the path of a file with
+// clientScript.
 func runWrk(ctx context.Context, program, script, url string, seconds int) (Load, error) {
 	const patience = 30 * time.Second // for connections that do not close in time
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+patience)

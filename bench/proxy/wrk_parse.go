@@ -28,8 +28,7 @@ var (
 	percentileLine = regexp.MustCompile(`(?m)^\s+(50|90|99)%\s+([0-9.]+)(us|ms|s|m|h)$`)
 )
 
-// parseWrk parses the output of wrk --latency. wrk leaves out the lines about refusals and failures if there are none.
-// All other lines must be present.
+// parseWrk parses the output of wrk --latency. Only the lines about refusals and failures may be missing.
 func parseWrk(text string) (Load, error) {
 	var r Load
 	total, rate := requestsLine.FindStringSubmatch(text), perSecondLine.FindStringSubmatch(text)
@@ -55,8 +54,7 @@ func parseWrk(text string) (Load, error) {
 	return r, nil
 }
 
-// addUp returns the sum of the numbers of a line. The argument is the match of a regular expression: its first element
-// is the line itself, and the others are the numbers.
+// addUp returns the sum of the numbers of a line, the elements of a regular expression's match after the first.
 func addUp(line []string) (total int64, err error) {
 	for i, text := range line {
 		if i == 0 {

@@ -46,8 +46,8 @@ func TestScriptNamesEveryClient(t *testing.T) {
 	assert.Contains(t, clientScript(), `["`+clientHeader+`"]`)
 }
 
-// TestParseReadsWhatWrkPrints: the outputs come from wrk 4.1.0 against an nginx that admits, an nginx that answers 429,
-// and an nginx that closes the connections.
+// TestParseReadsWhatWrkPrints: the outputs come from wrk 4.1.0 against an nginx that admits, answers 429, or closes
+// connections.
 func TestParseReadsWhatWrkPrints(t *testing.T) {
 	for name, want := range map[string]Load{
 		"admitted": {Requests: 102427, PerSecond: 102366.81, P50: 158 * time.Microsecond, P90: 298 * time.Microsecond,

@@ -54,7 +54,7 @@ func colourOf(name string) chart.Colour {
 	return chart.Ochre
 }
 
-// floorOf returns the floor with which all bars of a row's chart are compared.
+// floorOf returns the floor with which a chart's bars are compared.
 func floorOf(row *result.Row) string {
 	found, err := workload.Find(row.Name)
 	if err != nil {
@@ -67,7 +67,7 @@ func floorOf(row *result.Row) string {
 	return base
 }
 
-// rowBars returns the chart of a row. The bars of the chart are relative to the row's floor.
+// rowBars returns the chart of a row, relative to its floor.
 func rowBars(row *result.Row) bars {
 	base := floorOf(row)
 	c := bars{

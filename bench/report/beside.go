@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/bench/target"
 )
 
-// sideBySide returns a table for each row. Each table contains the row's times on every number of cores.
+// sideBySide returns a table for each row, with its times on every number of cores.
 func sideBySide(r *result.Run) (all []table) {
 	for i := range r.Rows {
 		name := r.Rows[i].Name
@@ -34,8 +34,8 @@ func sideBySide(r *result.Run) (all []table) {
 	return all
 }
 
-// beside adds two columns to the table. One column contains the time of a decision, with its allocations. The other one
-// contains the ratio to the floor with the same clock. If a subject has no line yet, beside adds a line.
+// beside adds two columns to the table: the time of a decision with its allocations, and the ratio to the floor with
+// the same clock. A new subject gets a new line.
 func (t *table) beside(row *result.Row) {
 	t.Head = append(t.Head, plural(row.Cores, "core")+", ns", "x floor")
 	entries := slices.Clone(row.Entries)
@@ -75,7 +75,7 @@ func tight(s result.Summary) string {
 	return strings.ReplaceAll(interval, " - ", "-")
 }
 
-// together returns a table with a line for each target. The line contains the target's rows, grouped by verdict.
+// together returns a table with a line for each target: its rows, grouped by verdict.
 func together(r *result.Run) table {
 	t := table{Title: "Targets", Head: []string{"target", target.Met, target.Undecided, target.Missed}}
 	for _, x := range r.Targets {

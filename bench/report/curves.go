@@ -45,8 +45,8 @@ func (c curves) Legend() template.HTML {
 	return chart.Legend(keys...)
 }
 
-// nines returns the position of a percentile on an axis. On this axis, the distance from 90 % to 99 % is equal to the
-// distance from 99 % to 99.9 %, and so on. The slowest call has the position of 99.9999 %.
+// nines returns the position of a percentile on an axis on which 90 % to 99 % is as far as 99 % to 99.9 %. The slowest
+// call has the position of 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {
@@ -120,8 +120,8 @@ func latencyCurves(r *result.Run) []curves {
 	return charts
 }
 
-// scalingCurves returns charts for the rows that were measured with more than one number of processors. Each chart
-// shows how many decisions all processors together make per second.
+// scalingCurves returns charts of the decisions per second of all processors together, for rows with more than one
+// number of processors.
 func scalingCurves(r *result.Run) []curves {
 	var charts []curves
 	for _, name := range []string{"allowed-1k", "denied-1k", "allowed-1", "zipf-1m", "churn", "uniform-10m"} {

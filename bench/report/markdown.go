@@ -14,9 +14,8 @@ import (
 // docsCommand is the command that the documents name as the source of their figures.
 const docsCommand = "weir bench"
 
-// Document writes the figures of a run into a Markdown document, between the two lines that mark their position. It
-// leaves out the spread, and the summary, which Short writes. It returns an error if the document does not have the two
-// lines.
+// Document writes the figures of a run into a Markdown document, between the two lines that mark their position, and
+// returns an error if the lines are missing. It leaves out the spread, and the summary, which Short writes.
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
@@ -34,8 +33,8 @@ func Document(path string, r *result.Run) error {
 }
 
 // Short writes a summary for new readers into a Markdown document, between the same two lines as Document. The summary
-// consists of the summary tables of the run r, the summary tables of the runs in others, and the pictures that
-// WriteCharts has made from r in the folder images. The runs in others were made on other machines.
+// has the tables of r and of others, which are runs on other machines. It also has the pictures that WriteCharts made
+// from r in the folder images.
 func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
 	note := ""
@@ -55,7 +54,7 @@ func Short(path string, r *result.Run, others ...*result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// weirOnRows returns a table of weir with its default clock. It has a line for each row.
+// weirOnRows returns a table of weir with its default clock, with a line per row.
 func weirOnRows(r *result.Run) table {
 	t := table{Title: "weir on every row", Head: []string{"row", "", "1 core", "x floor", "all cores", "x floor"},
 		Note: "The floor is the least that an exact limiter was found to do for the same keys in a table of the same size."}
@@ -81,7 +80,7 @@ func weirOnRows(r *result.Run) table {
 	return t
 }
 
-// markdown writes the table. It writes the remarks under a line into the last cell of that line.
+// markdown writes the table, with the remarks under a line in the line's last cell.
 func (t *table) markdown(b *strings.Builder) {
 	head, under := t.Head, false
 	for _, l := range t.Rows {

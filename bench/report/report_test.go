@@ -79,8 +79,8 @@ func sample() *result.Run {
 	return r
 }
 
-// The text under a row's table compares weir with the do-it-yourself limiter that has the same clock, and names the
-// subjects that are not in the table.
+// The text under a row's table compares weir with the do-it-yourself limiter with the same clock, and names subjects
+// that are missing.
 func TestWhatStandsUnderARow(t *testing.T) {
 	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
 	r := &result.Row{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{
@@ -92,7 +92,7 @@ func TestWhatStandsUnderARow(t *testing.T) {
 		"Without one limit for everybody: uber-go/ratelimit (un-keyed); no time for it in this run: echo, tollbooth.", row(r, known).Note)
 }
 
-// wellFormed fails the test unless the text is XML, and returns all character data of the XML.
+// wellFormed fails the test unless the text is XML, and returns all character data.
 func wellFormed(t *testing.T, text []byte) string {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(text))
@@ -165,8 +165,7 @@ func TestPageSaysEverything(t *testing.T) {
 	}
 }
 
-// In a document, a row's table has columns for every number of cores, even if some subjects were measured on only some
-// of these numbers.
+// In a document, a row's table has columns for every number of cores, even if some subjects lack some of these numbers.
 func TestSideBySide(t *testing.T) {
 	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
 	entry := func(name string, ns float64) result.Entry {
@@ -197,7 +196,7 @@ func TestSideBySide(t *testing.T) {
 	assert.Equal(t, "Without one limit: juju; no time for it in this run: echo.", all[0].Note)
 }
 
-// Each target has exactly one line in a document, no matter how many rows and verdicts it has.
+// Each target has exactly one line in a document, whatever its rows and verdicts.
 func TestTargetsTogether(t *testing.T) {
 	lines := together(&result.Run{Targets: []result.Target{
 		{Row: "a, 1 core", Target: "fast", Measured: "1.61", Spread: "1.50 - 1.69, 20 rounds", Verdict: target.Missed, Why: "x"},
@@ -212,8 +211,7 @@ func TestTargetsTogether(t *testing.T) {
 	assert.Equal(t, []string{"short", "", "", "gc: 9 ms (1 ms, empty; busy)"}, lines[1].Cells)
 }
 
-// Document writes all tables between the two lines and keeps the text around these lines. Writing the tables again
-// gives the same document.
+// Document writes all tables between the two lines and keeps the text around them. A second call changes nothing.
 func TestDocument(t *testing.T) {
 	r := sample()
 	path := filepath.Join(t.TempDir(), "doc.md")

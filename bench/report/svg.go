@@ -10,13 +10,12 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// These are the files that WriteCharts writes. Other pictures have names that contain the row and its number of cores.
+// These files are written by WriteCharts. Names of other pictures have the row and its number of cores.
 const (
 	SpeedChart  = "bench-speed.svg"
 	MemoryChart = "bench-memory.svg"
 )
 
-// shown reports whether a row is one of the rows that readers see first: see workload.Row.
 func shown(row *result.Row) bool {
 	found, err := workload.Find(row.Name)
 	return err == nil && found.Shown
@@ -30,9 +29,9 @@ func chartOf(row *result.Row) string {
 	return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores)
 }
 
-// WriteCharts writes the charts of the documentation into a folder, which must exist. They show, for each library, the
-// time of a decision with 1,000 keys and the memory per key. WriteCharts returns an error if the run does not have
-// these figures. It also draws charts of other rows, but leaves out those that the run has not measured.
+// WriteCharts writes the charts of the documentation into an existing folder. The charts of the time of a decision with
+// 1,000 keys and of the memory per key need figures of the run, and their absence is an error. Charts of other rows are
+// left out if the run has not measured the row.
 func WriteCharts(folder string, r *result.Run) error {
 	speed, ok := r.Row("full-1k", 1)
 	if !ok {

@@ -41,13 +41,13 @@ func tables(r *result.Run) []table {
 	return append(all, costs(r)...)
 }
 
-// costs returns the tables of the measurements that are not rows, and the table of the libraries that were measured.
+// costs returns the tables of the measurements other than rows, and of the libraries.
 func costs(r *result.Run) []table {
 	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r)}
 }
 
-// glance returns the tables that a new reader looks for first. They show weir next to widely used libraries, on rows
-// that resemble common workloads. There is one table for each number of processors.
+// glance returns the tables that a new reader looks for first, one for each number of processors: weir next to widely
+// used libraries, on rows that resemble common workloads.
 func glance(r *result.Run) (all []table) {
 	for i := range r.Rows {
 		cores := r.Rows[i].Cores
@@ -91,8 +91,7 @@ func glanceOn(r *result.Run, cores int, title string) table {
 	return t
 }
 
-// besideWeir writes the time of a subject and its ratio to weir's time. If the number of rounds is not the argument
-// rounds, besideWeir adds that number.
+// besideWeir writes the time of a subject and its ratio to weir's time, and its number of rounds if that is not rounds.
 func besideWeir(row *result.Row, name string, rounds int) string {
 	base := measure.WeirTSC
 	if strings.HasSuffix(name, "middleware") {
@@ -152,9 +151,8 @@ func row(r *result.Row, known []result.Peer) table {
 	return t
 }
 
-// underRow returns a text that says how many requests found their record. The text also compares weir with the
-// do-it-yourself limiter that reads the same clock. The argument on is a text that says where the comparison was
-// measured.
+// underRow says how many requests found their record, and compares weir with the do-it-yourself limiter that reads the
+// same clock. on says where the comparison was measured.
 func underRow(r *result.Row, on string) string {
 	found, all := foundText(r), []string{}
 	if found != "" {
@@ -173,7 +171,7 @@ func underRow(r *result.Row, on string) string {
 	return found + "Same clock" + on + ", weir by the do-it-yourself word: " + strings.Join(all, ", ") + ". "
 }
 
-// without returns a text that names the subjects that are not in a row's table, with the reasons.
+// without names the subjects that are not in a row's table, with the reasons.
 func without(r *result.Row, known []result.Peer) string {
 	found, err := workload.Find(r.Name)
 	if err != nil {
@@ -197,8 +195,7 @@ func without(r *result.Row, known []result.Peer) string {
 		if _, ok := r.Entry(p.Name); ok {
 			continue
 		}
-		// The reason comes from the run and not from this machine, because the run may have been made on another
-		// machine.
+		// The reason comes from the run, because another machine may have made the run.
 		why := ""
 		if found.Want() < 1 {
 			why = p.Cannot[peers.Refuse]
@@ -217,14 +214,14 @@ func without(r *result.Row, known []result.Peer) string {
 	return "Without " + strings.Join(order, "; ") + "."
 }
 
-// isVariant reports whether a row is a variant of another row. Variants have one common table.
+// isVariant reports whether a row is a variant of another row. Variants share a table.
 func isVariant(r *result.Row) bool {
 	found, err := workload.Find(r.Name)
 	return err == nil && found.Differences() > 0
 }
 
-// returning returns a table of the rows of keys that come back, and of their variants. Each line compares the times of
-// a row with the times for the same keys under a limit with which they are never idle.
+// returning returns a table of the rows of keys that come back. Each line compares the times with the times for the
+// same keys under a limit with which they are never idle.
 func returning(r *result.Run) table {
 	t := table{
 		Title: "Keys that come back idle, beside the same keys that never are",
@@ -261,8 +258,7 @@ func foundText(r *result.Row) string {
 	return fmt.Sprintf("%.2f %%", 100*r.Found.Fraction())
 }
 
-// order returns the number by which entries are sorted: the fastest entry comes first, and entries without a time come
-// last.
+// order sorts the fastest entry first, and entries without a time last.
 func order(e *result.Entry) float64 {
 	switch {
 	case e.Cannot != "":
@@ -275,8 +271,8 @@ func order(e *result.Entry) float64 {
 
 func percent(s result.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
 
-// count returns the number of allocations per decision as text. The runtime itself allocates a few objects per second,
-// so very small numbers count as zero.
+// count returns the allocations per decision as text. Very small numbers count as zero, because the runtime itself
+// allocates.
 func count(n float64) string {
 	if n < 0.05 {
 		return "0"
@@ -284,7 +280,7 @@ func count(n float64) string {
 	return fmt.Sprintf("%.3g", n)
 }
 
-// bounded returns a table of the libraries, with the abilities that each library lacks.
+// bounded returns a table of the libraries and the abilities that each lacks.
 func bounded(r *result.Run) table {
 	t := table{Title: "Libraries", Head: []string{"", "version"}}
 	for _, p := range r.Peers {

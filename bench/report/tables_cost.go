@@ -70,8 +70,7 @@ func memory(r *result.Run) table {
 	return t
 }
 
-// touched returns a table of the memory of a program whose limiter has room for a million keys but gets requests for
-// only a few.
+// touched returns a table of the memory of a limiter for a million keys with requests for only a few.
 func touched(r *result.Run) table {
 	t := table{
 		Title: "Memory that is touched: a limiter for a million keys that few have asked",

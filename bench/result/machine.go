@@ -59,7 +59,7 @@ func cpu() string {
 	return runtime.GOARCH
 }
 
-// load returns the load averages of the system, which count processes that run or are ready to run.
+// load returns the system's load averages, which count processes that run or are ready to run.
 func load() string {
 	fields := strings.Fields(line("/proc/loadavg"))
 	return strings.Join(fields[:min(3, len(fields))], " ")

@@ -1,4 +1,4 @@
-// Package result defines the results of a run, their format in a file, and summaries of the results of several rounds.
+// Package result defines the results of a run, their file format, and summaries of several rounds.
 package result
 
 import (
@@ -43,8 +43,7 @@ type Row struct {
 	Title   string  `json:"title"`
 	Cores   int     `json:"cores"`
 	Entries []Entry `json:"entries"`
-	// Found is the number of requests that found the record of their key in weir's table. It is set for rows on which
-	// these requests are counted.
+	// Found is the number of requests that found the record of their key, for rows on which they are counted.
 	Found *Found `json:"found,omitempty"`
 }
 
@@ -83,7 +82,7 @@ type Memory struct {
 	Cannot string `json:"cannot,omitempty"`
 }
 
-// PerKey returns the bytes per key. It uses the growth of the process or the growth of its heap, whichever is larger.
+// PerKey returns the bytes per key, by the growth of the process or of its heap, whichever is larger.
 func (m Memory) PerKey() float64 {
 	if m.Keys == 0 {
 		return 0
@@ -91,7 +90,7 @@ func (m Memory) PerKey() float64 {
 	return float64(max(m.Resident, m.Heap)) / float64(m.Keys)
 }
 
-// A Touched is how much memory of a limiter for a million keys is in RAM after requests for only a few keys.
+// A Touched is how much memory of a limiter for a million keys is in RAM after requests for a few keys.
 type Touched struct {
 	Huge bool `json:"huge"` // pages as the system gives them; otherwise only small pages
 	experiment.Held
@@ -171,8 +170,8 @@ func (r *Row) Entry(name string) (*Entry, bool) {
 	return nil, false
 }
 
-// Ratio divides the time of a by the time of b in each round, and returns a summary of these ratios. The result ok is
-// false if one of the two subjects has an error, or if there is no round in which both have a result.
+// Ratio returns a summary of the ratios of the time of a to the time of b in each round. ok is false if a or b has an
+// error, or if no round has both results.
 func (r *Row) Ratio(a, b string) (s Summary, ok bool) {
 	x, okA := r.Entry(a)
 	y, okB := r.Entry(b)

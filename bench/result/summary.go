@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A Summary of figures contains their median, an interval for the true median, and the median distance of the figures
-// from their median.
+// A Summary of figures contains their median, an interval for the true median, and their median distance from the
+// median.
 type Summary struct {
 	Median, Min, Max float64
-	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 % (see
-	// the function interval). For fewer than six rounds there is no such interval, so the bounds are 0 and infinity.
+	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 %.
+	// With fewer than six rounds, they are 0 and infinity.
 	Low, High float64
-	// Spread is the median distance from the median, as a fraction of the median. It is scaled so that it equals the
-	// standard deviation for normally distributed figures.
+	// Spread is the median distance from the median, as a fraction of the median, scaled to the standard deviation for
+	// normally distributed figures.
 	Spread float64
 	Rounds int
 }
@@ -38,10 +38,9 @@ func Summarize(figures []float64) Summary {
 	return s
 }
 
-// interval returns two of the sorted figures, which are equally far from the ends of the list. The median of the
-// distribution is between them with a probability of at least 95 %. They are the closest pair for which this is true.
-// This is the interval of the sign test. The sign test works for any distribution, because a figure is below the median
-// with the same probability with which a coin falls on heads.
+// interval returns the closest pair of figures, equally far from the ends of the list, around the median with a
+// probability of at least 95 %. It is the interval of the sign test. This test works for any distribution, because a
+// figure is below the median as often as a coin falls on heads.
 func interval(sorted []float64) (low, high float64) {
 	n := len(sorted)
 	low, high = 0, math.Inf(1)
@@ -64,7 +63,7 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratios returns a/b round by round. It leaves out rounds in which a or b has no figure, which is stored as 0.
+// Ratios returns a/b round by round, without rounds in which a or b is 0, which means no figure.
 func Ratios(a, b []float64) []float64 {
 	var ratios []float64
 	for i := range min(len(a), len(b)) {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Do makes the measurements of the schedule. It calls the function done after every piece of work. It stops early only
-// if the context ends, and then returns an error.
+// Do makes the measurements of the schedule, and calls done after every piece of work. It stops early only if the
+// context ends, with an error.
 func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),
@@ -28,7 +28,7 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	steps := p.steps()
 	for round := range p.most(steps) {
 		for i := range p.cells {
-			// Every other round is run in reverse order, so that no cell always comes after the same other cell.
+			// Every other round is reversed, so that no cell always follows the same other cell.
 			if round%2 == 1 {
 				i = len(p.cells) - 1 - i
 			}
@@ -55,7 +55,7 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	return r, nil
 }
 
-// most returns the number of rounds of the run, which is the largest number of rounds of any cell or step.
+// most returns the number of rounds of the run, the largest of any cell or step.
 func (p *Schedule) most(steps []step) int {
 	most := 0
 	for _, c := range p.cells {
@@ -67,7 +67,7 @@ func (p *Schedule) most(steps []step) int {
 	return most
 }
 
-// prepare makes the rows. Each row gets an entry for every subject that is measured on it or that cannot be measured.
+// prepare makes the rows, with an entry for every subject that is measured or cannot be measured.
 func (p *Schedule) prepare(r *result.Run) {
 	for _, c := range p.cells {
 		row, ok := r.Row(c.row.Name, c.cores)
@@ -88,7 +88,7 @@ func (p *Schedule) prepare(r *result.Run) {
 	}
 }
 
-// prepareUnable adds an entry, with the reason, for every subject that cannot be measured on the row.
+// prepareUnable adds an entry with the reason for every subject that cannot be measured on the row.
 func prepareUnable(row *result.Row) {
 	found, err := workload.Find(row.Name)
 	if err != nil || found.Batch || found.Differences() > 0 {
@@ -105,7 +105,7 @@ func prepareUnable(row *result.Row) {
 	}
 }
 
-// rate measures a cell in one round, and writes the results into the entries of the cell's subjects.
+// rate measures a cell in one round, into the entries of its subjects.
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
 	var got map[string]experiment.Rated
 	err := child.Run(ctx, limit, c.cores, experiment.Rate,
@@ -140,7 +140,7 @@ func describe() []result.Peer {
 }
 
 // Broken returns a line for every measurement of weir or a floor that made wrong decisions or has no result. Failures
-// of peers are reported, but they do not fail the run.
+// of peers do not fail the run.
 func Broken(r *result.Run) (broken []string) {
 	broken = append(broken, r.Failed...)
 	for _, row := range r.Rows {

@@ -34,8 +34,8 @@ func TestScheduleErrors(t *testing.T) {
 	}
 }
 
-// A full run has every peer on every row that the peer supports, except on rows of keys that come back. Shorter runs
-// have at least weir on all rows.
+// A full run has every supported peer on every row, except on rows of keys that come back. Shorter runs have at least
+// weir on all rows.
 func TestSchedulesAreComplete(t *testing.T) {
 	for _, effort := range []Effort{Quick, Default, Full} {
 		p, err := NewSchedule(effort, nil, 0)
@@ -69,8 +69,8 @@ func TestSchedulesAreComplete(t *testing.T) {
 	}
 }
 
-// The effort determines which variants of returning rows are measured. Each variant is measured in one process, and the
-// requests that find their record are counted once for each row.
+// The effort determines which variants of returning rows are measured, each in one process. The requests that find
+// their record are counted once for each row.
 func TestScheduleOfVariants(t *testing.T) {
 	for effort, want := range map[Effort]int{Quick: 0, Default: 4, Full: 11} {
 		p, err := NewSchedule(effort, []string{"returning-1k"}, 0)
@@ -90,9 +90,8 @@ func TestScheduleOfVariants(t *testing.T) {
 	}
 }
 
-// If a row cannot be loaded, the run contains the row with the reason. The test uses the row of the access log. A
-// process reads the log only once. So the test is skipped if the environment named a log that another test has read
-// already.
+// If a row cannot be loaded, the run contains the row with the reason. A process reads the access log only once, so the
+// test is skipped if another test has read a log from the environment.
 func TestDoNamesAMissingRow(t *testing.T) {
 	t.Setenv("WEIR_ACCESS_LOG", "")
 	row, err := workload.Find("access-log")
@@ -111,7 +110,7 @@ func TestDoNamesAMissingRow(t *testing.T) {
 	assert.Empty(t, Broken(r))
 }
 
-// The run contains the number of requests that found their record, and the figures about memory.
+// The run contains the found records and the figures about memory.
 func TestDoCountsAndTouches(t *testing.T) {
 	p, err := NewSchedule(Quick, []string{"returning-1k"}, 1)
 	require.NoError(t, err)
@@ -135,7 +134,7 @@ func TestDoCountsAndTouches(t *testing.T) {
 	assert.Equal(t, 10, run.Touched[0].Keys)
 }
 
-// TestDo checks that a run measures in separate processes. To save time, the run is as short as possible.
+// TestDo checks that a run measures in separate processes, with a run as short as possible.
 func TestDo(t *testing.T) {
 	p, err := NewSchedule(Quick, []string{"denied-1k", Parts, Calls}, 1)
 	require.NoError(t, err)
@@ -177,7 +176,7 @@ func TestDoEndsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// Wrong decisions of weir or of a floor fail a run. Wrong decisions of a peer are only reported.
+// Wrong decisions of weir or a floor fail a run. A peer's are only reported.
 func TestBroken(t *testing.T) {
 	wrong := func(name string) *result.Run {
 		return &result.Run{Rows: []result.Row{{Name: "churn",

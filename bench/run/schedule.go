@@ -1,5 +1,4 @@
-// Package run makes a schedule of what to measure, runs it round by round in separate processes, and collects the
-// results.
+// Package run schedules what to measure, runs it round by round in separate processes, and collects the results.
 package run
 
 import (
@@ -70,9 +69,8 @@ type Schedule struct {
 	sections map[string]bool
 }
 
-// NewSchedule returns a schedule for the named rows and sections, or for all if there are no names. The parameter
-// rounds is the number of rounds; 0 stands for the effort's number. NewSchedule returns an error for an unknown name,
-// and for rounds outside 0 to 1000.
+// NewSchedule returns a schedule for the named rows and sections, or for all if there are no names. If rounds is 0, the
+// effort determines the number of rounds. Unknown names and rounds outside 0 to 1000 are errors.
 func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
 		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)
@@ -110,9 +108,8 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	return p, nil
 }
 
-// measures reports whether the effort leaves time for a variant of a row. With the default effort, it returns true for
-// two kinds of variants: those with another order of keys, and those that differ in only one other thing, if the row
-// has a thousand or a hundred thousand keys.
+// measures reports whether the effort leaves time for a variant of a row. The default effort leaves time for variants
+// with one difference: another order of keys, or any other difference if the row has 1,000 or 100,000 keys.
 func (p *Schedule) measures(v *workload.Row) bool {
 	one := v.Differences() == 1
 	return p.effort == Full ||
@@ -130,7 +127,7 @@ func (p *Schedule) coresOf(row *workload.Row) []int {
 	}
 	var cores []int
 	for n := 1; n < all; n++ {
-		// The numbers of processors are 1, 2, 4, 8, ..., or all numbers if the effort leaves time for them.
+		// The numbers of processors are powers of two, or all numbers if the effort leaves time.
 		if p.effort == Full || n&(n-1) == 0 && (p.effort == Default || n == 1) {
 			cores = append(cores, n)
 		}
@@ -138,7 +135,7 @@ func (p *Schedule) coresOf(row *workload.Row) []int {
 	return append(cores, all)
 }
 
-// addRow adds the cells of a row. If the row's Together reports true, weir and the floors share a process.
+// addRow adds the cells of a row. If Together is true, weir and the floors share a process.
 func (p *Schedule) addRow(row workload.Row, cores int) {
 	each := efforts[p.effort].each
 	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
@@ -158,8 +155,7 @@ func (p *Schedule) addRow(row workload.Row, cores int) {
 	}
 }
 
-// roundsOf returns the number of rounds for a row. Six is the smallest number of rounds for which a summary has an
-// interval.
+// roundsOf returns the number of rounds for a row. Six is the smallest number for which a summary has an interval.
 func (p *Schedule) roundsOf(row *workload.Row) int {
 	if row.Keys > 10_000 && !row.Shown || row.Returning {
 		return p.slow
@@ -167,13 +163,13 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	return p.Rounds
 }
 
-// few contains the peers that are measured if there is no time for all peers: the usual do-it-yourself limiters, and
-// the fastest published libraries.
+// few contains the peers that are measured when time is short: the usual do-it-yourself limiters, and the fastest
+// published libraries.
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer contains the peers that are measured on rows that take long to set up: two peers whose memory grows, one that
-// sweeps its keys, and one whose memory is bounded.
+// fewer contains the peers for rows that take long to set up: two whose memory grows, one that sweeps its keys, and one
+// with bounded memory.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.

@@ -85,7 +85,6 @@ func (p *Schedule) steps() (all []step) {
 	return all
 }
 
-// holders returns weir and the peers that store a state for each key.
 func (p *Schedule) holders() []string {
 	names := []string{measure.WeirTSC}
 	for i, peer := range peers.All() {
@@ -112,8 +111,7 @@ func (p *Schedule) partStep(i int, name string) step {
 	}}
 }
 
-// tableRounds is the number of rounds for the measurement of a table. It is smaller than for a row, because the figures
-// of a table only explain other figures.
+// tableRounds is the number of rounds for a table. It is small, because a table's figures only explain other figures.
 const tableRounds = 3
 
 func (p *Schedule) tableStep(i int, size uint64, huge bool) step {
@@ -151,7 +149,7 @@ func memoryStep(name string) step {
 	}}
 }
 
-// foundStep counts the requests of a row that find their record. The count does not depend on the number of processors.
+// foundStep counts the requests of a row that find their record, which does not depend on the processors.
 func foundStep(row workload.Row) step {
 	cost := 100*time.Millisecond + time.Duration(row.Keys)*5*time.Microsecond
 	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {

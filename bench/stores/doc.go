@@ -1,3 +1,3 @@
-// Package stores compares limiters that keep their state in Redis: redislimit in its strict mode and in its leased
-// mode, go-redis/redis_rate, throttled and ulule/limiter.
+// Package stores compares limiters with state in Redis: redislimit in its strict and leased modes, go-redis/redis_rate,
+// throttled and ulule/limiter.
 package stores

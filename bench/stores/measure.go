@@ -42,7 +42,7 @@ type Plan struct {
 	Rounds              int
 }
 
-// Run measures all subjects, one after the other. It calls the function progress to report what it measures.
+// Run measures all subjects, one after the other, and reports each to progress.
 func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, progress func(string)) ([]Result, error) {
 	s, err := StartServer(ctx, binary)
 	if err != nil {
@@ -67,8 +67,8 @@ func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, prog
 	return results, nil
 }
 
-// middle returns the round with the median processor time. For figures that should be zero, it takes the worst value of
-// all rounds.
+// middle returns the round with the median processor time, with the worst value of all rounds for figures that should
+// be zero.
 func middle(of []Result) Result {
 	slices.SortFunc(of, func(a, b Result) int { return int(a.Processor - b.Processor) })
 	r := of[len(of)/2]
@@ -114,8 +114,7 @@ func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (t
 	return takes, end, nil
 }
 
-// cost measures admitted decisions: 16 goroutines of one node make requests for a hundred keys, one key after the
-// other.
+// cost measures admitted decisions: goroutines of one node make requests for keys in turn.
 func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1_000_000, Burst: 1_000_000})
 	if err != nil {
@@ -166,7 +165,7 @@ func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result
 	return nil
 }
 
-// excess makes four nodes ask for far too many tokens of one key, and counts the tokens that all of them admit.
+// excess makes nodes ask for far too many tokens of one key, and counts the tokens that all of them admit.
 func (s *Server) excess(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	rate := Rate{PerSecond: 1000, Burst: 200}
 	takes, end, err := s.open(ctx, subject, nodes, rate)
@@ -198,7 +197,7 @@ func (s *Server) excess(ctx context.Context, plan Plan, subject Subject, r *Resu
 	return nil
 }
 
-// pause stops the store for a while. Eight goroutines continue to make requests during that time.
+// pause stops the store for a while, during which goroutines make requests.
 func (s *Server) pause(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1000, Burst: 200})
 	if err != nil {
@@ -247,7 +246,6 @@ func (s *Server) pause(ctx context.Context, plan Plan, subject Subject, r *Resul
 	return nil
 }
 
-// herd makes one node ask for ten thousand new keys at the same time.
 func (s *Server) herd(ctx context.Context, _ Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1000, Burst: 200})
 	if err != nil {

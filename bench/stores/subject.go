@@ -15,20 +15,20 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Rate is the limit of a key: the number of tokens per second, which is also the burst.
+// A Rate is the limit of a key in tokens per second, and its burst.
 type Rate struct {
 	PerSecond, Burst int
 }
 
-// A Subject is a limiter that is measured. New makes the limiter of one node, and returns two functions: take requests
-// a token from it, and end closes it.
+// A Subject is a limiter that is measured. New makes the limiter of one node: take requests a token, and end closes the
+// limiter.
 type Subject struct {
 	Name, How string
 	IsWindow  bool
 	New       func(ctx context.Context, address string, rate Rate) (take Take, end func(), err error)
 }
 
-// Take requests a token of a key. An error that it returns comes from the store.
+// Take requests a token of a key. An error comes from the store.
 type Take func(ctx context.Context, key string) (allowed bool, err error)
 
 // Subjects returns all subjects.

@@ -8,8 +8,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// sameClock returns the targets that compare weir with the floor with the same clock, except for comparisons that are
-// in the variable ratios.
+// sameClock returns the targets that compare weir with the floor with the same clock, except those in ratios.
 func sameClock(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		for _, clock := range clocks {
@@ -31,7 +30,7 @@ var clocks = []struct{ name, weir, floor string }{
 	{"precise", measure.WeirPrecise, measure.FloorPrecise},
 }
 
-// named reports whether the variable ratios has a target for the same row and the same two subjects as c.
+// named reports whether ratios has a target for the row and the subjects of c.
 func named(c ratio) bool {
 	for _, other := range ratios {
 		if other.row == c.row && other.a == c.a && other.b == c.b {

@@ -12,7 +12,7 @@ import (
 
 // These are the targets that are not a ratio of two times on a row.
 
-// one returns a list that has only the target t. The target gets a verdict if it was measured.
+// one returns the target t alone, with a verdict if it was measured.
 func one(t result.Target, measured, met bool, why string) []result.Target {
 	t.Verdict = Unmeasured
 	if measured {
@@ -24,8 +24,8 @@ func one(t result.Target, measured, met bool, why string) []result.Target {
 	return []result.Target{t}
 }
 
-// nothing is the largest number of objects that a call may allocate on average and still count as a call without
-// allocations. It is not 0, because the runtime itself sometimes allocates.
+// nothing is the most objects per call that still count as no allocation. It is not 0, because the runtime sometimes
+// allocates.
 const nothing = 0.001
 
 func churnBytes(r *result.Run) []result.Target {
@@ -40,8 +40,7 @@ func churnBytes(r *result.Run) []result.Target {
 	return one(t, measured, worst < nothing, fmt.Sprintf("%.3f objects a key", worst))
 }
 
-// deniedScaling returns the target for the speedup by additional processors on a row whose requests are all refused, so
-// that decisions only read.
+// deniedScaling returns the target for the speedup by more processors on a row of refusals, whose decisions only read.
 func deniedScaling(r *result.Run) []result.Target {
 	t := result.Target{Row: denied,
 		Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
@@ -66,8 +65,8 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup compares the speed of a subject, in decisions per second, on two rows with different numbers of processors.
-// It returns the speed on the row in the parameter last, divided by the speed on the row in the parameter first.
+// speedup returns the decisions per second of a subject on the row last, divided by those on the row first. The rows
+// have different numbers of processors.
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)
@@ -113,7 +112,7 @@ func collection(r *result.Run) []result.Target {
 	return one(t, true, more <= 2, "the collector finds something to follow")
 }
 
-// latency returns the targets for the slowest call and for the 99.99th percentile of the response times.
+// latency returns the targets for the slowest call and the 99.99th percentile of response times.
 func latency(r *result.Run) (all []result.Target) {
 	for _, beside := range []string{experiment.Sweep, experiment.Flood} {
 		weir, okWeir := find(r, beside, false)

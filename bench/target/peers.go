@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// faster returns the target for every peer on every row, for every number of processors. Peers that do not distinguish
-// keys do less work, so they are measured only for reference and have no target.
+// faster returns the target for every peer on every row. Peers that do not distinguish keys do less work, so they are
+// measured only for reference and have no target.
 func faster(r *result.Run) (all []result.Target) {
 	const text = "faster than every library that distinguishes keys"
 	for i := range r.Rows {
@@ -27,8 +27,7 @@ func faster(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// flooded returns the targets for requests with new keys while the table is full. They compare weir with every peer
-// whose memory is bounded.
+// flooded returns the targets for new keys while the table is full, against every peer with bounded memory.
 func flooded(r *result.Run) (all []result.Target) {
 	bounded := func(p result.Peer) bool { return p.Cannot[peers.Bound] == "" }
 	for i := range r.Rows {
@@ -45,14 +44,13 @@ func flooded(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// A rival is a peer that is compared with weir on a row. Its figures are its time divided by weir's time.
+// A rival is a peer that is compared with weir on a row, with its time divided by weir's time.
 type rival struct {
 	name string
 	result.Summary
 }
 
-// rivalsOn returns the peers that were measured on a row and that distinguish keys. If the function some is not nil,
-// only peers for which it returns true are included.
+// rivalsOn returns the peers measured on a row that distinguish keys and, if some is not nil, for which some is true.
 func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (rivals []rival) {
 	weir := measure.WeirTSC
 	if e, ok := row.Entry(weir); !ok || e.Cannot != "" {
@@ -68,9 +66,8 @@ func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (riva
 	return rivals
 }
 
-// judge returns a target about weir and its rivals: the time of every rival, divided by weir's time, must be at least
-// the argument times. The measured value is the ratio of the fastest rival. One rival below the bound is enough to miss
-// the target.
+// judge returns a target about weir and its rivals: the time of every rival must be at least times weir's time. The
+// measured value is the ratio of the fastest rival.
 func judge(row, text string, rivals []rival, times float64) result.Target {
 	c := ratio{limit: times, least: true}
 	nearest := slices.MinFunc(rivals, func(a, b rival) int { return cmp.Compare(a.Median, b.Median) })

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// returning returns the targets for keys that are idle when they come back. They are compared with the same keys under
-// a limit with which they are never idle. The number of keys is 0.6 times MaxKeys. The keys come uniformly or in a Zipf
-// distribution.
+// returning returns the targets for keys that are idle when they come back, in comparison with the same keys under a
+// limit with which they are never idle. There are 0.6 times MaxKeys keys, uniform or in a Zipf distribution.
 func returning(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		if !row.Returning {
@@ -25,7 +24,6 @@ func returning(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// found returns the target for the fraction of requests that find the record of their key.
 func found(r *result.Run, name string) []result.Target {
 	const least = 0.99
 	t := result.Target{Row: name, Target: "99 % of requests find the record of their key"}

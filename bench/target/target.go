@@ -1,4 +1,4 @@
-// Package target contains the list of weir's performance targets, and evaluates whether a run meets them.
+// Package target contains weir's performance targets, and evaluates whether a run meets them.
 package target
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// These are the verdicts. For floors and for libraries, they use the same statistic: the median of the rounds' ratios,
-// and the interval that contains the true median with a probability of at least 95 % ([result.Summary]).
+// These are the verdicts, for floors and libraries alike. They use the median of the rounds' ratios and its 95 %
+// interval ([result.Summary]).
 const (
 	Met        = "met"       // the whole interval meets the target
 	Missed     = "missed"    // the whole interval misses the target
@@ -33,8 +33,7 @@ func Evaluate(r *result.Run) []result.Target {
 	return all
 }
 
-// A ratio is a target for the quotient of two times on a row: the time of the subject a, divided by the time of the
-// subject b.
+// A ratio is a target for the time of the subject a, divided by the time of the subject b, on a row.
 type ratio struct {
 	row, a, b string
 	text      string
@@ -125,8 +124,7 @@ func verdict(met bool) string {
 	return Missed
 }
 
-// explain returns a text that says by how many nanoseconds the measured ratio misses the target. It computes the
-// nanoseconds from the median time of the subject b.
+// explain says by how many nanoseconds the measured ratio misses the target, from the median time of b.
 func (c ratio) explain(row *result.Row, measured float64) string {
 	a, _ := row.Entry(c.a)
 	b, _ := row.Entry(c.b)

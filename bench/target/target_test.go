@@ -34,7 +34,6 @@ func TestNothingMeasured(t *testing.T) {
 	}
 }
 
-// six returns the times of six rounds, which differ from ns by less than a hundredth.
 func six(ns float64) []float64 {
 	return []float64{ns * 0.998, ns * 0.999, ns, ns, ns * 1.001, ns * 1.002}
 }
@@ -74,7 +73,7 @@ func TestRatioTargets(t *testing.T) {
 	assert.Equal(t, Unmeasured, lookFor(t, r, "churn", "at most 2 x the floor").Verdict, "wrong decisions are no measurement")
 }
 
-// Every row that has a floor has at least one target that compares weir with a floor.
+// Every row with a floor has a target that compares weir with a floor.
 func TestEveryRowHasItsFloor(t *testing.T) {
 	targets := map[string]int{}
 	for _, c := range ratios {
@@ -121,7 +120,7 @@ func TestFasterThanEveryPeer(t *testing.T) {
 	assert.Contains(t, got.Why, "none by 2 rounds")
 }
 
-// The target for floods of new keys does not include peers whose memory grows.
+// The target for floods excludes peers whose memory grows.
 func TestFlooded(t *testing.T) {
 	run := func(cores int, bounded float64) *result.Run {
 		return &result.Run{

@@ -43,8 +43,8 @@ var readAccessLog = sync.OnceValues(func() ([]logged, error) {
 	return parseAccessLog(path)
 })
 
-// parseAccessLog returns the requests of a log in the order of their times. The client is the first word of a line. The
-// time is between the first brackets.
+// parseAccessLog returns the requests of a log in the order of their times. A line has the client as its first word,
+// and the time between the first brackets.
 func parseAccessLog(path string) ([]logged, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,8 +82,8 @@ func parseAccessLog(path string) ([]logged, error) {
 	return all, nil
 }
 
-// loadAccessLog returns the clients of the log and its requests. If there is no log, both streams are empty, and
-// [Row.Missing] returns the reason.
+// loadAccessLog returns the clients of the log and its requests. Without a log, both are empty, and [Row.Missing]
+// returns the reason.
 func loadAccessLog() (before, requests *Stream) {
 	all, _ := readAccessLog()
 	before, requests = newStream(len(all)), newStream(len(all))

@@ -11,15 +11,13 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// The everyday row has a policy and clients like those of many services. Each of 100,000 clients has a separate address
-// and makes requests at the times of a Poisson process. The rates of the clients are 1 to 50 requests per second, in a
-// Zipf distribution. The policy is 100 per second with a burst of 200. So almost nothing is refused, and most buckets
-// are full again when their client comes back.
+// The everyday row has a policy and clients like those of many services. Each client has its own address and makes
+// requests in a Poisson process, with rates in a Zipf distribution. Almost nothing is refused, and most buckets are
+// full again when their client comes back.
 //
-// The requests are sped up: each one follows as soon as the subject has decided the previous one. The limiters read the
-// real clock, because reading it is part of the cost of a request, and because libraries do not accept another clock.
-// So the rate of the policy is increased by about the same factor. In addition, weir's TakeAt is measured with the
-// planned times of the requests, so its policy does not need to be sped up.
+// The requests are sped up: each follows as soon as the subject has decided the previous one. The limiters read the
+// real clock, because libraries accept no other clock and reading it is part of the cost. So the rate of the policy is
+// increased by about the same factor. Weir's TakeAt is also measured, with the planned times and the original policy.
 
 const (
 	clients              = 100_000
@@ -30,15 +28,15 @@ const (
 var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients,
 	Draw: Poisson, Requests: million / 2, Capacity: clients / 6 * 10, Shown: true}
 
-// pace is the approximate number of requests that a processor decides per second on the everyday row. Even with a
-// subject that is twice as fast, every client stays below its limit.
+// pace is about how many requests a processor decides per second on the everyday row. Even if a subject is twice as
+// fast, every client stays below its limit.
 const pace = 15_000_000.0
 
-// everydayLimit returns the everyday policy, sped up by the same factor as the requests.
+// everydayLimit returns the everyday policy, sped up like the requests.
 func everydayLimit(r *Row) peers.Limit {
 	if r.Draw == Logged {
-		// The requests of a log of several hours are decided in microseconds. No limit can have a rate that is
-		// increased by such a factor, so this row has the largest possible rate.
+		// The requests of several hours are decided in microseconds. No rate can grow by this factor, so this row has
+		// the largest possible rate.
 		return peers.Limit{Tokens: 1e9, Per: second, Burst: limitSize}
 	}
 	total := 0.0
@@ -49,8 +47,8 @@ func everydayLimit(r *Row) peers.Limit {
 	return peers.Limit{Tokens: limitRate * speedUp, Per: second, Burst: limitSize}
 }
 
-// rounded returns one of the numbers 1, 2, 5, 10, 20, 50, ...: the number whose logarithm is nearest to the logarithm
-// of x. With such a rate, the time between two tokens is a whole number of nanoseconds.
+// rounded returns the number of 1, 2, 5, 10, 20, 50, ... that is nearest to x by its logarithm. With such a rate, the
+// time between two tokens is a whole number of nanoseconds.
 func rounded(x float64) int {
 	nearest := 1
 	for ten := 1; ten <= 1_000_000; ten *= 10 {
@@ -63,14 +61,14 @@ func rounded(x float64) int {
 	return nearest
 }
 
-// Unhurried returns the limit of an everyday row, without the speedup. It is for subjects that get the time at which
-// each request is due.
+// Unhurried returns the limit of an everyday row without the speedup, for subjects that get the due time of each
+// request.
 func (r *Row) Unhurried() peers.Limit {
 	return peers.Limit{Tokens: limitRate, Per: second, Burst: limitSize}
 }
 
-// rates returns the requests per second of every client, the most frequent client first. The rate is mostRate for the
-// first client. It falls as a power of the client's rank, and is leastRate for the last client.
+// rates returns the requests per second of every client, the most frequent first: from mostRate, falling as a power of
+// the client's rank, to leastRate.
 func rates(clients int) []float64 {
 	power := math.Log(mostRate/leastRate) / math.Log(float64(clients))
 	all := make([]float64, clients)
@@ -82,8 +80,8 @@ func rates(clients int) []float64 {
 
 // loadEveryday returns the clients, shuffled, and the requests in the order of their times.
 //
-// Many independent Poisson processes together are one Poisson process. Its rate is the sum of their rates. The
-// probability that an arrival belongs to a client is the client's part of that sum.
+// Many independent Poisson processes are together one Poisson process with the sum of their rates. An arrival belongs
+// to a client with the probability of the client's part of that sum.
 func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	names := make([]string, r.Keys)
 	for rank, n := range order(r, dice) {
@@ -116,5 +114,5 @@ func address(n uint64) string {
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String()
 }
 
-// mixed24 maps n to another number of 24 bits. The mapping is one to one, because the multiplier is odd.
+// mixed24 maps n to another number of 24 bits, one to one because the multiplier is odd.
 func mixed24(n uint64) uint64 { return n * 0x9e3779b1 & (1<<24 - 1) }

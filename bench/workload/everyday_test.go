@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The clients' rates are between 50 requests per second and 1. They fall as a power of the client's rank.
+// The clients' rates fall as a power of the client's rank.
 func TestRates(t *testing.T) {
 	all := rates(1000)
 	assert.Equal(t, 50.0, all[0])
@@ -21,7 +21,7 @@ func TestRates(t *testing.T) {
 	for i := range all[1:] {
 		require.Less(t, all[i+1], all[i])
 	}
-	// In a Zipf distribution, the logarithms of rate and rank are on a straight line.
+	// In a Zipf distribution, the logarithms of rate and rank form a straight line.
 	assert.InDelta(t, math.Log(all[0]/all[9]), math.Log(all[9]/all[99]), 1e-9)
 }
 
@@ -31,8 +31,7 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// The speedup of the policy grows with the number of processors. So the ratio of the policy's rate to every client's
-// rate stays the same.
+// The rate of the policy grows with the number of processors, so its ratio to the clients' rates stays the same.
 func TestEverydayLimit(t *testing.T) {
 	row, err := Find("everyday")
 	require.NoError(t, err)
@@ -45,8 +44,8 @@ func TestEverydayLimit(t *testing.T) {
 	}
 }
 
-// The requests of all clients together come as in a Poisson process, whose rate is the sum of the clients' rates. The
-// number of requests of each client matches its rate.
+// The requests together come as a Poisson process with the sum of the clients' rates, and each client's number matches
+// its rate.
 func TestEverydayArrivals(t *testing.T) {
 	row := small(t, "everyday", 1000, 400_000)
 	before, requests := row.Load()
@@ -108,7 +107,6 @@ func TestAddressesDiffer(t *testing.T) {
 	}
 }
 
-// The requests of a log are returned in the order of their times.
 func TestParseAccessLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -132,7 +130,7 @@ func TestParseAccessLog(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// If there is no log, Missing returns the reason why the row cannot be measured.
+// Without a log, Missing returns the reason.
 func TestAccessLogRow(t *testing.T) {
 	row, err := Find("access-log")
 	require.NoError(t, err)
@@ -147,7 +145,7 @@ func TestAccessLogRow(t *testing.T) {
 	assert.Greater(t, requests.Lap(), requests.Due(requests.Len()-1))
 }
 
-// A returning row has eleven variants. Each has its own name, by which Find finds it.
+// Each variant of a returning row has its own name, by which Find finds it.
 func TestVariants(t *testing.T) {
 	row, err := Find("returning-1k")
 	require.NoError(t, err)

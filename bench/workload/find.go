@@ -20,8 +20,7 @@ func Names() []string {
 	return names
 }
 
-// Find returns the row, or the variant of a row, with that name. If there is no such row, the error suggests a similar
-// name and lists all names.
+// Find returns the row or variant with that name. The error suggests a similar name and lists all names.
 func Find(name string) (Row, error) {
 	for _, r := range Rows() {
 		for _, r := range append(r.Variants(), r) {
@@ -33,8 +32,7 @@ func Find(name string) (Row, error) {
 	return Row{}, fmt.Errorf("row %q: %swant one of %s", name, suggest(name), strings.Join(Names(), ", "))
 }
 
-// suggest returns a text that suggests a row whose name begins or ends like the given name. It returns "" if there is
-// no such row.
+// suggest suggests a row whose name begins or ends like the given name, or returns "".
 func suggest(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, n := range Names() {

@@ -11,9 +11,9 @@ import (
 
 // A Stream contains the keys of requests in their order, as text.
 //
-// In memory, the text of each request follows the text of the previous request, as in the buffers of a server. So the
-// text is in a cache when the limiter is called, and cache misses are caused by the limiter, not by the benchmark. The
-// data of a Stream contain no pointers, so the garbage collector does not need to scan them.
+// The texts follow each other in memory, as in the buffers of a server. So the text is in a cache when the limiter is
+// called, and only the limiter causes cache misses. A Stream's data contain no pointers, so the garbage collector does
+// not scan them.
 type Stream struct {
 	text  []byte
 	spans []span
@@ -33,12 +33,11 @@ func (s *Stream) At(i int) string {
 	return unsafe.String(&s.text[at.from], at.length)
 }
 
-// Due returns the time from the start of the stream until request i is due. Only rows for which [Row.Everyday] is true
-// have such times.
+// Due returns the time from the start of the stream until request i is due, only for rows with [Row.Everyday].
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
-// Lap returns how long one pass through the stream takes. After this time, the first request is due again. It is 0 if
-// the requests have no due times.
+// Lap returns how long one pass through the stream takes, after which the first request is due again, or 0 without due
+// times.
 func (s *Stream) Lap() time.Duration { return s.lap }
 
 // With returns the same requests, with suffix after each key.
@@ -65,8 +64,8 @@ func (s *Stream) add(n uint64) {
 	s.spans = append(s.spans, span{uint32(from), uint32(len(s.text) - from)})
 }
 
-// repeat appends the existing requests again and again, each time in another order, until there are at least n
-// requests. The repetitions share the text of the keys.
+// repeat appends the requests again, each time in another order, until there are at least n. Repetitions share the text
+// of the keys.
 func (s *Stream) repeat(n int, dice *rand.Rand) {
 	for all := slices.Clone(s.spans); len(s.spans) < n; {
 		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -80,7 +79,7 @@ func newStream(n int) *Stream {
 	return &Stream{text: make([]byte, 0, n*length), spans: make([]span, 0, n)}
 }
 
-// appendKey appends the n-th key: an address with a port, a user of a tenant, or an API key. It has 12 to 40 bytes.
+// appendKey appends the n-th key, of 12 to 40 bytes: an address with a port, a user of a tenant, or an API key.
 // Different n below 2^40 give different keys.
 func appendKey(b []byte, n uint64) []byte {
 	switch n % 3 {
@@ -112,6 +111,6 @@ func mix(n uint64) uint64 {
 	return n ^ n>>31
 }
 
-// random returns a source of random numbers. The same seed gives the same numbers, so every process of a run makes the
-// same requests.
+// random returns random numbers. The same seed gives the same numbers, so every process of a run makes the same
+// requests.
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

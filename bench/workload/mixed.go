@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// The mixed row has clients that ask for more than their limit. Each of 50,000 clients (visitors) makes 16 requests
-// within a quarter of the stream and no other requests. The limit is 8 per hour with a burst of 8. So 8 of the client's
-// requests are admitted and 8 are refused, no matter how fast the subject is. The clients come at different times, so
-// admissions and refusals alternate at random. Before the start, the table contains the same number of other clients.
+// The mixed row has clients (visitors) that ask for more than their limit. A visitor makes its requests within a
+// quarter of the stream. However fast the subject is, half of these requests are admitted. The visitors come at
+// different times, so admissions and refusals alternate at random. At the start, the table contains the same number of
+// other clients.
 
 const (
 	visitors = 50_000
@@ -19,7 +19,7 @@ const (
 var mixed = Row{Name: "mixed", Title: "mixed: 50,000 clients, half of their requests refused", Keys: visitors,
 	Draw: Mixed, Requests: visitors * asked, Capacity: 2 * visitors, Shown: true}
 
-// mixed returns the requests of a pass. The visitors of a pass have no requests in any other pass.
+// mixed returns the requests of a pass. Its visitors occur in no other pass.
 func (r *Row) mixed(pass int) *Stream {
 	type request struct {
 		at  float64

@@ -5,16 +5,14 @@ import (
 	"strings"
 )
 
-// These are the rows of keys that come back. Real clients are mostly below their limit. When such a client comes back,
-// its bucket is full and its record is idle, and another key may have claimed its slot. On these rows, weir is measured
-// in two ways, which take turns in one process: with keys that come back idle, and with the same keys under a limit
-// with which they are never idle.
+// These are the rows of keys that come back. A real client is mostly below its limit, so its record is idle when it
+// comes back, and another key may have claimed the slot. On these rows, weir is measured in two ways, in turns in one
+// process: with keys that come back idle, and with a limit under which they are never idle.
 
 // planned is the number of keys, as a fraction of MaxKeys, for which there is a target.
 const planned = 0.6
 
-// returning returns the rows in which the number of keys is MaxKeys times the fraction planned. The keys come
-// uniformly, and the table is new.
+// returning returns the rows of planned times MaxKeys keys, uniform, with a new table.
 func returning() []Row {
 	var rows []Row
 	for _, keys := range []int{1000, 10_000, 100_000, million} {
@@ -36,13 +34,13 @@ func returningRow(keys int, draw Draw, load float64, aged bool) Row {
 	if aged {
 		name, title = name+"/aged", title+", every slot was used"
 	}
-	// There are so many requests that the processor cannot remember the order of the keys when it repeats.
+	// The processor cannot remember the order of so many requests when it repeats.
 	return Row{Name: name, Title: title, Keys: keys, Draw: draw, Requests: max(2*keys, 100_000),
 		Capacity: int(float64(keys) / load), Returning: true, Aged: aged}
 }
 
-// Variants returns the variants of a returning row. They differ from the row in the order of keys, in how full the
-// table is, or in whether the table is aged. Other rows have no variants.
+// Variants returns the variants of a returning row: another order of keys, a fuller or emptier table, or an aged one.
+// Other rows have no variants.
 func (r *Row) Variants() []Row {
 	if !r.Returning {
 		return nil

@@ -25,25 +25,24 @@ type Row struct {
 	Title string
 	Keys  int // keys that have had one request before the measurement starts
 	Draw  Draw
-	// Requests is the number of requests in the stream. At its end, the stream starts over, unless Ends reports true.
+	// Requests is the length of the stream, which then starts over unless Ends is true.
 	Requests int
 	// Capacity is the number of keys for which the limiters are made.
 	Capacity int
-	// Busy rows simulate an attack. Their limit is 10 per hour, so no key becomes idle during the measurement.
+	// Busy rows simulate an attack: with their limit, no key becomes idle during the measurement.
 	Busy bool
-	// Refused rows refuse every request, or half of the requests if Draw is Mixed. Other rows admit every request.
+	// Refused rows refuse every request, or half of them if Draw is Mixed. Other rows refuse none.
 	Refused bool
 	// Hot is set for the row with one key, whose floor is a single contended compare-and-swap.
 	Hot bool
 	// Aged is set for rows in which every slot of weir's table has had a key. In other tables, a search for a missing
-	// key ends early at a slot that was never used. An aged table has no such slot.
+	// key ends early at a slot that was never used.
 	Aged bool
 	// Batch is set for the row that compares single calls with a batch.
 	Batch bool
-	// Shown is set for rows that resemble common workloads. These rows are in the tables and pictures that readers see
-	// first, and they have the most rounds.
+	// Shown is set for rows that resemble common workloads. Readers see them first, and they have the most rounds.
 	Shown bool
-	// Returning is set for rows of keys whose bucket is full whenever they come back: see returning.go.
+	// Returning is set for rows whose keys come back with a full bucket: see returning.go.
 	Returning bool
 }
 
@@ -51,8 +50,8 @@ const million = 1_000_000
 
 // Rows returns all rows.
 func Rows() []Row {
-	// The number of requests is a multiple of the number of keys, so each key is repeated. Repetitions share the text
-	// of the keys, but each repetition has another order. Otherwise branch predictors would learn the order.
+	// Each key is repeated in another order, because otherwise branch predictors would learn the order. Repetitions
+	// share the text of the keys.
 	const few = 64_000
 	rows := []Row{
 		{Name: "allowed-1", Title: "allowed, 1 key", Keys: 1, Requests: few, Capacity: million},
@@ -92,21 +91,19 @@ func (r *Row) Want() float64 {
 	return 1
 }
 
-// Ends reports whether the row's stream must not be repeated, because repeated requests would be another workload. For
-// such a row, Next returns new requests.
+// Ends reports whether the row's stream must not be repeated, because this would be another workload. Next returns new
+// requests.
 func (r *Row) Ends() bool { return r.Draw == Fresh || r.Draw == Mixed }
 
 // Everyday reports whether the row's requests come at times like those of real clients.
 func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 
-// Together reports whether the subjects of the row take turns in one process. This is true if making the keys takes
-// longer than measuring, or if the subjects that are compared differ only slightly.
+// Together reports whether the subjects of the row take turns in one process, because making the keys takes longer than
+// measuring or the subjects differ only slightly.
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
-// Limit returns the row's limit, which is the same for all limiters. The limit of Refused rows is one token in ten
-// days, and the limit of Busy rows is ten tokens per hour. The everyday rows and the mixed row have special limits. The
-// limit of all other rows is a token per nanosecond. No caller can use up that many tokens, and a key is idle again at
-// once.
+// Limit returns the row's limit, which is the same for all limiters. By default, it is a token per nanosecond: no
+// caller can use up that many tokens, and a key is idle again at once.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
@@ -123,7 +120,7 @@ func (r *Row) Limit() peers.Limit {
 	return peers.Limit{Tokens: 1e9, Per: second, Burst: 1e9}
 }
 
-// Load returns the keys that exist before the measurement starts, and the requests that follow.
+// Load returns the keys that exist before the measurement, and the requests.
 func (r *Row) Load() (before, requests *Stream) {
 	before = newStream(r.Keys)
 	dice := random(uint64(r.Keys))
@@ -151,8 +148,7 @@ func (r *Row) Load() (before, requests *Stream) {
 	return before, requests
 }
 
-// Next returns the requests of another pass, for a row whose Ends is true. The keys of these requests are new, and
-// occur in no other pass.
+// Next returns the requests of another pass, for a row with Ends. Their keys occur in no other pass.
 func (r *Row) Next(pass int) *Stream {
 	if r.Draw == Mixed {
 		return r.mixed(pass)
@@ -164,7 +160,7 @@ func (r *Row) Next(pass int) *Stream {
 	return requests
 }
 
-// order returns, in random order, the keys that exist before the measurement starts.
+// order returns, in random order, the keys that exist before the measurement.
 func order(r *Row, dice *rand.Rand) []uint32 {
 	keys := make([]uint32, r.Keys)
 	for i := range keys {
@@ -174,12 +170,11 @@ func order(r *Row, dice *rand.Rand) []uint32 {
 	return keys
 }
 
-// drawer returns a function that draws the number of the next request's key.
 func (r *Row) drawer(dice *rand.Rand) func() uint64 {
 	if r.Draw == Zipf {
 		z := rand.NewZipf(dice, 1.1, 1, uint64(r.Keys-1))
-		// The multiplier is a prime number and not a divisor of any row's number of keys. So the multiplication is one
-		// to one, and distributes the ranks over the kinds of keys.
+		// The multiplier is a prime and divides no row's number of keys. So the multiplication is one to one, and
+		// distributes the ranks over the kinds of keys.
 		return func() uint64 { return z.Uint64() * 7_368_787 % uint64(r.Keys) }
 	}
 	return func() uint64 { return dice.Uint64N(uint64(r.Keys)) }

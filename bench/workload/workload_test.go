@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Keys are texts of 12 to 40 bytes, and no two are equal.
 func TestKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, from := range []uint64{0, 9_999_000, 1<<24 - 1000, 50_000_000} {
@@ -91,8 +90,8 @@ func TestFresh(t *testing.T) {
 	assert.Len(t, distinct(keys), 2000, "no key comes twice, in no pass")
 }
 
-// All visitors make the same number of requests. The test divides the middle of the stream into tenths. In each tenth,
-// about half of the requests exceed the limit of their visitor.
+// All visitors make the same number of requests. In each tenth of the middle of the stream, about half of the requests
+// exceed the limit.
 func TestMixed(t *testing.T) {
 	row := small(t, "mixed", 1000, 1000*asked)
 	before, requests := row.Load()

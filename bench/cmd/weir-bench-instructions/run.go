@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// role is the environment variable that is set only in the process that is stepped through.
+// role is the environment variable that is only set in the stepped process.
 const role = "WEIR_BENCH_STEPPED"
 
 func init() { runtime.LockOSThread() } // only one thread may trace a thread; main runs on the first one
@@ -34,8 +34,8 @@ func run() error {
 	})
 }
 
-// step runs this program as a second process, which makes the calls, and steps through that process. It calls the
-// function found with the instructions of each call, minus the instructions of an empty call.
+// step runs this program as a second process, which makes the calls, and steps through that process. It calls found
+// with the count of each call, minus the count of an empty call.
 func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
 	// These settings keep the scheduler and the collector from interrupting the thread.
@@ -93,7 +93,7 @@ type stepper struct {
 	decoded map[uint64]instruction
 }
 
-// An instruction is a machine instruction of the traced process, which runs the same program as this process.
+// An instruction is an instruction of the traced process, which runs the same program as this process.
 type instruction struct {
 	x86asm.Inst
 	pc uint64
@@ -101,10 +101,9 @@ type instruction struct {
 
 const breakpoint = 0xcc
 
-// measure lets the thread run to a breakpoint. If the parameter counts is true, it then counts instructions up to the
-// next breakpoint. During this time, all other threads of the process are stopped. Stepping is slow, so another thread
-// would otherwise make the scheduler preempt the goroutine. If the goroutine was preempted before the threads were
-// stopped, the result ok is false and nothing is counted.
+// measure lets the thread run to a breakpoint. If counts is true, measure then counts instructions up to the next
+// breakpoint and stops all other threads meanwhile. Without the stop, the scheduler would preempt the slowly stepped
+// goroutine. If the scheduler preempted the goroutine before the stop, ok is false and nothing is counted.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err
@@ -142,9 +141,8 @@ func (s *stepper) toBreakpoint() error {
 	}
 }
 
-// isPreempted reports whether the goroutine will yield at the entry of the next function. The runtime keeps a pointer
-// to the goroutine's struct g in register R14. The third word of that struct, stackguard0, contains the request to
-// yield.
+// isPreempted reports whether the goroutine will yield at the entry of the next function. Register R14 points to the
+// goroutine's struct g, and its third word, stackguard0, contains the request to yield.
 func (s *stepper) isPreempted() (bool, error) {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(s.pid, &regs); err != nil {
@@ -202,7 +200,6 @@ func (s *stepper) stopOthers() (threads []int, err error) {
 	return threads, nil
 }
 
-// wait waits until the thread stops, and returns the signal that stopped it.
 func (s *stepper) wait() (syscall.Signal, error) {
 	var status unix.WaitStatus
 	if _, err := unix.Wait4(s.pid, &status, unix.WALL, nil); err != nil {
@@ -228,7 +225,7 @@ func (s *stepper) next() (inst instruction, err error) {
 	if _, err := unix.PtracePeekText(s.pid, uintptr(regs.Rip), code[:]); err != nil {
 		return inst, err
 	}
-	// The decoder does not know AES instructions. Each of them counts as one instruction that does not use memory.
+	// The decoder does not know AES instructions, which count as instructions that use no memory.
 	inst.Inst, _ = x86asm.Decode(code[:], 64)
 	if code[0] == breakpoint {
 		inst.Inst = x86asm.Inst{Op: x86asm.INT}
@@ -238,16 +235,15 @@ func (s *stepper) next() (inst instruction, err error) {
 	return inst, nil
 }
 
-// reads are the operations whose first operand is memory that they read but do not write.
+// reads are the operations that only read their first operand in memory.
 var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm.DIV, x86asm.IDIV, x86asm.BT, x86asm.UCOMISD}
 
-// writes are the operations whose first operand is memory that they write but do not read.
+// writes are the operations that only write their first operand in memory.
 var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
 	x86asm.MOVSD_XMM, x86asm.MOVSS, x86asm.STOSB, x86asm.STOSQ, x86asm.MOVSB, x86asm.MOVSQ}
 
-// add counts an instruction. The parameter repeats says that the previous step was at the same instruction. This
-// happens with a REP instruction: when stepping, it stops after each of its repetitions, but it counts as one
-// instruction.
+// add counts an instruction. repeats says that the previous step was at the same instruction: a REP instruction takes a
+// step for each repetition, but counts once.
 func (c *count) add(inst instruction, repeats bool) {
 	if !repeats {
 		c.instructions++

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// If the function step started the process, TestMain makes the calls instead of running the tests. In a test, step
-// starts the test program again.
+// TestMain makes the calls instead of running the tests if step started the process.
 func TestMain(m *testing.M) {
 	if os.Getenv(role) != "" {
 		if err := child(); err != nil {
@@ -26,14 +25,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mostForOneLimit is the maximum number of instructions of a decision by one limit. It is 3 % more than 1,661, the
-// number of instructions when httplimit decided itself, without package limits. The decision now takes 1,676
-// instructions with Go 1.26 on amd64. The difference between 1,676 and the maximum allows for other compilers and
-// processors, on which the search for a byte takes another path.
+// mostForOneLimit is the maximum number of instructions of a decision by one limit: 3 % more than when httplimit
+// decided without package limits. The decision takes 1,676 instructions with Go 1.26 on amd64. The rest allows for
+// other compilers and processors.
 const mostForOneLimit = 1710
 
-// TestADecisionCostsWhatItMay: if one limit in memory decides a request, the decision takes at most mostForOneLimit
-// instructions.
+// TestADecisionCostsWhatItMay: a decision by one limit in memory takes at most mostForOneLimit instructions.
 func TestADecisionCostsWhatItMay(t *testing.T) {
 	if os.Getenv("WEIR_GUARD") == "" {
 		t.Skip("stepping is slow on a busy machine: make bench-guard")
@@ -77,8 +74,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestARepeatedInstructionIsOne: each repetition of a REP instruction writes to memory, but all repetitions count as
-// one instruction, as they do in the processor's counters.
+// TestARepeatedInstructionIsOne: all repetitions of a REP instruction write, but count as one instruction, as in the
+// processor's counters.
 func TestARepeatedInstructionIsOne(t *testing.T) {
 	inst, err := x86asm.Decode([]byte{0xf3, 0x48, 0xab}, 64) // rep stosq
 	require.NoError(t, err)

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A call is a function whose instructions are counted. The field make is a function that makes the i-th call. The field
-// before is a function that runs first and is not counted.
+// A call is a function, make, whose instructions are counted.
 type call struct {
 	name   string
 	make   func(i int)
@@ -36,7 +35,7 @@ const (
 // repeats is how many times each kind of call is made.
 const repeats = 32
 
-// counted returns how many calls of each kind are stepped through, if the scheduler interrupts none of them.
+// counted returns how many calls of each kind are stepped through if none is interrupted.
 func (s subject) counted() int {
 	if s == oneLimit {
 		return 3
@@ -47,7 +46,6 @@ func (s subject) counted() int {
 // keyCounts are the numbers of keys in the measured limiters. Each limiter has room for a million.
 var keyCounts = []int{1, 1000, 1_000_000}
 
-// names returns the names of the calls, in the order in which calls makes them.
 func (s subject) names() (names []string) {
 	if s == oneLimit {
 		return []string{"empty", "httplimit, 1 limit"}
@@ -63,7 +61,6 @@ func (s subject) names() (names []string) {
 	return names
 }
 
-// calls makes the limiters and returns the calls for every number of keys.
 func (s subject) calls() (calls []call, err error) {
 	empty := call{name: "empty", make: func(int) {}}
 	if s == oneLimit {
@@ -87,7 +84,6 @@ func (s subject) calls() (calls []call, err error) {
 	return calls, nil
 }
 
-// callsOf makes the limiters and returns the calls for one number of keys.
 func callsOf(keys int) (calls []call, err error) {
 	row := workload.Row{Name: "instructions", Keys: keys, Capacity: 1_000_000, Requests: keys}
 	texts, addrs := make([]string, keys), make([]netip.Addr, keys)
@@ -145,8 +141,7 @@ func callsOf(keys int) (calls []call, err error) {
 	return calls, nil
 }
 
-// byKey returns the calls that take a key that is already hashed. The limiter in the parameter tiers has a tier with
-// another rate.
+// byKey returns the calls with a key that is already hashed. tiers is a limiter with a tier of another rate.
 func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
 	var hold engine.Receipt
 	var entry engine.Receipt
@@ -177,7 +172,7 @@ func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quot
 	}
 }
 
-// inFlight returns the calls on a limiter of requests in flight. They take keys that are already hashed.
+// inFlight returns the calls on a limiter of requests in flight, with hashed keys.
 func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	l, err := engine.New(engine.Concurrency(1000, time.Minute), engine.MaxKeys(row.Capacity), engine.Prefault(), engine.ClockTSC())
 	if err != nil {
@@ -195,7 +190,7 @@ func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	}, nil
 }
 
-// byRequest returns calls that decide an HTTP request. The key is the address of the client, and no answer is written.
+// byRequest returns calls that decide an HTTP request by the client's address, without an answer.
 func byRequest(l *engine.Limiter) (all []call, err error) {
 	r := httptest.NewRequest("GET", "/", nil)
 	var list []httplimit.Limit
@@ -213,8 +208,7 @@ func byRequest(l *engine.Limiter) (all []call, err error) {
 	return all, nil
 }
 
-// child is the work of the second process. It makes every call between two breakpoints, on the thread that is stepped
-// through.
+// child is the work of the second process: it makes every call between two breakpoints, on the stepped thread.
 func child() error {
 	runtime.LockOSThread()
 	s := subject(os.Getenv(role))

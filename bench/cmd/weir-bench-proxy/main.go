@@ -1,5 +1,5 @@
-// Command weir-bench-proxy measures what a limiter costs in a proxy. It measures weir, nginx and HAProxy, each with and
-// without its limiter. It also compares weir, as a proxy, with the proxy of Go's standard library and with Caddy.
+// Command weir-bench-proxy measures what a limiter costs in a proxy: weir, nginx and HAProxy, each with and without its
+// limiter. It also compares weir as a proxy with Go's standard proxy and with Caddy.
 package main
 
 import (
@@ -99,7 +99,6 @@ func (c *command) measure() (*proxy.Run, error) {
 	return run, err
 }
 
-// or returns the value of a flag. If the flag is not given, it returns the parameter otherwise.
 func or(flag *int, otherwise int) int {
 	if flag == nil {
 		return otherwise
@@ -107,8 +106,8 @@ func or(flag *int, otherwise int) int {
 	return *flag
 }
 
-// servers returns the servers to measure. If Caddy is missing, it is left out, and a message is written to out. It is
-// not an error, because some systems offer Caddy only with an upgrade of other packages.
+// servers returns the servers to measure. A missing Caddy is only reported to out, because some systems offer Caddy
+// only with an upgrade of other packages.
 func servers(weir, self string, out io.Writer) []*server.Server {
 	all := []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Bare(self)}
 	caddy := server.Caddy()

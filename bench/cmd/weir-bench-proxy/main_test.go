@@ -18,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { programtest.Main(m, main) }
 
-// TestProgramMeasures: each measurement takes one second, and leaves neither processes nor files behind. The test does
-// not check the speeds.
+// TestProgramMeasures: each measurement leaves neither processes nor files behind. Speeds are not checked.
 func TestProgramMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some twenty seconds")
@@ -70,7 +69,7 @@ func TestProgramMeasures(t *testing.T) {
 	}
 }
 
-// TestCaddyMayBeMissing: the program leaves out Caddy if it is missing. Any other missing program is an error.
+// TestCaddyMayBeMissing: a missing Caddy is left out. Any other missing program is an error.
 func TestCaddyMayBeMissing(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder)

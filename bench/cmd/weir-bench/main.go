@@ -1,5 +1,5 @@
-// Command weir-bench compares weir with the minimum that any limiter must do, and with the limiters of other projects.
-// The command `weir bench` runs it.
+// Command weir-bench compares weir with a floor, the minimum of work of any limiter, and with other projects' limiters.
+// `weir bench` runs it.
 package main
 
 import (

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// newBar returns a progress bar. The parameter steps is the number of its steps. The bar is invisible if the parameter
-// screen is not a terminal.
+// newBar returns a progress bar of some steps, which is invisible if screen is not a terminal.
 func newBar(steps int, screen *os.File) *progressbar.ProgressBar {
 	return progressbar.NewOptions(steps,
 		progressbar.OptionSetWriter(screen),

@@ -16,15 +16,14 @@ import (
 	"time"
 )
 
-// BareName is the name of a server that is only Go's proxy. The comparison with it shows which part of the cost of weir
-// is not the cost of Go's proxy.
+// BareName is the name of a server that is only Go's proxy, to separate weir's own cost from the cost of Go's proxy.
 const BareName = "httputil.ReverseProxy"
 
 // BareCommand is the first argument that makes a program call [ServeBare].
 const BareCommand = "serve-bare"
 
-// Bare returns a server that consists only of the reverse proxy of Go's library and a pool of buffers. The argument
-// program is the path of a program that calls [ServeBare].
+// Bare returns a server of Go's reverse proxy and a pool of buffers. program is the path of a program that calls
+// [ServeBare].
 func Bare(program string) *Server {
 	return &Server{
 		Name: BareName, Modes: []Mode{Without},

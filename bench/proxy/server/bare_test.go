@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain runs the server instead of the tests if the test program is started as the server.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == BareCommand {
 		if err := ServeBare(os.Args[2]); err != nil {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU returns the processor time of the process so far, for all its threads but not for its children. It returns an
-// error if the process has ended.
+// CPU returns the processor time of all threads of the process so far, without its children. It returns an error if the
+// process has ended.
 func (p *Process) CPU() (time.Duration, error) {
 	const all = 2 // CPUCLOCK_SCHED: all processor time, not only user or system time
 	clock := int32(^p.cmd.Process.Pid<<3 | all)

@@ -14,8 +14,7 @@ func Nginx() *Server {
 	}
 }
 
-// upstream returns an nginx that answers all requests itself. It needs little processor time, so the processors are
-// free for the server in front of it.
+// upstream returns an nginx that answers all requests itself, with little processor time.
 func upstream() *Server {
 	return &Server{
 		Name: "upstream", Program: nginxProgram, Modes: []Mode{Without}, args: nginxArgs,
@@ -48,8 +47,7 @@ func nginxProxy(s Site) string {
 			proxy_set_header Connection "";`)
 }
 
-// nginx returns a configuration of nginx. The argument http is added to the http block, and the argument location is
-// added to the only location block.
+// nginx returns a configuration of nginx, with http added to the http block and location to the only location block.
 func nginx(s Site, http, location string) string {
 	var temp strings.Builder
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {

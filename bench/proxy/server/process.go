@@ -30,8 +30,8 @@ type Process struct {
 	err     error // valid when ended is closed
 }
 
-// Start starts a server in a mode and waits until it listens. The server forwards to upstream and limits by header. The
-// caller must call Stop.
+// Start starts a server in a mode and waits until it listens. It forwards to upstream and limits by header. The caller
+// must call Stop.
 func (s *Server) Start(ctx context.Context, mode Mode, upstream, header string) (*Process, error) {
 	p, err := s.start(ctx, mode, upstream, header)
 	if err != nil {
@@ -106,8 +106,8 @@ func (p *Process) listens(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process, removes its files, and returns its processor time. If the server has ended earlier, Stop
-// returns an error with the server's output.
+// Stop ends the process, removes its files, and returns its processor time. If the process has ended earlier, the error
+// has its output.
 func (p *Process) Stop() (cpu time.Duration, err error) {
 	select {
 	case <-p.ended:
@@ -116,11 +116,10 @@ func (p *Process) Stop() (cpu time.Duration, err error) {
 		err = p.end()
 	}
 	err = errors.Join(err, os.RemoveAll(p.dir))
-	// For nginx, these times include the times of the worker process, because nginx has waited for its end.
+	// nginx's times include its worker process, because nginx has waited for the worker's end.
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), err
 }
 
-// end asks the process to end, and kills it if it does not.
 func (p *Process) end() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return errors.Join(err, p.kill())

@@ -18,8 +18,7 @@ type Program struct {
 // Wrk is the program that makes the requests.
 var Wrk = Program{Name: "wrk", Package: "apt-get install wrk", Version: []string{"-v"}}
 
-// Find returns the program's path. The folders of servers are not always in PATH, so Find also searches the folders
-// that Debian uses.
+// Find returns the program's path. It also searches Debian's folders of servers, which are not always in PATH.
 func (p Program) Find() (string, error) {
 	path, err := exec.LookPath(p.Name)
 	if err != nil && !strings.Contains(p.Name, "/") {
@@ -37,7 +36,7 @@ func (p Program) FindVersion(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// wrk exits with status 1 after printing its version, so only the line matters.
+	// wrk exits with status 1 after printing its version.
 	out, err := exec.CommandContext(ctx, path, p.Version...).CombinedOutput()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if line == "" {

@@ -1,5 +1,5 @@
-// Package server starts the web servers whose limiters are measured, and the upstream behind them. All of them listen
-// on loopback addresses, and each is a fresh process.
+// Package server starts the web servers whose limiters are measured, and the upstream behind them, as fresh processes
+// on loopback addresses.
 package server
 
 import "fmt"
@@ -16,8 +16,8 @@ const (
 // Modes contains all modes, in the order in which they are measured.
 var Modes = []Mode{Without, With, Refuse}
 
-// In the mode With, the limit is the same for all servers, and so high that no client is refused. In the mode Refuse,
-// the limit is one request per minute. A minute is longer than a run, and it is the longest period that nginx supports.
+// In the mode With, no client reaches the limit, which is the same for all servers. In the mode Refuse, the limit is
+// one request per minute: longer than a run, and the longest period that nginx supports.
 const (
 	Plenty = 100_000 // per second for each client, and also the burst
 	Once   = 1
@@ -42,7 +42,7 @@ type Site struct {
 	Header           string // field with the client's name
 }
 
-// Config returns the configuration for a site. It returns an error if the server does not have the site's mode.
+// Config returns the configuration for a site, or an error if the server lacks the site's mode.
 func (s *Server) Config(site Site) (string, error) {
 	for _, m := range s.Modes {
 		if m == site.Mode {

@@ -14,8 +14,7 @@ func site(mode Mode) Site {
 	return Site{Listen: "127.0.0.1:1111", Upstream: "127.0.0.1:2222", Dir: "/dir", Mode: mode, Header: "X-Client"}
 }
 
-// TestConfigLimitsInItsModesOnly: the configuration of a server contains directives for limits only in the modes with a
-// limiter.
+// TestConfigLimitsInItsModesOnly: a server's configuration has limits only in the modes with a limiter.
 func TestConfigLimitsInItsModesOnly(t *testing.T) {
 	const everywhere = "everywhere"
 	for name, c := range map[string]struct {
@@ -104,7 +103,7 @@ func TestProgramThatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, err, "is missing: build it with make build")
 }
 
-// TestServerThatEnds: if a server does not start, the error says why, and nothing is left behind.
+// TestServerThatEnds: if a server does not start, the error says why, and nothing stays behind.
 func TestServerThatEnds(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	sh, err := exec.LookPath("sh")

@@ -13,8 +13,8 @@ func Weir(path string) *Server {
 	}
 }
 
-// WeirSilent returns weir without the header fields about the limit, because the other servers do not send them either.
-// It differs from weir only in the mode With.
+// WeirSilent returns weir without the header fields about the limit, which the other servers do not send either. It
+// differs from weir only in the mode With.
 func WeirSilent(path string) *Server {
 	return &Server{
 		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With},
@@ -29,8 +29,8 @@ func weirProgram(path string) Program {
 
 func weirArgs(config string) []string { return []string{"serve", config} }
 
-// weirFile returns a function that writes a rule file. A file must have at least one rule. So without a limiter, its
-// only rule is for a host that no request names.
+// weirFile returns a function that writes a rule file. A file needs a rule, so without a limiter its only rule is for a
+// host that no request names.
 func weirFile(headers string) func(Site) string {
 	return func(s Site) string {
 		match, rate, burst := "", fmt.Sprintf("%d/s", Plenty), Plenty

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Misuse is an error in the command line, in contrast to a failure of the work.
+// Misuse is an error in the command line, not a failure of the work.
 type Misuse struct{ error }
 
 // NewMisuse marks an error as a Misuse.
@@ -17,9 +17,9 @@ func NewMisuse(err error) Misuse { return Misuse{err} }
 // ExitCode returns 80, the status that kong uses for a command line that it cannot parse.
 func (Misuse) ExitCode() int { return 80 }
 
-// Run parses the arguments of the process into command, and calls the command's Run method. The parameter command is a
-// pointer to a struct whose tags kong can read. An error ends the process. The status is 80 for a Misuse or for
-// arguments that cannot be parsed, and otherwise 1.
+// Run parses the arguments of the process into command, a pointer to a struct with kong tags, and calls the command's
+// Run method. An error ends the process: with status 80 for a Misuse or for wrong arguments, and otherwise with status
+// 1.
 func Run(command any, name, description string) {
 	parser := kong.Must(command,
 		kong.Name(name),
@@ -31,5 +31,5 @@ func Run(command any, name, description string) {
 	parsed.FatalIfErrorf(parsed.Run())
 }
 
-// CommandLine returns the command line of the process, with name as the program's name. It is stored with each result.
+// CommandLine returns the command line of the process, with name as the program's name. Results contain it.
 func CommandLine(name string) string { return name + " " + strings.Join(os.Args[1:], " ") }

@@ -1,5 +1,5 @@
-// Package programtest runs a main function as a separate process, for the tests of its package. It does not build the
-// program: the test binary starts itself.
+// Package programtest runs a main function as a separate process, for the tests of its package. The test binary starts
+// itself.
 package programtest
 
 import (
@@ -15,8 +15,7 @@ import (
 // variable is set in the processes that run the program instead of the tests.
 const variable = "WEIR_BENCH_TEST_PROGRAM"
 
-// Main must be called by TestMain of the package. If Execute started the process, Main calls the program. Otherwise it
-// runs the tests.
+// Main must be called by TestMain. It calls the program if Execute started the process, and otherwise runs the tests.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(variable) != "" {
 		program()
@@ -25,8 +24,7 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
-// Execute runs the program with arguments. The program gets the variables in environment, in addition to the variables
-// of this process.
+// Execute runs the program with arguments, and with environment in addition to this process's variables.
 func Execute(t *testing.T, environment []string, arguments ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -48,8 +46,8 @@ type Refusal struct {
 	Want      string // a part of what it prints to stderr
 }
 
-// Refuses runs the program with every command line in refusals, and checks the exit status and the message. The keys of
-// refusals are the names of the subtests.
+// Refuses runs the program with every command line in refusals, by names of subtests, and checks the exit status and
+// the message.
 func Refuses(t *testing.T, refusals map[string]Refusal) {
 	t.Helper()
 	for name, r := range refusals {
