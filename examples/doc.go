@@ -1,3 +1,3 @@
-// Package examples has a folder for each example. README.md lists the examples. The tests of this package run the
-// examples that are scripts.
+// Package examples has a folder for each example, listed in README.md. The tests of this package run the examples that
+// are scripts.
 package examples

@@ -13,14 +13,13 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestScripts runs the run.sh of each example. A client gets only its five requests, no matter which address it claims
-// to have.
+// TestScripts runs the run.sh of each example. A client gets only its requests, whichever address it claims to have.
 func TestScripts(t *testing.T) {
 	weir := exampletest.Weir(t, ".")
 	works := map[string][]string{"caddy": {"adapt", "--adapter", "caddyfile", "--config", "caddy/Caddyfile"}}
 	for example, bare := range map[string][]int{
 		"nginx": nil, "haproxy": nil,
-		// If weir admits a request, these proxies do not pass the RateLimit fields of weir's answer to the client.
+		// These proxies do not pass the RateLimit fields of an admission to the client.
 		"caddy": {200}, "traefik": {200},
 	} {
 		t.Run(example, func(t *testing.T) {
@@ -39,13 +38,12 @@ func TestScripts(t *testing.T) {
 		assert.Contains(t, string(out), "there is no file missing.yaml")
 	})
 	t.Run("redisdoor", func(t *testing.T) {
-		// More than five of the seven requests for a token are allowed only if six seconds pass during the script.
+		// More than five of seven tokens are available only if six seconds pass during the script.
 		assert.Regexp(t, `^(allowed\n){5}(allowed\n|refused, again in [1-6]s\n){2}$`, exampletest.Output(t, "redisdoor", weir))
 	})
 }
 
-// TestEveryExampleIsListed: README.md has a row for each folder. The row has the same command as the folder's own
-// README.md.
+// TestEveryExampleIsListed: README.md has a row for each folder, with the command of the folder's README.md.
 func TestEveryExampleIsListed(t *testing.T) {
 	list, err := os.ReadFile("README.md")
 	require.NoError(t, err)

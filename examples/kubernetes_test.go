@@ -60,8 +60,8 @@ func manifestOf(t *testing.T, name string) manifest {
 	return m
 }
 
-// TestKubernetesManifests: Kubernetes knows every field, the references between the parts are right, and weir accepts
-// the rules without a warning.
+// TestKubernetesManifests: Kubernetes knows every field, references are right, and weir accepts the rules without a
+// warning.
 func TestKubernetesManifests(t *testing.T) {
 	weir := exampletest.Weir(t, ".")
 	for _, name := range []string{"sidecar.yaml", "store.yaml"} {
@@ -114,8 +114,8 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 }
 
-// TestKubernetesNodes: the number of nodes in the store's settings equals the number of replicas. If the number of
-// nodes were smaller, each replica would admit too much while the store is lost.
+// TestKubernetesNodes: the number of nodes in the store's settings equals the number of replicas. With fewer nodes,
+// each replica would admit too much while the store is lost.
 func TestKubernetesNodes(t *testing.T) {
 	m := manifestOf(t, "store.yaml")
 	var rules struct{ Store struct{ Nodes int32 } }
@@ -123,8 +123,7 @@ func TestKubernetesNodes(t *testing.T) {
 	assert.Equal(t, *m.workload["weir"].Spec.Replicas, rules.Store.Nodes)
 }
 
-// TestEnvoyGatewayValues: packaging/kubernetes/envoy-gateway.yaml sets the image at the position at which Envoy Gateway
-// reads it.
+// TestEnvoyGatewayValues: packaging/kubernetes/envoy-gateway.yaml sets the image where Envoy Gateway reads it.
 func TestEnvoyGatewayValues(t *testing.T) {
 	var values struct {
 		Config struct {

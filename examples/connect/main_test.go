@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 var asJSON = []string{"Content-Type", "application/json"}
 
-// TestClients: a client gets only its five tokens, no matter what it writes into X-Forwarded-For.
+// TestClients: a client gets only its tokens, whatever it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "POST", Path: procedure, Body: `"anna"`,
@@ -28,8 +28,7 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestCosts: the cost of a call depends on the length of its message. A call that costs more than the limit never
-// passes.
+// TestCosts: the cost of a call depends on the length of its message. A cost above the limit never passes.
 func TestCosts(t *testing.T) {
 	url := exampletest.Start(t) + procedure
 	call := func(length int) exampletest.Answer {
@@ -44,7 +43,7 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 200, call(350).Status)
 }
 
-// TestGRPC: a gRPC client has the same limit, and a refusal reports how long the client must wait.
+// TestGRPC: a gRPC client has the same limit, and a refusal says how long to wait.
 func TestGRPC(t *testing.T) {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 var form = []string{"Content-Type", "application/x-www-form-urlencoded"}
 
-// TestClients: a client may send three wrong passwords, no matter what it writes into X-Forwarded-For.
+// TestClients: a client may send only its wrong passwords, whatever it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 3, Every: 20 * time.Second}, Method: "POST", Path: "/login", Body: "password=wrong",
@@ -21,8 +21,8 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestGoodLogins: successful logins do not count, neither before nor after failed ones. When the limit of failed logins
-// is used up, even a login with the right password is refused.
+// TestGoodLogins: successful logins do not count. When the limit of failed logins is used up, even the right password
+// is refused.
 func TestGoodLogins(t *testing.T) {
 	url := exampletest.Start(t) + "/login"
 	login := func(password string) int { return exampletest.Do(t, "POST", url, "password="+password, form...).Status }

@@ -15,16 +15,16 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A limit is one limit of a route. The function key returns the key that is charged for a request. It returns false if
-// the limit does not apply to the request.
+// A limit is one limit of a route. key returns the key that is charged for a request, or false if the limit does not
+// apply.
 type limit struct {
 	name    string
 	limiter *engine.Limiter
 	key     func(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool)
 }
 
-// limited returns a Fiber middleware. For each request, it takes a token from each of the limits, or from none of them
-// if one refuses. The names of limits must be printable ASCII without quotes.
+// limited returns a Fiber middleware that takes a token from each of the limits, or from none of them if one refuses.
+// The names of limits must be printable ASCII without quotes.
 func limited(limits ...limit) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		requests, applied := make([]engine.Request, 0, len(limits)), make([]limit, 0, len(limits))
@@ -64,7 +64,7 @@ func limited(limits ...limit) fiber.Handler {
 	}
 }
 
-// seconds returns d in whole seconds, rounded up, so that a client that waits that long does not come too early.
+// seconds rounds up, so that a client that waits that long does not come too early.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // clientKey returns a key function for the client's address. An IPv6 address is cut to its /64 prefix.
@@ -74,13 +74,12 @@ func clientKey(ip *httplimit.ClientIP) func(*engine.Limiter, *fasthttp.RequestCt
 	}
 }
 
-// clientAddr returns the address of the client, by the rules of httplimit. It uses AddrOf, which needs no http.Request.
-// Fiber's own c.IP() is not safe: it reads the configured header from every client, and takes the first address of a
-// list, which the client may have written.
+// clientAddr returns the address of the client, by the rules of httplimit. AddrOf needs no http.Request. Fiber's own
+// c.IP() is not safe: it reads the configured header from every client, and takes the first address of a list, which
+// the client may have written.
 //
-// All lines of the header are read, because a proxy may add its line after the client's line. The strings of these
-// lines share memory with fasthttp's buffers, which fasthttp uses again for the next request. This is safe, because
-// clientAddr only reads the strings, and the address that it returns is a value.
+// clientAddr reads all lines of the header, because a proxy may add its line after the client's line. The strings share
+// memory with fasthttp's buffers, which the next request reuses. This is safe, because the returned address is a value.
 func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr // stays the zero Addr for a Unix socket, where ctx.RemoteIP() returns 0.0.0.0
 	if tcp, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {
@@ -96,8 +95,8 @@ func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	})
 }
 
-// userKey is the key function for the user of an API key. An unknown API key has no bucket. Otherwise a client could
-// get a new bucket with each request by making up keys.
+// userKey is the key function for the user of an API key. An unknown API key has no bucket, because a client could
+// otherwise get new buckets by making up keys.
 func userKey(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
 	user, known := users[string(ctx.Request.Header.Peek("X-API-Key"))]
 	return l.Key(user), known

@@ -24,7 +24,6 @@ import (
 // stopped is a clock that stands still.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// request returns the context of a request from a peer, with lines of X-Forwarded-For.
 func request(peer net.Addr, lines ...string) *fasthttp.RequestCtx {
 	var r fasthttp.Request
 	for _, line := range lines {
@@ -35,8 +34,7 @@ func request(peer net.Addr, lines ...string) *fasthttp.RequestCtx {
 	return ctx
 }
 
-// TestClientAddr: clientAddr returns the same address as httplimit. For a client that is connected directly, it does
-// not allocate.
+// TestClientAddr: clientAddr agrees with httplimit, and does not allocate for a direct client.
 func TestClientAddr(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	require.NoError(t, err)
@@ -73,8 +71,8 @@ func TestClientAddr(t *testing.T) {
 	assert.Equal(t, netip.MustParseAddr("2001:db8:1234:5678:9abc:def0:1234:5678"), got)
 }
 
-// TestBuffersAreReused: many clients send requests over few connections, and fasthttp uses the buffers of a connection
-// again for each request. Nevertheless, each client must be admitted exactly as often as its limit allows.
+// TestBuffersAreReused: fasthttp reuses the buffers of a connection for each request. Nevertheless, each of many
+// clients on few connections is admitted exactly as often as its limit allows.
 func TestBuffersAreReused(t *testing.T) {
 	const connections, clients, each = 8, 64, 10
 	ip, err := httplimit.NewClientIP(httplimit.TrustUnixSocket()) // an in-memory connection counts as the proxy
@@ -92,8 +90,7 @@ func TestBuffersAreReused(t *testing.T) {
 		assert.NoError(t, <-served)
 	}()
 
-	// The addresses have different lengths. If fasthttp writes a shorter address over a longer one in a buffer, the end
-	// of the longer one remains in the buffer.
+	// If fasthttp writes a shorter address over a longer one in a buffer, the end of the longer one remains.
 	addresses := make([]string, clients)
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("203.0.113.%d", i)

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// TestClients: a client gets only its five requests, no matter what it writes into X-Forwarded-For.
+// TestClients: a client gets only its requests, whatever it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "requests", Status: 200,

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestUsers: a user has one bucket for all addresses. A request that this bucket refuses takes no token from the bucket
-// of the client's address.
+// TestUsers: a user has one bucket for all addresses. A request that it refuses takes no token from the address's
+// bucket.
 func TestUsers(t *testing.T) {
 	url := exampletest.Start(t, "-trust", "127.0.0.1") + "/notes"
 	write := func(key, client string) exampletest.Answer {

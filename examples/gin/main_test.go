@@ -11,15 +11,14 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// TestClients: a client gets only its five requests, no matter what it writes into X-Forwarded-For.
+// TestClients: a client gets only its requests, whatever it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "tokens", Status: 200,
 	}.Clients(t)
 }
 
-// TestCosts: a search takes three of five tokens. The two tokens that are left are not enough for another search, but
-// they are enough for a note.
+// TestCosts: the tokens that are left after a search are not enough for another search, but enough for a note.
 func TestCosts(t *testing.T) {
 	url := exampletest.Start(t)
 	answer := exampletest.Do(t, "GET", url+"/search", "")

@@ -30,7 +30,7 @@ func client(t *testing.T, url string) grpc_health_v1.HealthClient {
 	return grpc_health_v1.NewHealthClient(conn)
 }
 
-// passes makes a call with metadata and reports whether it is admitted. It also checks the contents of a refusal.
+// passes makes a call with metadata and reports whether it is admitted. It checks the refusal.
 func passes(t *testing.T, c grpc_health_v1.HealthClient, forwarded ...string) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -61,7 +61,7 @@ func passes(t *testing.T, c grpc_health_v1.HealthClient, forwarded ...string) bo
 	return false
 }
 
-// TestClients: a client gets only its five tokens, no matter what it writes into x-forwarded-for.
+// TestClients: a client gets only its tokens, whatever it writes into x-forwarded-for.
 func TestClients(t *testing.T) {
 	law := exampletest.Law{Burst: 5, Every: 6 * time.Second}
 	direct := client(t, exampletest.Start(t, "-calls", "0"))
@@ -83,8 +83,7 @@ func TestCosts(t *testing.T) {
 	assert.True(t, passes(t, c), "two are left")
 }
 
-// TestItsOwnCalls: README.md has a command with which the program makes the calls itself. With this command, the
-// program prints what README.md shows.
+// TestItsOwnCalls: the command in README.md with which the program makes the calls prints what README.md shows.
 func TestItsOwnCalls(t *testing.T) {
 	wait := exampletest.Says(t, `Check: ResourceExhausted, again in (\S+)`)
 	_, err := time.ParseDuration(wait)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestLLM: the command of the example starts weir and the server, and requests of every API work through weir.
+// TestLLM: the example's command starts weir and the server, and every API works through weir.
 func TestLLM(t *testing.T) {
 	weir := exampletest.Weir(t, "..")
 	t.Chdir("..")

@@ -59,7 +59,7 @@ type answer struct {
 	words  int  // words in the answer; each is one token
 }
 
-// read reads a request. If the request names no valid model, read answers it with an error and returns nil.
+// read reads a request. Without a valid model, it answers with an error and returns nil.
 func read(w http.ResponseWriter, r *http.Request) *answer {
 	var q struct {
 		Model         string
@@ -116,7 +116,7 @@ func fail(w http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(w).Encode(object{"error": object{"message": text, "type": "invalid_request_error"}})
 }
 
-// each calls send with every word. The model "slow" pauses before each word, and "abort" breaks off in the middle.
+// each calls send with every word, with the pauses and the end of the model.
 func (a *answer) each(send func(word string)) {
 	for i := range a.words {
 		if a.model == "slow" {
@@ -151,7 +151,7 @@ func (a *answer) events(mediaType string) func(format string, args ...any) {
 	}
 }
 
-// usage returns the numbers of tokens under the given names, or nil if the model reports no usage.
+// usage returns the token counts under the given names, or nil if the model reports none.
 func (a *answer) usage(input, output, total string) object {
 	if a.model == "silent" {
 		return nil

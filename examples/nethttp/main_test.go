@@ -11,14 +11,14 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// TestClients: a client gets only its five requests, no matter what it writes into X-Forwarded-For.
+// TestClients: a client gets only its requests, whatever it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "requests", Status: 200,
 	}.Clients(t)
 }
 
-// TestAllOrNothing: if a post is refused, it takes no token from the client's limit for all requests.
+// TestAllOrNothing: a refused post takes no token from the limit for all requests.
 func TestAllOrNothing(t *testing.T) {
 	url := exampletest.Start(t) + "/notes"
 	for _, want := range []string{`^"posts";r=1;t=60$`, `^"posts";r=0;t=\d+$`} {

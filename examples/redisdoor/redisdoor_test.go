@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestGoRedis runs the example against the program weir, with both versions of the Redis protocol, with single commands
-// and with pipelines.
+// TestGoRedis runs the example against weir, with both protocol versions, single commands and pipelines.
 func TestGoRedis(t *testing.T) {
 	program := exampletest.Weir(t, "..")
 	for protocol := 2; protocol <= 3; protocol++ {
@@ -85,7 +84,6 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// start starts the program with a rule file, and returns where it listens.
 func start(t *testing.T, program, dir, rules string) (address string) {
 	t.Helper()
 	return exampletest.Run(t, exec.Command(program, "serve", write(t, dir, "weir.yaml", rules)), `url=redis://(\S+)/ `)

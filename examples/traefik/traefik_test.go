@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a YAML file into v. If the file has a key for which v has no field, the test fails.
+// read decodes a YAML file into v. A key without a field in v fails the test.
 func read(t *testing.T, name string, v any) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -21,8 +21,8 @@ func read(t *testing.T, name string, v any) {
 	require.NoError(t, decoder.Decode(v), name)
 }
 
-// TestConfiguration: the test decodes the files as Traefik would. If a file refers to a part of another file by name,
-// that part must exist. The middleware must call weir at the address in decide.yaml.
+// TestConfiguration decodes the files as Traefik would. A name that refers to a part of another file must exist, and
+// the middleware must call weir at the address in decide.yaml.
 func TestConfiguration(t *testing.T) {
 	var static struct {
 		EntryPoints map[string]struct{ Address string } `yaml:"entryPoints"`

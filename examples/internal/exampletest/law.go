@@ -17,9 +17,8 @@ type Law struct {
 	Every time.Duration
 }
 
-// Holds makes requests one after the other: more than twice the burst, and up to a thousand if none is refused. It
-// checks that at least the burst is admitted. In addition to the burst, at most the tokens that come back during the
-// test may be admitted, no matter how long the test takes.
+// Holds makes requests one after the other and checks that at least the burst is admitted. Beyond the burst, at most
+// the tokens that come back during the test may be admitted, however long the test takes.
 func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	t.Helper()
 	start, passed, n := time.Now(), 0, 0
@@ -33,7 +32,7 @@ func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	l.check(t, passed, time.Since(start))
 }
 
-// check checks a number of admitted requests of one key. The argument took is the time in which they were made.
+// check checks a number of admitted requests of one key within the time took.
 func (l Law) check(t *testing.T, passed int, took time.Duration) {
 	t.Helper()
 	assert.GreaterOrEqual(t, passed, l.Burst)
@@ -50,8 +49,8 @@ type Request struct {
 	Bare               []int  // statuses of answers that have no RateLimit fields
 }
 
-// Clients starts the example twice, without and with a trusted proxy. Each time, it checks that a client has only one
-// bucket, no matter what it writes into X-Forwarded-For.
+// Clients starts the example without and with a trusted proxy, and checks that a client has only one bucket, whatever
+// its X-Forwarded-For.
 func (r Request) Clients(t *testing.T) {
 	t.Run("direct", func(t *testing.T) { r.Forged(t, Start(t)) })
 	t.Run("behind a proxy", func(t *testing.T) {
@@ -79,8 +78,8 @@ func (r Request) Clients(t *testing.T) {
 	})
 }
 
-// Forged checks that a client has only one bucket, even if it sends a different X-Forwarded-For with each request. The
-// parameter url is the URL at which the example listens.
+// Forged checks that a client has only one bucket, even if it sends a different X-Forwarded-For with each request to
+// url.
 func (r Request) Forged(t *testing.T, url string) {
 	t.Helper()
 	r.Holds(t, func(i int) bool {
@@ -89,7 +88,7 @@ func (r Request) Forged(t *testing.T, url string) {
 	})
 }
 
-// passes makes the request and reports whether it is admitted. It checks the RateLimit fields of the answer.
+// passes makes the request, reports whether it is admitted, and checks the RateLimit fields.
 func (r Request) passes(t *testing.T, url string, header ...string) bool {
 	t.Helper()
 	answer := Do(t, r.Method, url+r.Path, r.Body, append(r.Header, header...)...)

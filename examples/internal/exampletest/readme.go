@@ -14,13 +14,12 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// seconds matches the parts of an answer that depend on the time between two requests.
+// seconds matches the parts of an answer that depend on time.
 var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
 
-// README runs the curl commands of a document whose output the document shows, and compares the outputs. The argument
-// address is the example's address in the document. The function start starts the example and returns its real URL. If
-// the machine is so slow that the requests take the law's interval or longer, a token comes back during the test.
-// README then starts the example again.
+// README runs the curl commands of a document, and compares their output with the output in the document. address is
+// the example's address in the document, and start starts the example and returns its real URL. On a slow machine a
+// token may come back during the test, and README then starts the example again.
 func README(t *testing.T, name, address string, law Law, start func() string) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -18,9 +18,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// ports contains the ports in the configurations of the examples, in this order: the port for clients, the port of
-// weir, weir's admin port, the port of weir behind other proxies, the port of the server behind weir, the port for
-// clients of Redis.
+// ports contains the ports in the configurations of the examples: for clients, of weir, of weir's admin page, of weir
+// behind other proxies, of the server behind weir, and for clients of Redis.
 var ports = []string{":8000", ":8080", ":8081", ":8090", ":3000", ":6380"}
 
 // Weir returns the path of weir. The script with-weir in the folder examples builds it.
@@ -35,9 +34,9 @@ func Weir(t *testing.T, examples string) string {
 	return program
 }
 
-// Script starts a copy of an example's run.sh, in which the ports are replaced with free ones. The argument weir is the
-// path of the program weir, which the script runs. Script returns the URL for clients when the example listens on its
-// ports. The script runs until the test ends. The working directory must be the folder examples.
+// Script starts a copy of an example's run.sh with free ports and the given program weir. It returns the URL for
+// clients when the example listens. The script runs until the test ends. The working directory must be the folder
+// examples.
 func Script(t *testing.T, example, weir string) (url string) {
 	t.Helper()
 	free := freePorts(t)
@@ -50,7 +49,7 @@ func Script(t *testing.T, example, weir string) (url string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it has already ended
 		<-ended
 	})
-	// A server that listens on several ports opens them one after the other, so each port must be checked.
+	// A server opens its ports one after the other, so each must be checked.
 	deadline := time.Now().Add(time.Minute)
 	for _, port := range listened(t, example) {
 		address := "127.0.0.1" + free[port]
@@ -71,8 +70,7 @@ func Script(t *testing.T, example, weir string) (url string) {
 	return "http://127.0.0.1" + free[":8000"]
 }
 
-// listened returns the ports to wait for: the port for clients and, if the example has one, the port of the server
-// behind weir.
+// listened returns the ports to wait for: for clients and, if the example has one, of the server behind weir.
 func listened(t *testing.T, example string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(example, "*"))
@@ -101,10 +99,9 @@ func Output(t *testing.T, example, weir string) string {
 	return string(out)
 }
 
-// Need skips the test if a program is missing. If the repository builds the program, that build is used instead of an
-// installed program, because the test puts its folder first in PATH. An installed program may have another version. So
-// if there are arguments, Need also skips the test if the program, called with these arguments, does not exit with
-// status 0.
+// Need skips the test if a program is missing. The test prefers the repository's own build to an installed program. An
+// installed program may have another version. So if works is given, Need also skips the test if the program, called
+// with these arguments, fails.
 func Need(t *testing.T, program string, works ...string) {
 	t.Helper()
 	folder, err := filepath.Abs("../bin/" + program)

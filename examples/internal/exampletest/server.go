@@ -1,5 +1,5 @@
-// Package exampletest starts the programs of the examples, and compares their answers with their limits. Each program
-// runs in a separate process and listens on a free port.
+// Package exampletest starts the programs of the examples, each as a process on a free port, and compares their answers
+// with their limits.
 package exampletest
 
 import (
@@ -18,8 +18,7 @@ import (
 // variable makes the test binary run as the example.
 const variable = "WEIR_EXAMPLE"
 
-// Main is the TestMain of an example. If [Start] has started the test binary, Main runs the function main. Otherwise it
-// runs the tests.
+// Main is the TestMain of an example. It runs main if [Start] has started the test binary, and otherwise the tests.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
@@ -28,15 +27,14 @@ func Main(m *testing.M, main func()) {
 	os.Exit(m.Run())
 }
 
-// Start starts the example on a free port of 127.0.0.1 and returns its URL, such as "http://127.0.0.1:1234". The
-// example runs until the test ends.
+// Start starts the example on a free port until the test ends, and returns its URL, such as "http://127.0.0.1:1234".
 func Start(t *testing.T, args ...string) string {
 	t.Helper()
 	return Says(t, `listening on (\S+)`, args...)
 }
 
-// Says starts the example in the same way as Start. It waits for a line of the example's log that matches a regular
-// expression, and returns the text of the first group.
+// Says starts the example like Start, waits for a line of its log that matches the pattern, and returns the text of the
+// first group.
 func Says(t *testing.T, pattern string, args ...string) string {
 	t.Helper()
 	program, err := os.Executable()
@@ -46,8 +44,8 @@ func Says(t *testing.T, pattern string, args ...string) string {
 	return Run(t, cmd, pattern)
 }
 
-// Run starts a program, which runs until the test ends. It waits for a line of the program's standard error that
-// matches a regular expression, and returns the text of the first group.
+// Run starts a program, which runs until the test ends. It waits for a line of standard error that matches the pattern,
+// and returns the text of the first group.
 func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	t.Helper()
 	log, err := cmd.StderrPipe()
@@ -76,8 +74,7 @@ type Answer struct {
 	Body   string
 }
 
-// Do sends a request. The argument header contains alternating names and values of header fields. A name may occur
-// several times.
+// Do sends a request. header contains alternating names and values, and may repeat a name.
 func Do(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
