@@ -23,9 +23,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// frameworks has a function for each framework. The function starts a server that runs until the test ends, and returns
-// its URL. The handler of the path /ok answers 200, and the handler of /no answers 401. The handler of /error returns
-// an error, and the answer has the status 403. The handler of /panic panics. Each handler calls the function during.
+// frameworks has a function for each framework. It starts a server that runs until the test ends, and returns its URL.
+// The server answers 200 at /ok, 401 at /no, and 403 through a returned error at /error. /panic panics. Each handler
+// calls during.
 var frameworks = map[string]func(t *testing.T, limits *httplimit.Middleware, during func()) (url string){
 	"gin": func(t *testing.T, limits *httplimit.Middleware, during func()) string {
 		gin.SetMode(gin.ReleaseMode)
@@ -87,8 +87,7 @@ func served(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// each runs a test with every framework. The server has one limit with the policy. The function change may change other
-// fields of this limit.
+// each runs a test with every framework and a limit with the policy. change may change other fields of the limit.
 func each(t *testing.T, policy engine.Policy, change func(*httplimit.Limit), during func(*testing.T),
 	test func(t *testing.T, limiter *engine.Limiter, get func(path string, headers ...string) *http.Response)) {
 	for name, start := range frameworks {
@@ -123,7 +122,7 @@ func each(t *testing.T, policy engine.Policy, change func(*httplimit.Limit), dur
 
 func nothing(*testing.T) {}
 
-// TestRefusals: a refused request reaches no handler, and its client gets the same answer as from httplimit.
+// TestRefusals: a refused request reaches no handler, and gets the same answer as from httplimit.
 func TestRefusals(t *testing.T) {
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 2), func(*httplimit.Limit) {}, nothing,
 		func(t *testing.T, _ *engine.Limiter, get func(string, ...string) *http.Response) {
@@ -141,7 +140,7 @@ func TestRefusals(t *testing.T) {
 		})
 }
 
-// TestRefunds: a refund depends on the status that the client gets, even if the handler returns an error or panics.
+// TestRefunds: a refund depends on the status that the client gets, even after an error or a panic.
 func TestRefunds(t *testing.T) {
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 4), func(l *httplimit.Limit) { l.Refund = httplimit.RefundStatus(200, 299) }, nothing,
 		func(t *testing.T, limiter *engine.Limiter, get func(string, ...string) *http.Response) {
@@ -155,7 +154,7 @@ func TestRefunds(t *testing.T) {
 		})
 }
 
-// TestInFlight: a request is in flight exactly as long as its handler runs, even if the handler panics.
+// TestInFlight: a request is in flight exactly while its handler runs, even if the handler panics.
 func TestInFlight(t *testing.T) {
 	var in *engine.Limiter
 	each(t, engine.Concurrency(2, time.Hour), func(l *httplimit.Limit) { in = l.Limiter },
@@ -168,8 +167,8 @@ func TestInFlight(t *testing.T) {
 		})
 }
 
-// TestTwoValuesOfAKey: a client sends a header field with two values. As with net/http, the limits get both values, so
-// the key is the same as with httplimit.
+// TestTwoValuesOfAKey: the limits get both values of a header field, as with net/http, so the key is the same as with
+// httplimit.
 func TestTwoValuesOfAKey(t *testing.T) {
 	want := http.Header{"X-Api-Key": {"a", "b"}}
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 4), func(l *httplimit.Limit) {

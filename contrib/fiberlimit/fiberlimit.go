@@ -23,9 +23,8 @@ import (
 // flight until the handlers return. A refused request does not reach the handlers after the middleware. The middleware
 // is safe for concurrent use.
 //
-// In addition to the cost of the limits, the middleware makes an [http.Request] from Fiber's request, because the
-// functions of the limits need one. This takes some microseconds, and allocates. The example in examples/fiber shows
-// how to decide with package engine, which avoids this cost.
+// The middleware makes an [http.Request] from Fiber's request, because the limits need one. This takes some
+// microseconds, and allocates. To avoid this cost, decide with package engine, as in examples/fiber.
 func Handler(limits *httplimit.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		r, err := request(c.RequestCtx())
@@ -57,9 +56,8 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 	}
 }
 
-// request returns the request for the limits. It has everything except the body. It keeps all lines of a header field.
-// (It does not use fasthttpadaptor, which keeps only the last line. A program that reads the first line would then see
-// another key than the limits see.)
+// request returns the request for the limits, without the body. It keeps all lines of a header field. fasthttpadaptor
+// keeps only the last line, so a program that reads the first line would see another key than the limits.
 func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	target := string(ctx.RequestURI())
 	to, err := url.ParseRequestURI(target)
@@ -78,7 +76,7 @@ func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	return r, nil
 }
 
-// An answer collects the refusal that httplimit writes, so that it can be sent by Fiber.
+// An answer collects the refusal of httplimit for Fiber.
 type answer struct {
 	header http.Header
 	status int
