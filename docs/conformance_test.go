@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/conformance"
 )
 
-// TestConformancePage checks that conformance.md agrees with the conformance cases and the list of gaps. With
-// WEIR_WRITE=1 it writes the page.
+// TestConformancePage checks that conformance.md agrees with the cases and the list of gaps. With WEIR_WRITE=1 it
+// writes the page.
 func TestConformancePage(t *testing.T) {
 	want, err := conformance.Page("`WEIR_WRITE=1 go test ./docs -run TestConformancePage`")
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTableOfInvariantsIsTrue compares the table of correctness.md with the comments of the tests. A comment
-// "TestName (I1, I7): ..." names the invariants that the test checks.
+// TestTheTableOfInvariantsIsTrue compares the table of correctness.md with the tests' comments "TestName (I1, I7):
+// ...", which name the invariants that a test checks.
 func TestTheTableOfInvariantsIsTrue(t *testing.T) {
 	text, err := os.ReadFile("correctness.md")
 	require.NoError(t, err)
@@ -71,9 +71,9 @@ func claims(t *testing.T) []claim {
 	return all
 }
 
-// TestTheTableOfVerbsIsTrue reads the tables of correctness.md that say which test covers which kind of call (verb) in
-// which situation. Every capital letter must stand for a test that exists and checks the invariant of its table. No
-// cell may be blank. The page must explain and count the cells without a test.
+// TestTheTableOfVerbsIsTrue checks the tables of correctness.md that say which test covers which kind of call (verb).
+// Every capital letter stands for a test that exists and checks the invariant of its table. No cell is blank, and the
+// page explains and counts the cells without a test.
 func TestTheTableOfVerbsIsTrue(t *testing.T) {
 	page, err := os.ReadFile("correctness.md")
 	require.NoError(t, err)
@@ -140,8 +140,8 @@ func hasTest(t *testing.T, name string) (found bool) {
 	return found
 }
 
-// TestTheNumbersOfMutantsAreTrue counts the mutants of the table, the lease and the spread bucket in their sources, and
-// checks the numbers in correctness.md.
+// TestTheNumbersOfMutantsAreTrue compares the numbers in correctness.md with the mutants of the table, the lease and
+// the spread bucket.
 func TestTheNumbersOfMutantsAreTrue(t *testing.T) {
 	count := func(file string) (all int, byRule map[string]int) {
 		source, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
-// Package docs has tests that check the documents: their links, the commands that they name, the output of the programs
-// in them, and what the architecture page says about the code. Tests in cmd/weir run the commands of the documents.
+// Package docs has tests that check the documents: links, commands, the output of programs, and what the architecture
+// page says about the code. Tests in cmd/weir run the commands of the documents.
 package docs
 
 import (
@@ -25,8 +25,8 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestLinksResolve checks that every link of the documents leads to a file that exists. If the link names a heading,
-// the file must have it.
+// TestLinksResolve checks that every link of the documents leads to a file, and to a heading in it if the link names
+// one.
 func TestLinksResolve(t *testing.T) {
 	texts := documents(t)
 	followed := 0
@@ -74,7 +74,7 @@ func TestMakeTargetsExist(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreListed checks that the list in docs/decisions has every record, with its number and title.
+// TestDecisionsAreListed checks that docs/decisions lists every record, with its number and title.
 func TestDecisionsAreListed(t *testing.T) {
 	texts := documents(t)
 	numbers := map[string]string{}
@@ -95,8 +95,7 @@ func TestDecisionsAreListed(t *testing.T) {
 	assert.NotEmpty(t, numbers)
 }
 
-// TestNamedTestsExist checks that every test and every Go file that a document names in a code span exists somewhere in
-// the repository.
+// TestNamedTestsExist checks that the repository has every test and Go file that a document names in a code span.
 func TestNamedTestsExist(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
@@ -123,7 +122,7 @@ func TestNamedTestsExist(t *testing.T) {
 	assert.Greater(t, named, 20)
 }
 
-// Markdown treats text directly behind a table as a row of the table, so there must be a blank line between them.
+// Markdown treats text directly behind a table as a row, so there must be a blank line between them.
 func TestNoTextIsARowOfATable(t *testing.T) {
 	for name, text := range documents(t) {
 		inCode, before := false, ""

@@ -11,7 +11,7 @@ import (
 )
 
 // TestConfigurationsAreThoseOfTheExamples: operations.md shows each configuration of the folder examples exactly once,
-// with the same text as in the folder.
+// unchanged.
 func TestConfigurationsAreThoseOfTheExamples(t *testing.T) {
 	text := documents(t)["docs/operations.md"]
 	for file, language := range map[string]string{

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fileName matches the name of a file, together with the part of the path before the name. It matches only some
-// extensions. If a comment names a file with one of them, the file must be in the repository.
+// fileName matches a file name of some extensions with the path before it. A file with this extension that a comment
+// names must be in the repository.
 var fileName = regexp.MustCompile(`[\w./-]*\w\.(?:go|md|lua|pml)\b`)
 
-// TestFilesThatCommentsNameExist: if a comment in Go code names a file, the repository has a file with this name, or
-// with a path that ends in this name. Web addresses are ignored.
+// TestFilesThatCommentsNameExist: for each file that a comment in Go code names, the repository has a file whose path
+// ends in this name. Web addresses are ignored.
 func TestFilesThatCommentsNameExist(t *testing.T) {
 	var sources []string
 	exists := map[string]bool{} // the paths of all files, and all ends of these paths

@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLayers reads the table of architecture.md that says what each part of the repository may import. It compares the
-// imports of all files except tests with this table.
+// TestLayers compares the imports of all files except tests with the table of architecture.md.
 func TestLayers(t *testing.T) {
 	text, err := os.ReadFile("architecture.md")
 	require.NoError(t, err)

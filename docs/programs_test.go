@@ -19,7 +19,7 @@ import (
 )
 
 // TestProgramsOfTheDocuments compiles every Go program in the documents, and runs the programs whose output a document
-// shows. In the README, all Go code must be complete programs.
+// shows. The README has only complete programs.
 func TestProgramsOfTheDocuments(t *testing.T) {
 	type program struct {
 		document.Example
@@ -36,8 +36,8 @@ func TestProgramsOfTheDocuments(t *testing.T) {
 		}
 	}
 
-	// An overlay puts the programs into folders of this directory that do not exist, so that they are built with the
-	// requirements of this module.
+	// An overlay puts the programs into folders of this directory that do not exist, so that this module's requirements
+	// apply.
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()

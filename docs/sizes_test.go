@@ -16,15 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These are the largest sizes of parts of the code, except tests. Only the unexported fields of a struct count, because
-// structs with exported fields are configurations and reports.
+// These are the largest sizes of parts of the code, except tests. Structs with exported fields are configurations and
+// reports, so only unexported fields count.
 const (
 	mostLines         = 400 // lines of a file
 	mostFunctionLines = 60
 	mostFields        = 10 // unexported fields of a struct
 )
 
-// larger lists the parts that may be larger than that, each with its own largest size and the reason.
+// larger lists the parts that may be larger, each with its size and the reason.
 var larger = map[string]struct {
 	most int
 	why  string
@@ -77,8 +77,7 @@ var larger = map[string]struct {
 	"shard/table.go Table":                           {29, "the words of a table, grouped by who writes them"},
 }
 
-// TestNothingIsTooLarge: the list above has every file, function and struct that is larger than the sizes above, and
-// nothing else.
+// TestNothingIsTooLarge: the list above has exactly the parts that are larger than the sizes above.
 func TestNothingIsTooLarge(t *testing.T) {
 	seen := map[string]bool{}
 	check := func(name string, size, most int, unit string) {
@@ -130,7 +129,7 @@ func TestNothingIsTooLarge(t *testing.T) {
 	}
 }
 
-// unexported returns the number of fields of a struct that are not visible outside the package. Padding does not count.
+// unexported returns the number of a struct's fields that other packages do not see, without padding.
 func unexported(s *ast.StructType) (n int) {
 	for _, field := range s.Fields.List {
 		for _, name := range field.Names {

@@ -14,9 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoCommentIsWiderThan120Columns measures the lines of all comments in Go code. A tab counts four columns, and any
-// other character one. Directives and generated files are not measured. Code is measured only if a comment follows it
-// on the same line.
+// TestNoCommentIsWiderThan120Columns measures all comments in Go code, with four columns for a tab. Directives,
+// generated files, and code without a comment on the same line are not measured.
 func TestNoCommentIsWiderThan120Columns(t *testing.T) {
 	const widest = 120
 	files := 0
@@ -47,7 +46,7 @@ func TestNoCommentIsWiderThan120Columns(t *testing.T) {
 	assert.Greater(t, files, 300)
 }
 
-// commentLines returns the indexes of the lines of a Go file that contain a comment which is not a directive.
+// commentLines returns the indexes of a Go file's lines with comments other than directives.
 func commentLines(source []byte) (indexes []int) {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(source))

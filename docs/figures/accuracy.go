@@ -10,18 +10,17 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A tally compares the decisions of the sliding window counter with the decisions of an exact log.
+// A tally compares the decisions of the sliding window counter and an exact log.
 type tally struct {
 	requests, clients int
 	admitted          int // requests that the counter admitted
 	exact             int // requests that the exact log admitted, based on its own history
 
-	// The number of requests that only the counter or only the log admitted, if each of them decides based on its own
-	// history.
+	// The number of requests that only the counter or only the log admitted, each by its own history.
 	differ int
 
-	// Requests that the counter admitted or refused wrongly. A decision is right if an exact log of the requests that
-	// the counter has admitted so far would decide in the same way.
+	// Requests that the counter admitted or refused wrongly: other than an exact log of the requests that the counter
+	// has admitted so far.
 	wronglyAdmitted, wronglyRefused int
 	most                            int // the most requests of a client that the counter admitted in one window
 
@@ -37,8 +36,7 @@ type measured struct {
 	refused  bool
 }
 
-// measure sends each request, for one token, to the engine's sliding window counter and to the exact log, and returns
-// the tally.
+// measure sends each request to the engine's sliding window counter and to the exact log, and returns the tally.
 func measure(limit int, window time.Duration, requests []request) (tally, error) {
 	clients := map[int]*measured{}
 	l, clock, err := limiter(engine.SlidingWindow(uint64(limit), window), 10_000)
@@ -92,7 +90,6 @@ func measure(limit int, window time.Duration, requests []request) (tally, error)
 	return t, nil
 }
 
-// percent returns a text: the number part as a percentage of the number all.
 func percent(part, all int) string {
 	if part == 0 {
 		return "0"
@@ -109,7 +106,7 @@ var (
 	loads  = []float64{0.5, 0.8, 1, 1.5, 3}
 )
 
-// poissonTable writes the table for one client that sends requests at random times.
+// poissonTable writes the table for one client with requests at random times.
 func poissonTable(out io.Writer) error {
 	fmt.Fprintln(out, "| limit in 60 s | load | counter admits | log admits | differ "+
 		"| wrongly admitted | wrongly refused | wrong | most in 60 s |")
@@ -162,7 +159,6 @@ func logTable(out io.Writer, requests []request) error {
 	return nil
 }
 
-// printAccuracy prints the first table and, if there is a log, the second.
 func printAccuracy(out io.Writer, log string) error {
 	fmt.Fprintf(out, "One client that asks at random, %d requests a row:\n\n", perLoad)
 	if err := poissonTable(out); err != nil || log == "" {

@@ -22,15 +22,14 @@ var counters = []struct {
 	{1, time.Second}, {2, time.Microsecond}, {10, 10 * time.Second}, {100, time.Minute}, {1000, time.Hour}, {7, 365 * day},
 }
 
-// This is the case in which the sliding window counter wrongly admits the most requests: it admits the whole limit in
-// the last nanosecond of a window, and the whole limit again by the end of the next window.
+// The sliding window counter wrongly admits most in this case: the whole limit in the last nanosecond of a window, and
+// again by the end of the next window.
 func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 	for _, c := range counters {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {
 			k := newTaken(t, engine.SlidingWindow(uint64(c.limit), c.window))
 			at := func(window int, offset time.Duration) time.Duration {
-				// A window of 365 days does not begin at the time start. The variable next is the time from start until
-				// the next window begins.
+				// A window of 365 days does not begin at start. next is the time from start to the next window.
 				next := c.window - time.Duration(start.UnixNano()%int64(c.window))
 				return next + time.Duration(window)*c.window + offset
 			}
@@ -42,7 +41,7 @@ func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 }
 
 // At the time x after the beginning of the next window, the counter has admitted ceil(limit * x / window) more
-// requests, as a token bucket would have.
+// requests, like a token bucket.
 func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	const limit, window = 10, 10 * time.Second
 	for _, x := range []time.Duration{0, 1, time.Second - 1, time.Second, time.Second + 1, 2 * time.Second,
@@ -53,9 +52,8 @@ func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	}
 }
 
-// This is the case in which the counter wrongly refuses the most requests. If requests for the whole limit come in the
-// first nanosecond of a window, the counter counts all of them when the next window begins. At that time, an exact log
-// does not count them.
+// The counter wrongly refuses most in this case: requests for the whole limit come in the first nanosecond of a window.
+// When the next window begins, the counter counts them all, but an exact log counts none.
 func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 	for _, c := range counters[:5] {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {
@@ -63,8 +61,8 @@ func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 			require.Equal(t, c.limit, k.ask(0, c.limit+1))
 			require.Zero(t, k.ask(c.window, 1), "all of it has just left")
 
-			// One token is available a nanosecond later. The complete limit is available when more than (limit-1)/limit
-			// of the window has passed.
+			// One token is available a nanosecond later, the complete limit after more than (limit-1)/limit of the
+			// window.
 			limit := time.Duration(c.limit)
 			assert.Equal(t, time.Duration(1), k.l.Peek(k.l.Key("key"), 1).RetryAfter)
 			d := k.l.Peek(k.l.Key("key"), uint64(c.limit))
@@ -74,7 +72,7 @@ func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 	}
 }
 
-// The engine's sliding log and the exact log of this package decide every request in the same way.
+// The engine's sliding log and the exact log decide every request in the same way.
 func TestYardstickAgreesWithTheEnginesLog(t *testing.T) {
 	traffic := map[string][]request{"excerpt": excerpt(t)}
 	for _, load := range loads {
@@ -103,7 +101,7 @@ func TestYardstickAgreesWithTheEnginesLog(t *testing.T) {
 	}
 }
 
-// excerpt returns the requests of the access log in the repository, which is an excerpt of a larger log.
+// excerpt returns the requests of the repository's access log, an excerpt of a larger one.
 func excerpt(t *testing.T) []request {
 	requests, err := readLog(filepath.Join("..", "..", "cmd", "internal", "replay", "testdata",
 		"apache_access_excerpt.log"))

@@ -17,12 +17,11 @@ const (
 	end = 25 * time.Second
 )
 
-// start is time 0 of the pictures and measurements. It is an edge of all windows that are used here.
+// start is time 0 of the pictures and measurements, an edge of all windows here.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// load returns the times of the requests in the pictures. At first there are no requests. Then there are requests for
-// the whole limit just before the edge of a window, and requests for the whole limit again just after it. From then on
-// there are three times as many requests as the limit allows.
+// load returns the times of the requests in the pictures. First come requests for the whole limit just before the edge
+// of a window and again just after it. Then three times as many requests come as the limit allows.
 func load() []time.Duration {
 	var asks []time.Duration
 	for n := range time.Duration(2 * limit) {
@@ -51,14 +50,14 @@ func (c *manualClock) now() time.Time { return start.Add(time.Duration(c.since.L
 // set moves the clock to a time after start.
 func (c *manualClock) set(since time.Duration) { c.since.Store(int64(since)) }
 
-// limiter returns a limiter with the policy and room for a number of keys. It also returns the limiter's clock.
+// limiter returns a limiter with room for a number of keys, and its clock.
 func limiter(p engine.Policy, keys int) (*engine.Limiter, *manualClock, error) {
 	clock := new(manualClock)
 	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(clock.now))
 	return l, clock, err
 }
 
-// play requests one token from a limiter with the policy at each of the times, and returns the answers.
+// play requests one token at each of the times from a limiter with the policy.
 func play(p engine.Policy, asks []time.Duration) ([]answer, error) {
 	l, clock, err := limiter(p, 1)
 	if err != nil {
@@ -73,14 +72,14 @@ func play(p engine.Policy, asks []time.Duration) ([]answer, error) {
 	return answers, nil
 }
 
-// A step is a time at which the number of requests that were admitted in the last window changes, with the new number.
+// A step is a change of the number of requests admitted in the last window.
 type step struct {
 	at    time.Duration
 	count int
 }
 
-// curve returns the steps of the number of requests that were admitted in the last window. A request has left the
-// window when it is exactly as old as the window is long.
+// curve returns the steps of the number of requests admitted in the last window. A request leaves the window when it is
+// exactly as old as the window is long.
 func curve(answers []answer) []step {
 	var comes []time.Duration
 	for _, a := range answers {

@@ -1,8 +1,8 @@
 package main
 
-// An exactLog is a key's sliding window log in its simplest form: the times of the admitted requests. The figures
-// compare the engine with this log, so the log has no code in common with the engine. A request has left the window
-// when it is exactly as old as the window is long.
+// An exactLog is a key's sliding window log in its simplest form: the times of the admitted requests. It shares no code
+// with the engine, because the figures compare the engine with it. A request leaves the window when it is exactly as
+// old as the window is long.
 type exactLog struct {
 	window int64
 	times  []int64 // the oldest first

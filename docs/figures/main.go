@@ -55,7 +55,6 @@ func run(out io.Writer, numbers, accuracy bool, log, folder string) error {
 	return nil
 }
 
-// pictures returns a map from the name of each picture's file to the function that draws the picture.
 func pictures() map[string]func(io.Writer) error {
 	all := map[string]func(io.Writer) error{}
 	for _, f := range figures {

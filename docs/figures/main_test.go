@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The picture files in the folder are the same as the pictures that the program draws.
 func TestPicturesAreCurrent(t *testing.T) {
 	drawn := map[string]bool{}
 	for file, draw := range pictures() {
@@ -61,7 +60,7 @@ func TestWorstMomentOfEachPicture(t *testing.T) {
 	}
 }
 
-// The pictures of a debt and of holds show these numbers, and the document repeats them.
+// The pictures of a debt and of holds, and the document, show these numbers.
 func TestStories(t *testing.T) {
 	d, err := tellDebt()
 	require.NoError(t, err)
@@ -85,7 +84,7 @@ func TestStories(t *testing.T) {
 	assert.InDelta(t, 35, log[len(log)-1].Y, 0, "all that was held has left")
 }
 
-// The document contains each picture, with the text that describes it, and every table as the program prints it.
+// The document contains each picture with its text, and every table as the program prints it.
 func TestDocumentIsCurrent(t *testing.T) {
 	text, err := os.ReadFile("../algorithms.md")
 	require.NoError(t, err)
@@ -119,7 +118,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 	}
 }
 
-// taken has a limiter from which the test takes single tokens, and the times at which the limiter granted them.
+// taken has a limiter, and the times at which it granted single tokens.
 type taken struct {
 	t     *testing.T
 	l     *engine.Limiter
@@ -134,7 +133,7 @@ func newTaken(t *testing.T, p engine.Policy) *taken {
 	return &taken{t: t, l: l, clock: clock}
 }
 
-// ask requests n single tokens, all at the time in the parameter at, and returns how many were granted.
+// ask requests n single tokens at the time at, and returns how many were granted.
 func (k *taken) ask(at time.Duration, n int) (granted int) {
 	k.clock.set(at)
 	for range n {
@@ -146,8 +145,8 @@ func (k *taken) ask(at time.Duration, n int) (granted int) {
 	return granted
 }
 
-// most looks at every interval that is shorter than the parameter window, and returns the largest number of tokens that
-// were granted in one of them. A log with such a window would count these tokens together.
+// most returns the largest number of tokens granted in an interval shorter than window: tokens that a log with such a
+// window would count together.
 func (k *taken) most(window time.Duration) int {
 	most, first := 0, 0
 	for i, at := range k.times {
@@ -159,7 +158,7 @@ func (k *taken) most(window time.Duration) int {
 	return most
 }
 
-// Each algorithm can let through as many requests in a window as the document says.
+// Each algorithm can admit as many requests in a window as the document says.
 func TestWorstIsReached(t *testing.T) {
 	const second, ns = time.Second, time.Nanosecond
 
@@ -196,7 +195,7 @@ func TestWorstIsReached(t *testing.T) {
 	assert.Equal(t, 10, k.most(10*second))
 }
 
-// No algorithm lets through more requests than the document says, even if many requests come at the edges of windows.
+// No algorithm admits more requests than the document says, even at the edges of windows.
 func TestWorstIsNotExceeded(t *testing.T) {
 	const limit, window = 6, 60 * time.Millisecond
 	perToken := window / limit
@@ -256,7 +255,7 @@ func TestWorstIsNotExceeded(t *testing.T) {
 	}
 }
 
-// If a batch is as large as the burst, batch refill makes the same decisions as an aligned fixed window.
+// With batches as large as the burst, batch refill decides like an aligned fixed window.
 func TestBatchOfTheWholeBurstIsAFixedWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	batch := newTaken(t, engine.BatchRefill(limit, window, limit))

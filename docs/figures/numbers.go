@@ -10,7 +10,6 @@ import (
 
 const day = 24 * time.Hour
 
-// printNumbers prints numbers that the engine returns: memory, the highest limits, and its answers.
 func printNumbers(out io.Writer) error {
 	if err := memoryTable(out); err != nil {
 		return err
@@ -23,7 +22,7 @@ func printNumbers(out io.Writer) error {
 	return answerTable(out)
 }
 
-// memoryTable writes how many bytes per key a table takes if it has the number of keys for which it is made.
+// memoryTable writes the bytes per key of a table that has the number of keys for which it is made.
 func memoryTable(out io.Writer) error {
 	const keys = 40_000 // any other number gives the same results, up to rounding
 	fmt.Fprintln(out, "| policy | bytes a key |")
@@ -47,7 +46,7 @@ func memoryTable(out io.Writer) error {
 	return nil
 }
 
-// limitTable writes, for each algorithm, the highest limits that the engine accepts for several windows.
+// limitTable writes each algorithm's highest accepted limits for several windows.
 func limitTable(out io.Writer) error {
 	windows := []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour, day, 365 * day}
 	names := []string{"1 µs", "1 ms", "1 s", "1 min", "1 h", "1 day", "365 days"}
@@ -77,8 +76,7 @@ func limitTable(out io.Writer) error {
 	return nil
 }
 
-// highest returns the largest number, up to 2^33, for which the function ok returns true. For all smaller numbers, ok
-// must return true, too.
+// highest returns the largest number, up to 2^33, for which ok is true. ok must also be true for all smaller numbers.
 func highest(ok func(uint64) bool) uint64 {
 	low, high := uint64(0), uint64(1)<<33
 	for low < high {
@@ -101,9 +99,8 @@ func accepted(p engine.Policy) bool {
 	return true
 }
 
-// answerTable writes the answers to a client that took 8 of 10 tokens in second 4 and asks for 8 more in second 7. It
-// also writes how many tokens the client has left if 3 tokens are given back instead of the second request, or if the
-// limit is halved instead.
+// answerTable writes the answers to a client that takes most of its tokens and later asks for too many. It also writes
+// the tokens left if, instead of the second request, tokens are given back or the limit is halved.
 func answerTable(out io.Writer) error {
 	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter "+
 		"| left after Refund(3) | left after SetPolicy with 5 for 10 |")

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// These are the sizes of the picture. A unit of the vertical axis is one request in the last window.
+// These are the sizes of the picture. The vertical axis counts requests in the last window.
 const (
 	width, textSize = 720, 26
 	from            = 4 * time.Second // start of the horizontal axis, which ends at end
@@ -16,7 +16,7 @@ const (
 	top, bottom     = 24, -10         // units
 	edgeTop         = 21.5            // upper end of the thin lines
 
-	// The requests are drawn below 0: a row of the admitted requests, and below it a row of the refused ones.
+	// The requests are drawn below 0: admitted ones, and below them refused ones.
 	admittedTop, admittedBottom = -1.8, -5.4
 	refusedTop, refusedBottom   = -6.8, -8.4
 )
@@ -58,7 +58,6 @@ func (f figure) describe(answers []answer, steps []step) string {
 		window/time.Second, high.count, high.at.Seconds())
 }
 
-// point returns the point of the picture for a time and a height.
 func point(at time.Duration, y float64) chart.Point { return chart.Point{X: at.Seconds(), Y: y} }
 
 // drawEdges draws thin lines at the times at which a window ends or a refill comes.
@@ -70,7 +69,7 @@ func (f figure) drawEdges(p *chart.Plot) {
 	p.Strokes(chart.Grey, 1.5, edges, bottom, edgeTop)
 }
 
-// drawSteps draws the curve of the number of requests that were admitted in the last window, and the limit.
+// drawSteps draws the number of requests admitted in the last window, and the limit.
 func drawSteps(p *chart.Plot, steps []step) {
 	var points []chart.Point
 	count := 0.0
@@ -88,8 +87,7 @@ func drawSteps(p *chart.Plot, steps []step) {
 	p.Text(point(from, 1.2), chart.Start, chart.Soft, fmt.Sprintf("the last %d s", window/time.Second))
 }
 
-// drawRequests draws the requests. The strokes of admitted requests are above the strokes of refused requests, and
-// taller.
+// drawRequests draws the requests, the admitted ones above the refused ones, and taller.
 func drawRequests(p *chart.Plot, answers []answer) {
 	var admitted, refused []float64
 	for _, a := range answers {

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// A story is a picture that shows how the tokens of a key change over time, with the names of the calls that change
-// them.
+// A story is a picture of the tokens of a key over time, with the calls that change them.
 type story struct {
 	file string
 	draw func(io.Writer) error
@@ -22,8 +21,8 @@ var stories = []story{{"debt", drawDebt}, {"hold", drawHold}}
 // sample is the time between two points of a curve. All calls are made at multiples of it.
 const sample = 250 * time.Millisecond
 
-// tell moves the clock from 0 to the time in the parameter end, and makes the calls that are due at each time. It
-// returns the results of the function level before and after these calls.
+// tell moves the clock from 0 to end, and makes the calls that are due at each time. It returns the results of level
+// before and after these calls.
 func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(), level func() float64) (points []chart.Point) {
 	for at := time.Duration(0); at <= end; at += sample {
 		clock.set(at)
@@ -36,7 +35,7 @@ func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(),
 	return points
 }
 
-// These are the numbers of the picture of a debt: the time of the charge, its tokens, the bound of the debt as a
+// These are the numbers of the picture of a debt: the time and tokens of the charge, the bound of the debt as a
 // multiple of the limit, and the end of the picture.
 const (
 	chargeAt   = 3 * time.Second
@@ -45,7 +44,7 @@ const (
 	debtEnd    = 30 * time.Second
 )
 
-// A debt has the data of the picture of a bucket that is charged more tokens than it has.
+// A debt is the picture of a bucket that is charged more tokens than it has.
 type debt struct {
 	tokens            []chart.Point
 	admitted, refused []float64 // times of requests, in seconds
@@ -76,7 +75,7 @@ func tellDebt() (d debt, err error) {
 			}
 		}
 	}
-	// One token comes back per second. So if the bucket is full in n seconds, n tokens are missing.
+	// One token comes back per second, so n seconds to a full bucket are n missing tokens.
 	d.tokens = tell(clock, debtEnd, calls, func() float64 { return limit - l.Peek(l.Key("client"), 0).ResetAfter.Seconds() })
 	return d, nil
 }
@@ -109,8 +108,7 @@ func drawDebt(w io.Writer) error {
 		Chart: p.Chart(label)}.Write(w)
 }
 
-// A held is a hold in the picture. It has the tokens that the hold takes, the cost with which the hold is settled, and
-// the times at which both happen.
+// A held is a hold in the picture: its tokens, the cost with which it is settled, and the times of both.
 type held struct {
 	tokens, cost  uint64
 	from, settled time.Duration
@@ -118,8 +116,7 @@ type held struct {
 
 var holds = [2]held{{50, 10, 30 * time.Second, 80 * time.Second}, {20, 25, 45 * time.Second, 95 * time.Second}}
 
-// In the picture of holds, the constant budget is the limit. Another request takes tokens in the second minute: the
-// constant others is their number, and othersAt is the time.
+// In the picture of holds, budget is the limit. Another request takes others tokens at othersAt.
 const (
 	budget   = 100
 	minute   = time.Minute
@@ -128,7 +125,7 @@ const (
 	holdEnd  = 2*minute - sample
 )
 
-// tellHold takes and settles the holds under a policy whose limit is the budget. It returns how many tokens count at
+// tellHold takes and settles the holds under a policy whose limit is the budget, and returns the tokens that count at
 // each time.
 func tellHold(p engine.Policy) ([]chart.Point, error) {
 	l, clock, err := limiter(p, 1)
@@ -185,8 +182,8 @@ func drawHold(w io.Writer) error {
 		Legend: []chart.Key{{Colour: chart.Blue, Text: "fixed window"}, {Colour: chart.Orange, Text: "sliding log"}}, Chart: p.Chart(label)}.Write(w)
 }
 
-// storyPlot returns a plot that starts at second 0 and ends at the time end. The parameter step is the time between two
-// marks on the horizontal axis. The parameter unit is the height, in pixels, of one unit of the vertical axis.
+// storyPlot returns a plot from second 0 to end, with marks every step on the horizontal axis. unit is the height of
+// one unit of the vertical axis, in pixels.
 func storyPlot(end, step time.Duration, bottom, top, unit float64) *chart.Plot {
 	p := &chart.Plot{X: chart.Linear(0, end.Seconds()), Y: chart.Linear(bottom, top), Height: (top - bottom) * unit, TextSize: textSize}
 	for at := step; at < end; at += step {

@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// A request has the number of its client, and the time at which the client sends it, in nanoseconds since the start.
+// A request has the number of its client and its time, in nanoseconds since the start.
 type request struct {
 	client int
 	at     int64
 }
 
-// poisson returns n requests of one client that sends requests at random times. On average, the rate of the requests is
-// the parameter load times the rate that the limit allows.
+// poisson returns n requests of one client at random times, on average at load times the rate of the limit.
 func poisson(n, limit int, window time.Duration, load float64, seed uint64) []request {
 	random := rand.New(rand.NewPCG(seed, uint64(limit)))
 	mean := float64(window) / (load * float64(limit))
@@ -33,8 +32,7 @@ func poisson(n, limit int, window time.Duration, load float64, seed uint64) []re
 }
 
 // readLog returns the requests of an access log in common or combined format, plain or gzip, in the order of their
-// times, as weir replay does. The day of the first line becomes day 0, so that requests keep their distance to the
-// edges of windows.
+// times, as weir replay does. The first line is in day 0, so that requests keep their distance to the edges of windows.
 func readLog(path string) ([]request, error) {
 	file, err := os.Open(path)
 	if err != nil {
