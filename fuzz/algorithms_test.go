@@ -98,12 +98,10 @@ var algorithmsOfLimits = map[string]algorithm{
 	},
 }
 
-// A clerk makes calls to a limiter, one after the other, and compares every answer with the model of the key. The
-// limiter has room for all keys.
+// A clerk makes calls to a limiter with room for all keys, and compares every answer with the model of the key.
 //
-// A call with the latest time so far, and a late call after a sweep at the latest time, are decided at the latest time.
-// The limiter decides any other late call between the call's time and the latest time. Its answer must be between the
-// model's answers for these two times.
+// A call with the latest time so far, or after a sweep at that time, is decided then. The limiter decides any other
+// late call between its time and the latest time, so the answer must be between the model's answers for both.
 type clerk struct {
 	algorithm
 	at      int // index of the current numbers
@@ -248,7 +246,7 @@ func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, l
 }
 
 // lateTake (I8): a late call admits nothing that the latest time would refuse, and refuses nothing that its own time
-// would admit. The time of its decision is unknown, so the key is reset afterwards.
+// would admit. Its time is unknown, so the key is reset afterwards.
 func (c *clerk) lateTake(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["late take"]++
 	m := c.models[key]
@@ -347,8 +345,8 @@ func (c *clerk) move(now, wait int64) {
 	}
 }
 
-// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind agree with the model in every field of
-// every answer, with times to the nanosecond. Times advance, leap and are late, and the limiter's numbers change.
+// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind agree with the model in every field, to
+// the nanosecond, while times leap and are late, and numbers change.
 func TestAlgorithmsAgainstTheirModels(t *testing.T) {
 	for name, a := range algorithmsOfLimits {
 		t.Run(name, func(t *testing.T) {
@@ -490,9 +488,8 @@ type windowModel[M any] interface {
 	reference.Limit
 }
 
-// modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. If all tokens of a record
-// were given back, the table may free the record at once and forget its last time, or keep the record. Both are right,
-// so the model continues with both states.
+// modelOf returns a sequential model of one key's window. If all tokens of a record were given back, the table may free
+// the record and forget its last time, or keep the record. So the model continues with both states.
 func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Model {
 	buckets := bucketModel(0)
 	used := func(m P, at uint64) uint64 { return limit - m.Remaining(int64(at)) }
@@ -568,8 +565,8 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	return op
 }
 
-// logModel does what a [reference.SlidingLog] with a limit of up to four tokens does, as a value without pointers. It
-// has the four latest takes, the oldest first. Each take is for at least one token, so a window has no more takes.
+// logModel is a [reference.SlidingLog] without pointers, for up to four tokens. It has the four latest takes, the
+// oldest first, which are enough because each take has at least one token.
 type logModel struct {
 	limit  uint64
 	length time.Duration

@@ -115,9 +115,9 @@ func (d *doorman) forget(key string) {
 	d.calls["reset"]++
 }
 
-// TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, once or twice, in time or too late,
-// while limits change and keys are reset. The tokens in flight always agree with the model. At the end, every token
-// that entered has left, was reset, or was forgotten and counted.
+// TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, twice or too late, while limits
+// change and keys are reset. Tokens in flight agree with the model, and every token leaves, is reset, or is forgotten
+// and counted.
 func TestEntriesAgainstTheirModel(t *testing.T) {
 	total := map[string]int{}
 	times := 30

@@ -121,9 +121,9 @@ func TestHoldsAgainstTheirModels(t *testing.T) {
 	}
 }
 
-// replayHolds makes the calls that a tape of bytes encodes, and compares their results with the exact models. The calls
-// are takes, holds of one or two limits, and settlements in time, late, twice or never. The first two bytes choose the
-// algorithms. Each call has a byte for its kind, for its hold or key, and for the amount.
+// replayHolds makes the calls that a tape of bytes encodes, and compares their results with exact models. The calls are
+// takes, holds of one or two limits, and settlements in time, late, twice or never. Two bytes choose the algorithms.
+// Each call has a byte for its kind, its hold or key, and the amount.
 func replayHolds(t *testing.T, data []byte) {
 	b := tape(data)
 	clock := new(hand)

@@ -41,9 +41,8 @@ type told struct {
 	to        int64 // what the clock read after the call
 }
 
-// A heldWindowState is the state of the sequential model of one key's window: its number, the tokens taken in it and,
-// for each hold, the number of the window of the hold. This number is 0 for a hold that was not made, and settled for a
-// settled hold.
+// A heldWindowState is the model's state of one key's window: its number, its tokens and, for each hold, the window of
+// the hold. This is 0 for a hold that was not made, and settled for a settled hold.
 type heldWindowState struct {
 	window int64
 	taken  uint64
@@ -52,9 +51,9 @@ type heldWindowState struct {
 
 const settled = -1
 
-// holdings returns the model of an aligned window. The time at which a call was decided is not known: it may be any
-// time during the call for which the answer is right, but not in a window before the window of the record. If several
-// calls settle one hold, one of them takes effect, and may return after the others.
+// holdings returns the model of an aligned window. A call may have been decided at any time during the call for which
+// the answer is right, but not in a window before the record's. If several calls settle one hold, one takes effect, and
+// may return after the others.
 func holdings(limit uint64, length int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{heldWindowState{}} },

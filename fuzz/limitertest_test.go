@@ -29,8 +29,8 @@ var policies = []struct {
 	{limitertest.SlidingExact, func(l limitertest.Limit) engine.Policy { return engine.SlidingLog(l.Tokens, l.Per) }},
 }
 
-// An engineLimiter adapts a limiter of package engine to limitertest. It drops the limiter at the end of its test,
-// because limitertest keeps all limiters, and thousands of tables do not fit into 32-bit address space.
+// An engineLimiter adapts a limiter of package engine to limitertest, and drops it at the end of its test. Otherwise
+// thousands of tables would not fit into 32-bit address space.
 type engineLimiter struct{ *engine.Limiter }
 
 // decision refuses a negative cost, which the engine cannot represent, and otherwise calls take.

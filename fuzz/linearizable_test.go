@@ -45,8 +45,8 @@ type answer struct {
 	watermark uint64        // the watermark after a reset
 }
 
-// bucketModel returns the sequential model of one key's bucket, whose only state is the time at which it is full. Every
-// call, even a refusal, must be possible at some moment between its start and its return.
+// bucketModel returns the model of one key's bucket, whose state is the time at which it is full. Every call, even a
+// refusal, must be possible at a moment between its start and its return.
 func bucketModel(burst uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
@@ -271,9 +271,9 @@ var scenes = map[string]scene{
 	"one slot": {keys: 2, slots: 1, probeWindow: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},
 }
 
-// TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): goroutines take, peek and reset a few keys, while sweeps run
-// and slots change hands. The answers must be possible in a sequential order that agrees with real time. They include
-// refusals, the debt of the key and, if the clock runs and calls are late, the time of each decision.
+// TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): goroutines take, peek and reset keys, while sweeps run and
+// slots change hands. The answers must be possible in an order that agrees with real time. They include the key's debt
+// and, with running clocks and late calls, the time of each decision.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	n := 1500
 	if testing.Short() {

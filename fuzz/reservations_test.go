@@ -46,14 +46,12 @@ type booked struct {
 	version uint64 // the version of the record
 }
 
-// A reservedBucket is the state of the sequential model of one key's bucket: the time at which it is full, the version
-// of the record, and the time at which the last reservation is due. The version grows whenever tokens are given back
-// after a later take.
+// A reservedBucket is the model's state of one key's bucket: when it is full, the record's version, and when the last
+// reservation is due. The version grows whenever tokens are given back after a later take.
 type reservedBucket struct{ full, version, promised uint64 }
 
-// refunded returns how much of a grant is given back at the time latest to a bucket that is full at the time full.
-// changed says whether other calls have given back tokens since the grant. The comment of
-// atomicbucket.TokenBucket.Refund has the reasons.
+// refunded returns how much of a grant is given back at latest to a bucket that is full at full. changed says whether
+// other calls have given back tokens since. See atomicbucket.TokenBucket.Refund for the reasons.
 func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	back := min(max(full, latest)-latest, of.cost)
 	if changed {
@@ -62,9 +60,9 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	return min(back, max(of.full, latest)-latest)
 }
 
-// reservations returns the model of a bucket with a burst, for calls that can wait for patience ticks. A refund is
-// calculated at the time at which the last reservation nearby is due (R25), also of another key or of a call that is
-// refused in the end. So the refund may be calculated at any time up to latest.
+// reservations returns the model of a bucket for calls that can wait for patience ticks. A refund is calculated at the
+// time at which the last reservation nearby is due (R25), even of another key or a refused call. So it may be
+// calculated at any time up to latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },
@@ -187,8 +185,7 @@ func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Durati
 }
 
 // TestReservationsAreLinearizable (I9, I1, I2): goroutines take, reserve, peek and give back by receipts. The answers
-// must be possible in some sequential order. Takes and reservations that were not given back must not be due sooner
-// than the limit allows.
+// must be possible in some order, and remaining takes and reservations must not be due sooner than the limit allows.
 func TestReservationsAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {

@@ -114,8 +114,8 @@ func twins() []twin {
 	return all
 }
 
-// TestTwinsCollideUnderEverySeedOfXXHash: the two texts of a twin have the same hash under every seed. So xxHash64 is
-// not suitable for keys that strangers choose, even with a secret seed. The tests below need these collisions.
+// TestTwinsCollideUnderEverySeedOfXXHash: the two texts of a twin have the same hash under every seed, so xxHash64 is
+// unsuitable for keys that strangers choose. The tests below need these collisions.
 func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	require.EqualValues(t, 12345, xxRoundInverse(xxRound(12345)))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -140,9 +140,8 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	}
 }
 
-// TestTwinsShareNoBucket (I2): an attacker cannot drain a victim's bucket with the twin of the victim's key, because
-// the default hash is not xxHash64, and has a seed. With HashStable the two keys do share a bucket: its documentation
-// warns that the keys must be trusted.
+// TestTwinsShareNoBucket (I2): an attacker cannot drain a victim's bucket with a twin of its key, because the default
+// hash is not xxHash64, and has a seed. With HashStable, whose keys must be trusted, the two keys do share a bucket.
 //
 // Any two keys share a bucket by chance with a probability of 2^-64.
 func TestTwinsShareNoBucket(t *testing.T) {
@@ -196,11 +195,11 @@ type cycled struct {
 	burst       uint64
 }
 
-// attack tries to make the table forget the drained key 0. It often takes from key 0, and meanwhile takes a few tokens
-// from other keys and lets them become idle. It uses so many keys that only one slot of the window is idle or free.
+// attack tries to make the table forget the drained key 0, by takes from so many other keys that only one slot of the
+// window is idle or free. The other keys become idle in between.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
-// between them. No record may be evicted, and no request may be admitted or refused because there is no room.
+// between them. No record may be evicted, and no request may be decided by a lack of room.
 func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (admitted uint64) {
 	random := rand.New(rand.NewPCG(seed, uint64(c.probeWindow)))
 	now, idleAt := int64(start), map[uint64]int64{}
@@ -379,11 +378,11 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	}
 }
 
-// TestFloodIntoTheWindowOfADrainedKey (I1, I7): a drained key stays drained while an attacker inserts many new keys
-// into its window, so that each insert evicts a record. The key gets exactly the tokens that come back with time.
+// TestFloodIntoTheWindowOfADrainedKey (I1, I7): a drained key gets exactly the tokens that come back with time, while
+// an attacker's new keys evict records from its window.
 //
-// There are few goroutines, because a slot that is being claimed cannot be evicted. With about as many concurrent
-// inserts as slots, the drained key could be the only one left to evict.
+// A slot that is being claimed cannot be evicted. So with about as many goroutines as slots, the drained key could be
+// the only one left to evict.
 func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	const burst, goroutines, times = 5, 8, 20
 	keys := uint64(4000)
@@ -439,10 +438,9 @@ func togetherN(n int, f func()) {
 // hashOf returns the hash inside a Key. Only tests need it.
 func hashOf(k engine.Key) uint64 { return reflect.ValueOf(k).Field(0).Uint() }
 
-// TestAimedKeys (I7): the stable hash is public, so an attacker can choose keys for one window. This affects only keys
-// whose window overlaps this window. Some of their records are forgotten, and the table counts this. All other keys
-// still owe what they owed. A drained key in the middle of the window stays drained. With the default hash the same
-// keys do no harm.
+// TestAimedKeys (I7): with the public stable hash, an attacker can choose keys for one window. Only keys with
+// overlapping windows are affected. Some of their records are forgotten and counted. A drained key in the middle of the
+// window stays drained. With the default hash the same keys do no harm.
 //
 // Another key is evicted by chance only if its window of eight lines is full. With 1,300 keys in 4,168 lines, the
 // probability of this is below 1e-20 (see noOverflow).
@@ -536,15 +534,12 @@ func address6(network, host uint32) netip.Addr {
 
 const familySize = 50_000
 
-// TestFamiliesOfKeysAreSpread: with the default hash, the keys of a family are spread evenly over shards and windows,
-// however similar they are. The seed is random in each process, so the test checks bounds that a random function
-// exceeds only with a small probability:
+// TestFamiliesOfKeysAreSpread: with the default hash, similar keys are spread evenly over shards and windows. The seed
+// is random, so the test checks bounds that a random function exceeds only with a small probability:
 //
-//   - The keys are divided into 1,024 bins by their low bits, which choose the shard, and by their high bits, which
-//     choose the home. In both cases chi-square is below 1,508. For a chi-square distribution with k = 1,023 degrees of
-//     freedom, P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart). With x = 40 this is 4e-18. With 49 keys per
-//     bin this distribution is only approximate, but even a probability nine orders of magnitude higher would be small
-//     enough.
+//   - In 1,024 bins by low bits (the shard) and by high bits (the home), chi-square is below 1,508. With k = 1,023
+//     degrees of freedom, P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart). With x = 40 this is 4e-18. With 49
+//     keys per bin the distribution is only approximate, but nine orders of magnitude more would be small enough.
 //   - No bin has more than 49 + 71 keys. By Chernoff's bound, P(X >= m) <= exp(m - u - m ln(m/u)) for a sum X with mean
 //     u. This is 9e-17 per bin, and 3e-12 for the 24,576 bins of all families.
 //   - All keys together find room in a table of eight times as many slots (noOverflow).
@@ -587,15 +582,14 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	}
 }
 
-// noOverflow returns an upper bound for the probability that a key finds no room, for a number of keys in a table with
-// a number of homes. It assumes that the hash is a random function, and that no key becomes idle.
+// noOverflow returns an upper bound for the probability that one of keys finds no room in a table with homes lines, if
+// the hash is a random function and no key becomes idle.
 //
 // If a key has no room, its window of eight full lines ends a run of L full lines. The run begins behind a line that is
-// not full, or at the beginning of the shard. So the 4L keys of the run have their homes in these L lines: a key with
-// an earlier home would be in the line that is not full. On average, L lines are the home of u = L * keys/homes keys.
-// Chernoff's bound (see above), with m = 4L, bounds the probability that 4L keys have their homes there. The sum over
-// all L from 8 on, and over all beginnings of the run, is a bound for the whole table. (The lines behind the last home
-// only add room.)
+// not full, or at the beginning of the shard. So the run's 4L keys have their homes in these L lines: a key with an
+// earlier home would be in the line that is not full. On average, L lines are the home of u = L * keys/homes keys.
+// Chernoff's bound (see above), with m = 4L, bounds the probability of 4L keys. The sum over all L from 8 on, and over
+// all beginnings, is a bound for the table. (The lines behind the last home only add room.)
 func noOverflow(keys, homes float64) float64 {
 	u := keys / homes
 	perLine := math.Exp(4 - u - 4*math.Log(4/u))

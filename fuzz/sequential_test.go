@@ -60,9 +60,8 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 	return algorithm
 }
 
-// slack returns how many fewer tokens an algorithm may report than the exact bucket has: none if the algorithm is
-// exact, and otherwise the tokens of two ticks. A thousandth of a tick is added, because the clock of an algorithm that
-// is not exact is slow by one part in 2^63.
+// slack returns how many tokens fewer than the exact bucket an algorithm may report: none if it is exact, and otherwise
+// those of two ticks. A thousandth of a tick is added, because its clock is then slow by one part in 2^63.
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
 		return new(big.Rat)
@@ -102,8 +101,8 @@ type spend struct {
 }
 
 // requirePairsWithin (I1): from any spend to any later one, both included, at most burst + rate * time tokens are
-// spent. One pass is enough: after each spend, the tokens spent minus the tokens that came back may exceed the lowest
-// such difference before any spend so far by at most burst.
+// spent. In one pass, the tokens spent minus the tokens that came back may exceed the lowest such difference before any
+// spend so far by at most burst.
 func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst uint64) {
 	slices.SortStableFunc(spends, func(a, b spend) int { return int(min(max(a.at-b.at, -1), 1)) })
 	sum, least := new(big.Rat), (*big.Rat)(nil)
@@ -371,12 +370,12 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 	return rapid.Uint64Range(1, min(burst, 3)).Draw(t, "small cost")
 }
 
-// TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls on a small table, at times that advance, leap and are late,
-// give the same buckets as a map that keeps every key. If there is no room for a key, the table must follow the
-// overflow policy and count this case.
+// TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls on a small table, while times leap and are late, give the
+// buckets of a map that keeps every key. Without room for a key, the table follows the overflow policy and counts the
+// case.
 //
-// Buckets of an exact algorithm must be equal. Other buckets must never be early, and may be at most two ticks late.
-// These have only as many keys as slots, because with more keys it would not always be certain whether there is room.
+// Buckets of an algorithm that rounds are never early, and at most two ticks late. They have no more keys than slots,
+// because otherwise it would not always be certain whether there is room.
 func TestTableAgainstAMap(t *testing.T) {
 	for _, overflow := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
 		for _, shards := range []int{1, 4} {
@@ -431,9 +430,9 @@ func runTable(t *rapid.T, m *tableMachine) {
 	})
 }
 
-// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): every field of every answer to random calls of a limiter is the one
-// that a map of exact buckets gives. Times are equal to the nanosecond, or up to two ticks later if the algorithm
-// rounds. Half of the limiters have fewer slots than keys.
+// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): every field of every answer to random calls agrees with a map of
+// exact buckets. Times are equal to the nanosecond, or up to two ticks later if the algorithm rounds. Half of the
+// limiters have fewer slots than keys.
 func TestLimiterAgainstAMap(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
 		t.Run(fmt.Sprintf("32 slots, overflow %d", overflow), rapid.MakeCheck(func(t *rapid.T) {
@@ -518,8 +517,8 @@ func runLimiter(t *rapid.T, w *witness) {
 // w1 adapts a method with any kind of test to rapid.
 func w1(f func(require.TestingT)) func(*rapid.T) { return func(t *rapid.T) { f(t) } }
 
-// waitAsTold takes until a take is refused, and then checks the promised wait. During the wait, each take must be
-// refused, with the rest of the wait as the new promise. At the end of the wait, a take must be admitted.
+// waitAsTold takes until a take is refused, and checks the promised wait. During the wait, each take is refused with
+// the rest of the wait. At its end, a take is admitted.
 func waitAsTold(t *rapid.T, w *witness, key string, n uint64) {
 	if w.late() {
 		w.clock.nanos.Store(w.seen)

@@ -19,13 +19,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestStressSoak (I1, I2, I6, I7): the test runs everything at the same time, for the duration in WEIR_STRESS (make
-// soak). It tests one limiter after another, with every clock, every overflow policy, and a sweeper that hardly rests.
-// Meanwhile goroutines open and drop other limiters, and rounds of the other stress tests run.
+// TestStressSoak (I1, I2, I6, I7): one limiter after another is tested, with every clock, every overflow policy, and a
+// sweeper that hardly rests, for the duration in WEIR_STRESS (make soak). Meanwhile goroutines open and drop other
+// limiters, and other stress tests run.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
-// between them. After each limiter, the memory in use and the number of goroutines must not be higher than after the
-// first limiter.
+// between them. After each limiter, memory and goroutines must not exceed those after the first limiter.
 func TestStressSoak(t *testing.T) {
 	long := 3 * time.Second
 	if text := os.Getenv("WEIR_STRESS"); text != "" {
@@ -61,9 +60,9 @@ func TestStressSoak(t *testing.T) {
 	assert.Positive(t, total.opened)
 }
 
-// keepGoroutines makes the runtime allocate the descriptors of n goroutines, half a kilobyte of heap each. The runtime
-// reuses descriptors, but never frees one. The goroutines of a dropped limiter exist until the garbage collector finds
-// the limiter. Without keepGoroutines, the heap would grow whenever more of them exist than ever before.
+// keepGoroutines makes the runtime allocate the descriptors of n goroutines, which it reuses but never frees. The
+// goroutines of a dropped limiter live until its collection. So the heap would otherwise grow whenever more of them
+// exist than before.
 func keepGoroutines(n int) {
 	ended, running := make(chan struct{}), sync.WaitGroup{}
 	for range n {
@@ -73,9 +72,8 @@ func keepGoroutines(n int) {
 	running.Wait()
 }
 
-// settle collects garbage until at most the given numbers of bytes and goroutines are in use, or until it is clear that
-// this will not happen. It returns what is in use. A dropped limiter needs several collections: for the limiter, for
-// its goroutines, and for the memory that they refer to.
+// settle collects garbage until at most the given bytes and goroutines are in use, or this is hopeless, and returns
+// what is in use. A dropped limiter needs several collections: for itself, its goroutines, and their memory.
 func settle(bytes uint64, goroutines int) (uint64, int) {
 	for i := 0; ; i++ {
 		b, g := heap(), runtime.NumGoroutine()
@@ -136,9 +134,9 @@ func soakClock(kind int) engine.Option {
 
 // soakLimiter uses the n-th limiter and checks its admissions.
 //
-// If records are evicted, or requests admitted without a record, more than the bound may be admitted, and only the size
-// of the excess can be checked. So most limiters with such a policy have fewer keys than slots in a window, even if
-// each goroutine also uses a slot for a moment. Then no record is forgotten.
+// With evictions or admissions without a record, only the size of the excess can be checked. So most limiters with such
+// a policy have fewer keys than slots in a window, even if each goroutine uses a slot for a moment. Then no record is
+// forgotten.
 func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total *soakTotals) {
 	cycle := n / 12
 	overflow, clock := engine.OverflowPolicy(n%3), int(n/3%4)
@@ -349,11 +347,11 @@ type soakAudit struct {
 	most   int64 // the highest X + (cost that was certainly admitted since X)
 }
 
-// excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost that was
-// certainly admitted within the interval, minus the length of the interval. An admission is certainly within it if its
-// first time is X or later, and its last time is Y or earlier. excess returns the largest excess of the intervals that
-// end at the last time of an admission of this segment. They begin at the first time of an admission of this or an
-// earlier segment. (Any other interval can be shortened to one of these.) The result must not exceed the burst.
+// excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost certainly
+// admitted within it, minus its length. An admission is certain if its first time is X or later, and its last time is Y
+// or earlier. The result is the largest excess, which must not exceed the burst. It covers intervals that begin at a
+// first time of this or an earlier segment, and end at a last time of this segment. (Any other interval can be
+// shortened to one of these.)
 //
 // If an admission of a later segment has a first time before the latest X of the earlier segments, it is left out of
 // the intervals that begin in an earlier segment.
@@ -362,8 +360,8 @@ func (a *soakAudit) excess(list []soakAdmission) int64 {
 	if len(list) == 0 {
 		return none
 	}
-	// The leaves of a tree are the admissions in the order of their first times. They are added in the order of their
-	// last times. Each node has the cost of the added admissions below it, and their highest X + (cost from X on).
+	// The leaves of a tree are the admissions by first times, added by last times. Each node has the cost of the added
+	// admissions below it, and their highest X + (cost from X on).
 	slices.SortFunc(list, func(a, b soakAdmission) int { return cmp.Compare(a.first, b.first) })
 	size := 1
 	for size < len(list) {
@@ -433,7 +431,7 @@ func TestSoakAudit(t *testing.T) {
 }
 
 // A gauge measures how far the clock of limiters, which may be the processor's counter, differs from Go's clock. It is
-// also a limiter that exists during the whole soak, so that the counter stays calibrated.
+// a limiter during the whole soak, so that the counter stays calibrated.
 type gauge struct {
 	*engine.Limiter
 	key engine.Key

@@ -152,9 +152,9 @@ func conservedRound(t *testing.T, seed uint64) {
 // An admission is one admitted take.
 type admission struct{ at, cost int64 } // both in ticks
 
-// TestStressMovingClock (I1): clocks run, and times are late if goroutines are suspended. From any admission of a key
-// to any later one, both included, at most burst + rate * t is admitted, although slots change hands all the time. In
-// every second round, each key has its own window, so that only a sweep forgets it.
+// TestStressMovingClock (I1): with running clocks, late times and slots that change hands, at most burst + rate * t is
+// admitted from any admission of a key to any later one, both included. In every second round, each key has its own
+// window, so that only a sweep forgets it.
 func TestStressMovingClock(t *testing.T) { rounds(t, 60, movingRound) }
 
 func movingRound(t *testing.T, seed uint64) {
@@ -204,9 +204,9 @@ func movingRound(t *testing.T, seed uint64) {
 	require.Greater(t, total, few*burst, "the clock ran")
 }
 
-// requireWithinLimit checks that, from any admission to any later one, the cost is at most the burst plus the ticks
-// between them. One pass is enough: after each admission, the sum of the costs minus the tick may exceed the lowest
-// such difference before any admission so far by at most the burst.
+// requireWithinLimit checks that the cost from any admission to any later one is at most the burst plus the ticks
+// between them. In one pass, the sum of costs minus the tick may exceed the lowest such difference before any admission
+// so far by at most the burst.
 func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64) {
 	slices.SortFunc(list, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 	sum, least := int64(0), int64(1<<62)
@@ -217,9 +217,8 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 	}
 }
 
-// TestStressFlood (I6, I7): ten times as many new keys come as the table has room for. Its memory does not change, the
-// drained key stays drained, and the paying key is not affected. Stats counts exactly the admitted tokens that no key
-// owes any longer.
+// TestStressFlood (I6, I7): a flood of new keys beyond the room changes neither the memory nor a drained key nor a
+// paying key. Stats counts exactly the admitted tokens that no key owes any longer.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

@@ -22,9 +22,9 @@ func (b *tape) take(n int) []byte {
 func (b *tape) byte() byte   { return b.take(1)[0] }
 func (b *tape) int64() int64 { return int64(binary.LittleEndian.Uint64(b.take(8))) }
 
-// FuzzTakeAt (I1, I2, I3, I7, I8): the fuzzer chooses calls in any order, at any times, with any cost. The first byte
-// chooses the numbers of the policy. Each call has a byte for its kind and its key, a byte for its cost, and a time: a
-// byte for the time's kind, and the bytes of this kind.
+// FuzzTakeAt (I1, I2, I3, I7, I8): calls in any order, at any times, with any cost. The first byte chooses the policy.
+// Each call has a byte for its kind and key, a byte for its cost, and a time: a byte for its kind, and the bytes of
+// this kind.
 func FuzzTakeAt(f *testing.F) {
 	all := slices.Concat(whole, broken, rounded)
 	f.Add([]byte{0})

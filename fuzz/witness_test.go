@@ -22,8 +22,8 @@ type hand struct {
 
 func (h *hand) now() time.Time { return time.Unix(0, h.nanos.Load()) }
 
-// set sets the clock, but not more than a minute back. Further back, the limiter's time would no longer be the clock's
-// time, which the models do not represent: see TestAClockThatLeapsAndComesBack of package engine.
+// set sets the clock, but not more than a minute back, because the limiter would then leave the clock, unlike the
+// models: see TestAClockThatLeapsAndComesBack of package engine.
 func (h *hand) set(nanos int64) {
 	h.latest = max(h.latest, h.nanos.Load(), nanos)
 	h.nanos.Store(max(nanos, h.latest-int64(time.Minute)))
@@ -34,14 +34,10 @@ const noon = 1_700_000_000_000_000_000
 
 // A witness makes calls on a limiter, one after the other, and compares every answer with a map of exact buckets.
 //
-// A call with the latest time so far is decided at that time, so its answer is certain. The limiter decides a late call
-// at a time of its choice:
-//
-//   - This time is neither before the call's own time, nor before the latest sweep, whose time the limiter has reached.
-//   - This time is not after the latest time of any earlier call.
-//
-// So admitted tokens must be available at the latest possible time (I8), and refused tokens must be missing at the
-// earliest. The answer shows the chosen time.
+// A call with the latest time so far is decided at that time. The limiter decides a late call at a time of its choice,
+// which the answer shows. It is not before the call's own time or the latest sweep, and not after any earlier call's
+// latest time. So admitted tokens must be available at the latest possible time (I8), and refused tokens must be
+// missing at the earliest.
 type witness struct {
 	numbers     numbers
 	limiter     *engine.Limiter

@@ -193,9 +193,8 @@ func (w *world) CheckEnd() error {
 	return w.checkExact()
 }
 
-// checkExact checks scenarios in which clocks stand still and nothing is forgotten. For every key, all requested tokens
-// must have been admitted, but at most the burst. checkSlots has compared the slots with the admitted tokens, so
-// checkExact only compares the debts.
+// checkExact checks scenarios in which clocks stand still and nothing is forgotten: all requested tokens of a key are
+// admitted, up to the burst. checkSlots has compared the debts with admissions, so only debts are compared.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// In a mortal scenario every thread is a separate process that has mapped the table. The first process may die before
-// any of its steps, and the other processes can detect this. At the end, another process attaches and sweeps. Then
-// nothing may be left of what the dead process was doing (R17, R18, R22).
+// In a mortal scenario every thread is a process with the shared table. The first one may die before any step, which
+// the others can detect. At the end, another process attaches and sweeps. Then nothing of the dead process may be left
+// (R17, R18, R22).
 
 // observerOf is the number of the process that makes the earlier calls and the last sweep.
 const observerOf = 63
@@ -29,8 +29,8 @@ type process struct {
 
 func (p process) Claimant() uint64 { return uint64(p.thread) + 1 }
 
-// Dead reports whether another thread, the process with the number claimant, is dead. The thread that makes the call
-// then knows this. Number 0 belongs to the code that fixed the probe bounds, and is never dead.
+// Dead reports whether another thread, the process claimant, is dead, which the calling thread then knows. Number 0
+// belongs to the code that fixed the probe bounds, and is never dead.
 func (p process) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(p.w.threads) && p.w.threads[i].dead
@@ -147,8 +147,8 @@ func (th *thread) enters(w *world, a word.Access) {
 	}
 }
 
-// completes forgets what a thread that replaces the plan knows, when the thread is about to check how far the
-// replacement is. The thread uses nothing from its previous check, except the plan that its process knows.
+// completes forgets what a thread that replaces the plan knows, before each check of the replacement. The thread uses
+// nothing from its previous check but the plan that its process knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))

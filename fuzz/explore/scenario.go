@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A scenario describes what is explored: a table, calls that are made one by one before the exploration, and threads
-// whose calls are interleaved in every order.
+// A scenario is a table, calls that are made first, and threads whose calls are interleaved in every order.
 //
 // Unless rate is set, a token is a nanosecond and a tick, so clocks can be read in tokens.
 type scenario struct {

@@ -348,9 +348,9 @@ var scenarios = []scenario{
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
-	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, a skew of the first
-	// plan. A sweep makes a leap of time in steps, each a separate sweep. Concurrent with a replacement, a sweep has
-	// too many states. So in one scenario a peek makes the leap, and visits no slots afterwards.
+	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, a skew of the first.
+	// A sweep makes a leap of time in steps, which have too many states during a replacement. So in one scenario a peek
+	// makes the leap, and visits no slots.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
 	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},

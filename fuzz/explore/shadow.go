@@ -54,8 +54,8 @@ func (o *owner) end() {
 	}
 }
 
-// A grant is a granted cost. at is the tick of the take, or the tick at which the reservation is due. A refund lowers
-// cost, at the lowest to 0. full is the tick at which the bucket is full again after the take.
+// A grant is a granted cost, which a refund lowers. at is the tick of the take, or at which the reservation is due, and
+// full the tick at which the bucket is full again.
 type grant struct{ at, cost, full uint64 }
 
 // counts are the expected values of the table's own statistics.

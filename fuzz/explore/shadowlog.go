@@ -37,8 +37,8 @@ func (s *shadow) leaves(at uint64) uint64 {
 	return at + logWindow
 }
 
-// entrants is greater than any thread's number plus one. For tokens in flight, an element of the field times is tick *
-// entrants + thread + 1, with the tick and the thread of the take.
+// entrants is greater than any thread's number plus one. For tokens in flight, an element of times is tick * entrants +
+// thread + 1.
 const entrants = 16
 
 // least returns the lower limit of the current and the previous plan, because either plan may decide a call.
@@ -128,8 +128,8 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	return nil
 }
 
-// giveBack records that a call gave back tokens: in a window the newest, in a log the tokens that its thread took or,
-// without a receipt, the oldest. A log also forgets all tokens that have left the window at the tick.
+// giveBack records that a call gave back tokens: in a window the newest, in a log its thread's or, without a receipt,
+// the oldest. A log also forgets tokens that have left the window.
 func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	if s.inFlight {

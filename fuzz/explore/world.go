@@ -188,10 +188,9 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
-// beginAgain forgets what the thread knows if its call restarts its search, which the table counts as a retry. The
-// restarted call uses nothing that it read before: an insert first reads the watermark, and a reset or a refund the
-// first state. (A hit uses the watermark that it has read, so hits are excluded.) Without beginAgain, two rounds of a
-// loop would never be the same state, so an endless loop would not be recognized.
+// beginAgain forgets what the thread knows if its call restarts its search. The restarted call uses nothing that it
+// read before, except a hit, which uses the watermark and so is excluded. Without beginAgain, two rounds of a loop
+// would never be the same state, so an endless loop would not be recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
@@ -236,8 +235,7 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 }
 
 // watchesRoom reports whether free slots are recorded: only for a table that refuses new keys and has one probe window.
-// A table with another overflow policy reports no room as soon as another call claims the record that this call would
-// evict.
+// Other tables report no room as soon as another call claims the record to evict.
 func (w *world) watchesRoom() bool {
 	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
 }

@@ -1,17 +1,21 @@
-// Package model has the protocol of package shard as a model for the checker Spin (table.pml). The model can be checked
-// within larger bounds than the real code (fuzz/explore), and it can be read as a short form of the protocol.
+// Package model has the protocol of package shard as a model for the checker Spin (table.pml). Its bounds can be
+// than those of the real code in fuzz/explore, and it is a short form of the protocol.
 //
 // # What is modelled
 //
-// The model has one window of slots. Each slot has a key and a state of tag, version and payload. Takers make the steps
-// of Table.Take: hit, insert, publish and settle, with the overflow policies evict and refuse. Resetters make the steps
-// of Table.Reset, and sweepers make the steps of Table.Sweep. Takers and sweepers raise the watermark (R7). In
-// configurations of a shared table, each taker, resetter and sweeper is a separate process. One taker may be killed
-// before any of its steps. Some time later the kernel releases the lock of its seat, and another process may attach to
-// this seat: R17. A step is one atomic load, store or compare-and-swap. In a bucket, one token comes back per tick,
-// exactly. Within the bounds of a configuration, the model tries every initial content of the window, every key and
-// number of tokens for each taker, every reading of the clocks, and every order of steps. Every search visits the whole
-// window, because the probe bounds of R11 are left to fuzz/explore.
+// The model has one window of slots. Each slot has a key and a state of tag, version and payload. A step is one atomic
+// load, store or compare-and-swap.
+//
+//   - Takers make the steps of Table.Take: hit, insert, publish and settle, with the overflow policies evict and
+//     refuse.
+//   - Resetters make the steps of Table.Reset, and sweepers of Table.Sweep. Takers and sweepers raise the watermark
+//     (R7).
+//   - With a shared table, each of them is a process, and one taker may be killed before any step. Later the kernel
+//     releases the lock of its seat, to which another process may attach (R17).
+//
+// In a bucket, one token comes back per tick, exactly. The model tries every initial content of the window, every key
+// and number of tokens of each taker, every reading of the clocks, and every order of steps. Every search visits the
+// whole window, because the probe bounds of R11 are left to fuzz/explore.
 //
 // After every write the model asserts
 //
@@ -28,27 +32,25 @@
 //	I7  a record that is forgotten as idle is idle; only evictions and resets forget records
 //	    that are not idle
 //
-// I5 has a second part: if any number of processes stop anywhere, the others finish. Configurations marked "progress"
-// check this part. There are few takes, and versions may not wrap within the bounds. So it is enough to check that the
-// state space has no cycle at all, without any assumption of fairness. Spin can search for non-progress cycles. Nothing
-// in the model is labelled as progress, so this search finds every cycle.
+// I5 also says that the others finish if any number of processes stop anywhere. Configurations marked "progress" check
+// this. With few takes and versions that do not wrap, it is enough that the state space has no cycle. Nothing in the
+// model is labelled as progress, so Spin's search for non-progress cycles finds every cycle.
 //
 // # Mutants
 //
-// For each rule there is a macro that breaks the rule. With this macro, the checker must find that an invariant fails.
-// The test's table names this invariant for each macro. If the checker found no error in a broken protocol, a run
-// without errors would prove nothing.
+// For each rule there is a macro that breaks the rule, and an invariant that the checker must then find broken.
+// Otherwise a run without errors would prove nothing.
 //
 // # What is left out
 //
-//   - Time on a circle: payloads and times are plain small numbers, and nothing leaps, so neither the skew nor the time
-//     of the last sweep is modelled. The bounds of each configuration must be so small that no version wraps.
+//   - Time on a circle: payloads and times are small numbers, and nothing leaps, so neither the skew nor the time of
+//     the last sweep is modelled. No version may wrap within the bounds.
 //   - Windows that overlap partly: every key has the same window.
-//   - Ticks that are rounded, the policy that admits without a record, Peek, and the counters. Instead of using a
-//     counter, the model itself records evictions.
+//   - Ticks that are rounded, the policy that admits without a record, Peek, and the counters. The model itself records
+//     evictions.
 //   - Memory models weaker than sequential consistency, which Go's atomics have.
-//   - A check that package shard matches the model. Only a comparison of the two texts can show that they match. For
-//     this purpose, the steps of the model have the same order and names as in the code.
+//   - A check that package shard matches the model. The model has the order and names of the code, so that the two
+//     texts can be compared.
 //
 // # By hand
 //

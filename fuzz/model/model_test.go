@@ -173,7 +173,7 @@ func (r result) String() string {
 }
 
 // run checks the model with these macros. If progress is set, it also checks that no process can continue forever,
-// which doubles the states. optimize is a parameter, because compiling often takes longer than the search.
+// which doubles the states. Compiling with optimize often takes longer than the search.
 func run(t *testing.T, macros string, progress bool, optimize string) result {
 	two <- struct{}{}
 	defer func() { <-two }()

@@ -1,5 +1,5 @@
-// Mutate changes the code of packages atomicbucket, shard and engine in many small ways, one change at a time. It
-// reports which of the changes no test notices.
+// Mutate changes packages atomicbucket, shard and engine in many small ways, one at a time, and reports the changes
+// that no test notices.
 //
 //	go run ./mutate                      tries the changes that are not noticed in the history (make mutate)
 //	go run ./mutate -fresh               tries all changes
@@ -8,21 +8,21 @@
 //	go run ./mutate -score               tries no change, and prints the score of the history
 //	go run ./mutate -list                lists the changes
 //
-// Each mutant of fuzz/explore breaks a rule on purpose. Mutate, in contrast, changes every place in the code: every
-// atomic operation, condition, constant and variable. It runs tests against each change until a test fails. Tests that
-// are quick and have noticed similar changes come first. Changes that do not compile are skipped. A change that
-// equivalent.txt explains is not tried. The changes in open.txt are known to survive, and are not explained yet. They
-// are not tried, and count as not noticed. The score is the share of noticed changes among all changes that
-// equivalent.txt does not explain. The exit status is 1 if a change that is in neither list survives.
+// Unlike the mutants of fuzz/explore, which break rules, Mutate changes every atomic operation, condition, constant and
+// variable. It runs tests until one fails, beginning with quick tests that have noticed similar changes. It skips
+// changes that do not compile.
 //
-// A change counts as new if it is of a kind that was never tried completely. A change of engine also counts as new if
-// it is not in noticed.txt: see isNew. A sample contains new changes and other changes. A run of a sample prints all
-// changes that survive, and fails only if a change that is not new survives.
+// Two lists of changes are not tried. Changes in equivalent.txt are explained. Changes in open.txt survive without an
+// explanation yet, and count as not noticed. The score is the noticed share of all changes outside equivalent.txt. The
+// exit status is 1 if a change in neither list survives.
 //
-// The history is the file bin/mutants.txt, which git ignores. Results are appended to it during a run, so a run may be
-// stopped, and the next run continues. An entry is valid as long as the text of its function, without comments, stays
-// the same. If tests, other functions or constants change, the entry stays valid. Samples and -fresh cover such cases.
-// Changes that survived are tried again, after all other changes. A sample neither reads nor writes the history.
+// A change counts as new if its kind was never tried completely, or if it is in engine but not in noticed.txt: see
+// isNew. A sample contains new and other changes. It prints all survivors, and fails only if one is not new.
+//
+// The history is the file bin/mutants.txt, which git ignores. A stopped run continues with the next run. An entry is
+// valid as long as the text of its function, without comments, stays the same, even if tests, other functions or
+// constants change. Samples and -fresh cover such cases. Survivors are tried again last. A sample neither reads nor
+// writes the history.
 //
 //	mutations.go   the kinds of changes
 //	order.go       changes of the order in which shared words are read and written

@@ -236,7 +236,7 @@ func TestHistory(t *testing.T) {
 }
 
 // TestTestsAreAskedByTheirPromise: first come tests that have noticed changes of the same function, then of the same
-// file, and then fast tests. A round has one task for each binary, and each test that reaches the function runs once.
+// file, then fast tests. Each test that reaches the function runs once, in rounds of one task per binary.
 func TestTestsAreAskedByTheirPromise(t *testing.T) {
 	binaryOf := func(tests ...test) func() (*binary, error) {
 		b := &binary{tests: tests}

@@ -46,8 +46,8 @@ func (m mutation) isConstant() bool { return m.function == "const" }
 // isOfEngine reports whether the change is in package engine, whose changes were never tried completely.
 func (m mutation) isOfEngine() bool { return strings.HasPrefix(m.file, "engine/") }
 
-// isNew reports whether the change is of a kind that was never tried completely, or is in package engine and was not
-// noticed yet. A survivor of this kind may not have been examined before.
+// isNew reports whether the change's kind was never tried completely, or it is in package engine and not noticed yet.
+// Such a survivor may never have been examined.
 func (m mutation) isNew() bool {
 	if m.isOfEngine() {
 		return !noticed[m.key]

@@ -220,9 +220,8 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	return result{survives, suites[to-1].name}, nil
 }
 
-// builder returns build, which returns the path of a binary with the change, and remove, which removes the files of
-// build. The changes of functions share a binary. A change of a constant has its own, which is built when it is first
-// needed.
+// builder returns build, for the path of a binary with the change, and remove, which removes the files of build.
+// Changes of functions share a binary. A change of a constant has its own, built when first needed.
 func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
 	if !m.isConstant() {
 		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil
@@ -274,10 +273,8 @@ type task struct {
 	tests []test
 }
 
-// tasks returns the tests of suites[from:to] in the order in which they are tried. Fast tests come first, and so do
-// tests that are likely to notice the change. A test is likeliest if it has noticed changes of the same function, and
-// then if it has noticed changes of the same file. Each round of tests takes several times longer than the previous
-// one.
+// tasks returns the tests of suites[from:to] in the order of trial. First come fast tests, and tests that have noticed
+// changes of the same function or else of the same file. Each round takes several times longer than the previous one.
 func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	type candidate struct {
 		test
@@ -342,9 +339,8 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 // hung stands for the name of a test if tests were stopped because they did not end.
 const hung = "(no end)"
 
-// try runs tests with a change, and returns the test that fails, or "". Processor time is limited to many times what
-// the tests took for the unchanged code, and memory to what all tests together need. A change that exceeds these bounds
-// counts as noticed.
+// try returns the test that fails with a change, or "". Processor time is limited to many times what the unchanged code
+// took, and memory to what all tests together need. A change that exceeds these bounds counts as noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0
 	for _, t := range tests {

@@ -16,9 +16,8 @@ import (
 	"strings"
 )
 
-// All changes of functions are built together. Each change is a copy of its function. The function itself compares a
-// number from the environment with the numbers of its copies, and calls the copy with this number. So all changes are
-// tried with the same binaries. A change of a constant is built separately.
+// All changes of functions are in one build. Each change is a copy of its function, and the function calls the copy
+// whose number is in the environment. A change of a constant is built separately.
 
 // variable is the environment variable with the number of the change that a binary uses: the change's position in the
 // list, from 1.
