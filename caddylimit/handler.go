@@ -36,13 +36,12 @@ type Handler struct {
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
-	// State is the full path of a folder on this machine. Limits that are not in a store keep their counts in files in
-	// this folder. All processes of the machine count together in these files, and the files outlive the processes. A
-	// limit with the algorithm sliding-log cannot have such a file.
+	// State is the full path of a folder with files of this machine, owned by Caddy's user or root. All processes of
+	// the machine count limits that are not in a store in these files, and the files outlive the processes. A sliding
+	// log cannot have a file.
 	//
-	// For limits in a store, the files contain this machine's debts to the store, such as tokens that it admitted while
-	// the store was lost. The next process or configuration charges the store with these debts. The folder must belong
-	// to Caddy's user or to root.
+	// For limits in a store, the files contain this machine's debts, such as tokens that it admitted while the store
+	// was lost. The next process or configuration charges the store with these debts.
 	State string `json:"state,omitempty"`
 
 	sharing.Sharing
@@ -151,8 +150,8 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 	return styles, nil
 }
 
-// ServeHTTP passes an admitted request to the next handler, and returns an error for any other request. It answers a
-// refused gRPC call itself, because a gRPC client would not understand an HTTP error.
+// ServeHTTP passes an admitted request on, and returns an error for others. It answers a refused gRPC call itself,
+// because gRPC clients do not understand HTTP errors.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.app != nil && h.app.Enter() {
 		defer h.app.Leave()

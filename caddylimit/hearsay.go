@@ -14,13 +14,12 @@ func trusts(r *http.Request) bool {
 	return trusted
 }
 
-// A hearsay contains the canonical names of the header fields in which trusted proxies send limits. A client's field
-// must not be passed on, because a server behind this one would trust the field.
+// A hearsay contains the canonical names of the fields in which trusted proxies send limits. Servers behind this one
+// would trust a client's field, so it must not be passed on.
 type hearsay []string
 
-// remove removes the fields of h from the header and the trailer of a request, unless a trusted proxy sent the request.
-// It always removes other names that some servers treat as names of h, because even a trusted proxy may have passed on
-// such a field from its client.
+// remove removes the fields of h from header and trailer, unless a trusted proxy sent the request. It always removes
+// other names that some servers treat alike, because the proxy may have passed them on from its client.
 func (h hearsay) remove(r *http.Request) {
 	if len(h) == 0 {
 		return

@@ -33,8 +33,8 @@ type Limit struct {
 	Key []string `json:"key,omitempty"`
 	// Algorithm is token-bucket (the default), fixed-window, sliding-window, sliding-log or batch-refill.
 	Algorithm string `json:"algorithm,omitempty"`
-	// Rate is the number of tokens per period, such as 10/s, 100/m or 5/10s. A fixed window may also have a calendar
-	// period, as in 1000/day, 1000/week or 1000/month. 0 refuses all requests, and unlimited admits all.
+	// Rate is the number of tokens per period, such as 10/s or 5/10s. A fixed window may have a calendar period, as in
+	// 1000/day, 1000/week or 1000/month. 0 refuses all requests, and unlimited admits all.
 	Rate string `json:"rate,omitempty"`
 	// Burst is the number of tokens in a full bucket. 0 stands for the number of tokens in Rate.
 	Burst uint64 `json:"burst,omitempty"`
@@ -44,23 +44,22 @@ type Limit struct {
 	Zone string `json:"zone,omitempty"`
 	// Concurrency is how many requests of a key may be in flight, 1 to 65,535, instead of Rate.
 	Concurrency uint64 `json:"concurrency,omitempty"`
-	// Cost is the number of tokens that a request takes: a number, or a placeholder for a number. An empty value counts
-	// as 1, and any other value that is not a number refuses the request.
+	// Cost is how many tokens a request takes: a number, or a placeholder for a number. Empty counts as 1, and other
+	// values refuse the request.
 	Cost string `json:"cost,omitempty"`
-	// Settle is a placeholder, such as {http.response.header.X-Tokens} or one that a handler sets. Its value at the end
-	// of the request is the cost of the request. Cost is then only an estimate, and at most the limit is taken for it.
-	// If the value is empty or not a whole number, the request costs the estimate.
+	// Settle is a placeholder, such as {http.response.header.X-Tokens}, with the cost of the request at its end. Cost
+	// is then an estimate, of which at most the limit is taken. If the value is empty or not a whole number, the
+	// request costs the estimate.
 	Settle string `json:"settle,omitempty"`
 	// Quota is a placeholder for the limit of the request: a rate, optionally followed by a blank and a burst;
-	// "unlimited"; or 0, which refuses the request. Empty stands for the limit's own numbers. Any other value is
-	// answered with 503.
+	// "unlimited"; or 0, which refuses. Empty stands for the limit's own numbers. Other values are answered with 503.
 	Quota string `json:"quota,omitempty"`
 	// Quotas are limits from outside the configuration: a file, a hash, or a header that a trusted proxy sends.
 	Quotas *Quotas `json:"quotas,omitempty"`
 	// Tiers contains other numbers for some requests.
 	Tiers *Tiers `json:"tiers,omitempty"`
-	// MaxWait is how long a request that would be refused may wait for its tokens, in the order of arrival: 1 ms to 1
-	// minute, or 0 for no wait. It is only for token buckets in this process.
+	// MaxWait is how long a request may wait for its tokens, in the order of arrival: 1 ms to 1 minute, or 0 for no
+	// wait. It needs a token bucket in this process.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
 	// RefundStatus contains statuses such as 404, 5xx or 400-499, for which a request gets its tokens back.
 	RefundStatus []string `json:"refund_status,omitempty"`

@@ -231,9 +231,9 @@ func TestCostsThatAServerSays(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: Caddy removes a limit in a header field of a client, because a weir behind Caddy
-// would trust the field. From a trusted proxy, the field passes in the one spelling that Caddy reads. This also holds
-// for requests without the limit, and for refused requests that handle_errors sends to an upstream.
+// TestALimitOfAClientDoesNotPass: Caddy removes a client's limit in a header field, because a weir behind Caddy would
+// trust the field. A trusted proxy's field passes in the one spelling that Caddy reads. This also holds for requests
+// without the limit and for handle_errors.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// The tests of this file are about faults of mholt/caddy-ratelimit that its users reported or that its source shows.
-// Package zone tests one more fault: decisions must not take a lock of the zones.
+// These tests are about faults of mholt/caddy-ratelimit that users reported or its source shows. Package zone tests one
+// more: decisions must not take a lock of the zones.
 
 // TestEarlierZonesAreNotChargedWhenALaterOneRefuses: a request that is refused costs nothing in any zone.
 func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {

@@ -26,16 +26,14 @@ type RateLimit struct {
 	Key string `json:"key,omitempty"`
 	// Window is the time in which MaxEvents are allowed: 1µs to 365 days.
 	Window caddy.Duration `json:"window,omitempty"`
-	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. Up to 4,096 events,
-	// a sliding log counts exactly if the window is not too short. Otherwise, a sliding window counter counts up to
-	// 16,777,215 events.
+	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. Up to 4,096 are
+	// counted exactly if the window is not too short, and otherwise up to 16,777,215 by a sliding window counter.
 	MaxEvents int `json:"max_events,omitempty"`
 	// If a key is an address, only its first IPv4Prefix or IPv6Prefix bits count. 0 stands for the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
-	// MaxKeys is the number of keys for which the zone has room. The default is a million for a sliding window counter.
-	// For a sliding log it is 100,000, or fewer if these do not fit into 256 MiB. The original has no such option and
-	// no bound.
+	// MaxKeys is the number of keys for which the zone has room. The default is a million, or 100,000 for a sliding
+	// log, or fewer if these need more than 256 MiB. The original has no such option and no bound.
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 

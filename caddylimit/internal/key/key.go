@@ -20,9 +20,9 @@ type Template struct {
 	name     string // of the placeholder, if the text is only one placeholder; otherwise ""
 }
 
-// Parse reads a template. Placeholders are replaced once for each request, so a value that looks like a placeholder is
-// not replaced. An unknown or empty placeholder becomes the empty text. Parse returns an error for an unclosed brace
-// and for a placeholder that no request can have. It warns about placeholders that are probably mistakes.
+// Parse reads a template. Placeholders are replaced once for each request, so their values contain no placeholders. An
+// unknown or empty placeholder becomes the empty text. An unclosed brace, or a placeholder that no request can have, is
+// an error. Probable mistakes give warnings.
 func Parse(text string) (t Template, warnings []string, err error) {
 	names, err := placeholders(text)
 	if err != nil {
@@ -90,9 +90,8 @@ func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []str
 	return k, warnings, err
 }
 
-// Key implements [httplimit.KeyFunc]. All spellings of an address give the same key: an IPv4 address mapped into IPv6
-// counts as the IPv4 address, and the zone of an address is ignored. The hash of several templates covers the length of
-// each text, so that no client can shift text from one template to another.
+// Key implements [httplimit.KeyFunc]. All spellings of an address give the same key, also IPv4 in IPv6 and with any
+// zone. The hash covers the length of each template's text, so that no client can shift text between templates.
 func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	if len(k.templates) == 1 {
 		return k.part(h, r, 0), true

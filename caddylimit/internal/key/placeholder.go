@@ -51,8 +51,8 @@ func look(name string) (warning string, err error) {
 	return "", nil
 }
 
-// isOfRequests reports whether Caddy may have a value for the placeholder in a request, by a made-up request. It is
-// also true if only some requests have the placeholder, or if Caddy cannot evaluate it for the made-up request.
+// isOfRequests reports whether Caddy may have a value for the placeholder in a request. It tries a made-up request, and
+// returns true if Caddy cannot evaluate the placeholder for this request.
 func isOfRequests(name string) (known bool) {
 	if strings.HasPrefix(name, "http.request.tls.") {
 		return true

@@ -18,14 +18,14 @@ import (
 
 // Sharing contains the options by which several machines share the zones of the handler that embeds it.
 type Sharing struct {
-	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, such as
-	// redis://host:6379. It may have placeholders, such as {env.REDIS_URL}. Limits with local are not in the store.
+	// Store is the address of the Redis or Valkey store of all limits without local, such as redis://host:6379. It may
+	// have placeholders, such as {env.REDIS_URL}.
 	Store string `json:"store,omitempty"`
 	// OnLoss is what happens to requests while the store is lost: share (the default) admits this machine's share;
 	// closed answers 503; open admits all.
 	OnLoss string `json:"on_loss,omitempty"`
 	// Nodes is the approximate number of machines that share the store, 1 to 100,000; the default is 4. It determines
-	// how large a share is, and how large a limit must be so that machines lease it.
+	// the size of a share, and the size from which machines lease limits.
 	Nodes int `json:"nodes,omitempty"`
 	// Share is the percentage of the limits that this machine admits while the store is lost, 1% to 100%. The default
 	// is 1/Nodes.

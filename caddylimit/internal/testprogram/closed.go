@@ -6,6 +6,6 @@ import (
 	"syscall"
 )
 
-// IsClosed reports whether a request failed because its connection was closed. A Caddy that stops a configuration
-// closes connections that it has not read from yet. So the request was not decided, and the test may send it again.
+// IsClosed reports whether a request failed on a closed connection. Caddy closes connections that a stopped
+// configuration has not read, so the request was not decided and may be sent again.
 func IsClosed(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// A relay passes log records of a store's connection to the log of the active configuration, because the connection
-// outlives configurations and their logs. A logger derived by With would keep the log that was active at that time, but
-// package redislimit derives none. Its methods are safe for concurrent use.
+// A relay passes log records of a store's connection to the active configuration's log, because the connection outlives
+// configurations. A logger derived by With would keep the old log, but package redislimit derives none. Its methods are
+// safe for concurrent use.
 type relay struct{ to atomic.Pointer[slog.Logger] }
 
 // Package slog calls Enabled and the other methods.

@@ -11,10 +11,9 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// InFolder returns the spec with a file in a folder. The file's name depends on the limit's name, on counts (its keys
-// and tiers), on the layout, and on the numbers that cannot change within a file. If one of them changes, the limit
-// starts another file, and a process with the old limit keeps the old file. For a limit in a store, the file contains
-// this machine's debts to the store.
+// InFolder returns the spec with a file in a folder, for a limit in a store with a file of debts. The file's name
+// depends on the limit's name, on counts (its keys and tiers), on the layout, and on the numbers that a file cannot
+// change. A limit with other values starts another file.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
 		address, _ := url.Parse(s.Store) // if the address is invalid, connecting returns the error
@@ -44,8 +43,8 @@ func stem(folder, name, format string, says ...any) string {
 	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", plain, said.Sum64()))
 }
 
-// shared makes the limiter that uses the file of the spec. If possible, it keeps the file's numbers until the zone's
-// use starts, so that a configuration that never starts changes nothing for other processes.
+// shared makes the limiter that uses the spec's file. If possible, it keeps the file's numbers until the zone's use
+// starts, so that a configuration that never starts affects no other process.
 func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
 	if table, err := engine.ReadShared(s.State); err == nil {
