@@ -20,8 +20,8 @@ type question func(key string) bool
 
 func (q question) Allow(key string) bool { return q(key) }
 
-// compare measures a limiter on a row, and fails if the limiter does not decide as the row requires. Before the
-// measurement, it makes fill requests for each key, so that on a row of refusals the limiter refuses.
+// compare measures a limiter on a row, and fails if the limiter decides wrongly. It first makes fill requests for each
+// key, so that a row of refusals refuses.
 func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}

@@ -1,6 +1,5 @@
-// Package child runs pieces of work in fresh processes of the same program. On rows on which processors contend, a
-// process has one of two speeds for its whole life. So many processes give a better result than many iterations in one
-// process.
+// Package child runs pieces of work in fresh processes of the same program. A process can be slow or fast for its whole
+// life if processors contend, so many processes measure better than many iterations.
 //
 // A child gets its work as JSON in an environment variable and answers with one line of JSON.
 package child

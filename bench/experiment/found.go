@@ -29,18 +29,17 @@ func (c Counted) Fraction() float64 { return float64(c.Found) / float64(max(c.Re
 const (
 	// between is the mean time between two requests of a key on the returning rows.
 	between = time.Second
-	// settling is for how long requests run before they are counted, and counting for how long they are counted. Each
-	// includes a sweep, and lasts for at least one pass through the stream of requests.
+	// settling is how long requests run before they are counted, and counting how long they are counted. Each lasts for
+	// a sweep and a pass through the requests.
 	settling = engine.DefaultSweepInterval * 3 / 2
 	counting = engine.DefaultSweepInterval
 )
 
-// MeasureFound counts the requests of a row that find the record of their key. It uses only the table of a limiter,
-// which has different calls for a hit and for a miss. Other measurements do not count hits, because a shared counter
-// would slow down the timed decisions.
+// MeasureFound counts the requests of a row that find the record of their key, in the table of a limiter. Other
+// measurements do not count hits, because a shared counter would slow down the timed decisions.
 //
-// The clock shows the planned times of the requests, so that sweeps come at their default interval. If the row has no
-// times, a key comes back after a second on average.
+// The clock shows the planned times, so that sweeps come at their default interval. On a row without times, a key comes
+// back after a second on average.
 func MeasureFound(of FoundOf) (Counted, error) {
 	row, err := workload.Find(of.Row)
 	if err != nil {

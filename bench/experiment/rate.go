@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// RateOf names a row and the subjects to measure on it. If the keys of a row take longer to make than to measure,
-// several subjects share a process and its keys. They take short turns, so that all have the same noise.
+// RateOf names a row and subjects. If a row's keys take longer to make than to measure, several subjects share the keys
+// in one process, in short turns.
 type RateOf struct {
 	Row      string        `json:"row"`
 	Subjects []string      `json:"subjects"`
@@ -24,8 +24,8 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice returns for how long a subject is measured per turn: long enough to replace everything in the caches if there
-// are many keys, and otherwise short, so that noise affects all subjects equally.
+// slice returns the length of a turn: long enough to replace everything in the caches if there are many keys, and
+// otherwise short, so that noise affects all subjects equally.
 func slice(row *workload.Row) time.Duration {
 	if row.Keys >= 1_000_000 {
 		return 20 * time.Millisecond
@@ -79,8 +79,8 @@ func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.
 	}
 }
 
-// Wrong returns what is wrong with the decisions of a row, or "". One decision in a thousand may be wrong, because a
-// limiter with bounded memory may have no room for a key.
+// Wrong returns what is wrong with the decisions of a row, or "". One in a thousand may be wrong, because bounded
+// memory may have no room for a key.
 func Wrong(row *workload.Row, s measure.Sample) string {
 	want := row.Want()
 	if s.Ops == 0 {

@@ -1,6 +1,5 @@
-// Package floor implements the minimum of work that an exact limiter must do for a request. A floor does not compare
-// keys, uses only one slot for a key, and makes no decisions. It is measured like the limiters: with the same keys in
-// the same order, in the same loop, and with a table of the same size.
+// Package floor implements the minimum of work of an exact limiter. A floor compares no keys, uses one slot for a key,
+// and makes no decisions. It is measured like a limiter, with the same keys, loop and table size.
 package floor
 
 import (

@@ -1,6 +1,6 @@
-// Package guard detects whether weir has become much slower than the floor, the minimum of work of an exact limiter.
-// `make bench-guard` runs it, and is a part of `make test`. The package compares only times of the same run. Each
-// [Bound] is about twice the target of package target, so only a real regression exceeds it.
+// Package guard detects whether weir has become much slower than the floor, the minimum of work of an exact limiter:
+// `make bench-guard`. It compares only times of the same run. Each [Bound] is about twice the target of package target,
+// so only a real regression exceeds it.
 package guard
 
 import (

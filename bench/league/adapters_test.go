@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The adapters of this file also use what the benchmark does not: costs above one, the time to wait, and reservations
-// that can be canceled. They never pass a negative cost to a library, because no library documents its meaning.
+// Unlike the benchmark, these adapters use costs above one, the time to wait, and cancelable reservations. They never
+// pass a negative cost to a library, because no library documents its meaning.
 
 // A made is a function that makes a limiter for a limit.
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter

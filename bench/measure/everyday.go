@@ -129,8 +129,8 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided lets the middleware decide. A server has just read a request when it decides, so the request is in a cache.
-// For the same effect, decided reuses one request object, each time with another address.
+// decided lets the middleware decide. It reuses one request object with other addresses, because a server has just read
+// the request into a cache.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
@@ -175,12 +175,10 @@ func (d *decided) Before() Decider {
 	})}
 }
 
-// timed passes to the limiter the time at which each request is due. So the limiter has the original limit, while the
-// other subjects have a limit that is sped up.
+// timed passes to the limiter the due time of each request. So only the limiter has a limit that is not sped up.
 //
-// The limiter does not trust a caller that is far ahead of its clock, so the clock must show about the same time. All
-// workers share one time, which advances by the mean interval with every request. A worker takes the times of step
-// requests at once, and keeps the original intervals within them.
+// The limiter does not trust a caller far ahead of its clock, so its clock shows a time that all workers share. This
+// time advances by the mean interval with every request. A worker takes the times of step requests at once.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// gcra is the do-it-yourself limiter, with a theoretical arrival time (TAT) for each key: every is the time between two
+// gcra is the do-it-yourself limiter, with a theoretical arrival time (TAT) per key. every is the time between two
 // tokens, and tolerance is how far a TAT may be ahead of the clock.
 type gcra struct {
 	start     time.Time
@@ -60,8 +60,8 @@ var diyXsync = Peer{
 	Cannot: map[Ability]string{Bound: neverForgets},
 }
 
-// diyCounter is diyXsync with the counter of weir's default clock, but without the code that keeps that clock correct:
-// a tick counts as a nanosecond. So a comparison with weir only shows the difference between the tables.
+// diyCounter is diyXsync with the counter of weir's default clock, where a tick counts as a nanosecond. So a comparison
+// with weir shows only the difference between the tables.
 var diyCounter = Peer{
 	Name:   DIYCounter,
 	Module: "github.com/puzpuzpuz/xsync/v4",

@@ -7,8 +7,8 @@ import "time"
 // A Limiter decides whether a request for a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is the limit of each key: Tokens per period Per. Burst is the size of a full bucket, for limiters with
-// buckets. For limiters with windows, Tokens is the number of tokens in a window.
+// A Limit is the limit of each key: Tokens per period Per, and Burst tokens in a full bucket. For limiters with
+// windows, Tokens is the number in a window.
 type Limit struct {
 	Tokens int
 	Per    time.Duration

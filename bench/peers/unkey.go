@@ -34,8 +34,8 @@ func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 // attempts is how often Allow tries to change a contended counter before it refuses the request.
 const attempts = 1000
 
-// Allow compares the limit with the sum of two counts: the requests admitted in the current window, and the requests of
-// the previous window times the fraction of it that the sliding window still covers.
+// Allow compares the limit with the requests admitted in the current window, plus those of the previous window times
+// the fraction of it that the sliding window still covers.
 func (w *windows) Allow(key string) bool {
 	now := time.Now().UnixMilli()
 	sequence := now / w.length

@@ -49,9 +49,8 @@ func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }
 
-// Do makes the measurements of the schedule, and calls before with a description ahead of every run of wrk. It returns
-// the first error, because a round that lacks a server is useless for the comparison. When Do returns, every process
-// that it started has ended.
+// Do makes the measurements, and describes each run of wrk to before. It returns the first error, because a round
+// without all servers is useless. When Do returns, every process that it started has ended.
 func (p Schedule) Do(ctx context.Context, command string,
 	before func(what string)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {

@@ -34,8 +34,8 @@ var targets = []target{
 		rowName{server.CaddyName, server.Without}, 1, true},
 }
 
-// verdict says whether the turns of a run meet the target, or differ too much to decide. It does not use the median
-// alone: with an effect that is small compared with the noise, the median meets the target by chance half of the time.
+// verdict says whether the turns of a run meet the target, or differ too much to decide. The median alone would meet
+// the target by chance half of the time if the effect is small.
 func (t target) verdict(r *Run) string {
 	a, b := find(r.Turns, t.a), find(r.Turns, t.b)
 	if a == nil || b == nil {
@@ -62,8 +62,8 @@ func (t target) verdict(r *Run) string {
 }
 
 // interval returns bounds of the median with a confidence of at least 95 % for any distribution: the k-th smallest and
-// the k-th largest of the n figures. k is the largest number for which fewer than k heads in n coin tosses have a
-// probability of at most 2.5 %. Fewer than 6 figures have no such bounds.
+// the k-th largest figure. k is the largest number for which fewer than k heads in n coin tosses have a probability of
+// at most 2.5 %. Fewer than 6 figures have no bounds.
 func interval(figures []float64) (low, high float64, ok bool) {
 	const tail = 0.025
 	n, k := len(figures), 0

@@ -46,7 +46,7 @@ func (c curves) Legend() template.HTML {
 }
 
 // nines returns the position of a percentile on an axis on which 90 % to 99 % is as far as 99 % to 99.9 %. The slowest
-// call has the position of 99.9999 %.
+// call is at 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {

@@ -14,8 +14,8 @@ import (
 // docsCommand is the command that the documents name as the source of their figures.
 const docsCommand = "weir bench"
 
-// Document writes the figures of a run into a Markdown document, between the two lines that mark their position, and
-// returns an error if the lines are missing. It leaves out the spread, and the summary, which Short writes.
+// Document writes the figures of a run, without the spread and the summary, between two marked lines of a Markdown
+// document. Missing lines are an error.
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
@@ -32,9 +32,8 @@ func Document(path string, r *result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// Short writes a summary for new readers into a Markdown document, between the same two lines as Document. The summary
-// has the tables of r and of others, which are runs on other machines. It also has the pictures that WriteCharts made
-// from r in the folder images.
+// Short writes a summary for new readers between the same lines as Document: the tables of r and of others, which are
+// runs on other machines, and r's pictures by WriteCharts in the folder images.
 func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
 	note := ""

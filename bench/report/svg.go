@@ -29,9 +29,8 @@ func chartOf(row *result.Row) string {
 	return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores)
 }
 
-// WriteCharts writes the charts of the documentation into an existing folder. The charts of the time of a decision with
-// 1,000 keys and of the memory per key need figures of the run, and their absence is an error. Charts of other rows are
-// left out if the run has not measured the row.
+// WriteCharts writes the charts of the documentation into an existing folder. Without the time of a decision with 1,000
+// keys or the memory per key, it returns an error. It leaves out other rows that were not measured.
 func WriteCharts(folder string, r *result.Run) error {
 	speed, ok := r.Row("full-1k", 1)
 	if !ok {

@@ -170,8 +170,8 @@ func (r *Row) Entry(name string) (*Entry, bool) {
 	return nil, false
 }
 
-// Ratio returns a summary of the ratios of the time of a to the time of b in each round. ok is false if a or b has an
-// error, or if no round has both results.
+// Ratio returns a summary of a's times divided by b's, round by round. ok is false if a or b has an error, or if no
+// round has both.
 func (r *Row) Ratio(a, b string) (s Summary, ok bool) {
 	x, okA := r.Entry(a)
 	y, okB := r.Entry(b)

@@ -38,9 +38,9 @@ func Summarize(figures []float64) Summary {
 	return s
 }
 
-// interval returns the closest pair of figures, equally far from the ends of the list, around the median with a
-// probability of at least 95 %. It is the interval of the sign test. This test works for any distribution, because a
-// figure is below the median as often as a coin falls on heads.
+// interval returns the closest two figures, equally far from the ends, around the median with a probability of at least
+// 95 %. It is the interval of the sign test, for any distribution: a figure is below the median as often as a coin
+// falls on heads.
 func interval(sorted []float64) (low, high float64) {
 	n := len(sorted)
 	low, high = 0, math.Inf(1)

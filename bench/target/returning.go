@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// returning returns the targets for keys that are idle when they come back, in comparison with the same keys under a
-// limit with which they are never idle. There are 0.6 times MaxKeys keys, uniform or in a Zipf distribution.
+// returning returns the targets for keys that come back idle, compared with the same keys under a limit with which they
+// are never idle.
 func returning(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		if !row.Returning {

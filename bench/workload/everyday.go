@@ -11,13 +11,12 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// The everyday row has a policy and clients like those of many services. Each client has its own address and makes
-// requests in a Poisson process, with rates in a Zipf distribution. Almost nothing is refused, and most buckets are
-// full again when their client comes back.
+// The everyday row has a policy and clients like many services. Each client makes requests in a Poisson process, with
+// rates in a Zipf distribution. Almost nothing is refused, and most buckets are full when their client comes back.
 //
-// The requests are sped up: each follows as soon as the subject has decided the previous one. The limiters read the
-// real clock, because libraries accept no other clock and reading it is part of the cost. So the rate of the policy is
-// increased by about the same factor. Weir's TakeAt is also measured, with the planned times and the original policy.
+// The requests are sped up: each follows the decision of the previous one. Libraries accept no clock but the real one,
+// so the policy's rate is increased by about the same factor. TakeAt is also measured with the planned times and the
+// original policy.
 
 const (
 	clients              = 100_000
@@ -47,8 +46,8 @@ func everydayLimit(r *Row) peers.Limit {
 	return peers.Limit{Tokens: limitRate * speedUp, Per: second, Burst: limitSize}
 }
 
-// rounded returns the number of 1, 2, 5, 10, 20, 50, ... that is nearest to x by its logarithm. With such a rate, the
-// time between two tokens is a whole number of nanoseconds.
+// rounded returns the number of 1, 2, 5, 10, 20, 50, ... nearest to x by its logarithm. With such a rate, tokens are
+// whole nanoseconds apart.
 func rounded(x float64) int {
 	nearest := 1
 	for ten := 1; ten <= 1_000_000; ten *= 10 {
@@ -80,8 +79,8 @@ func rates(clients int) []float64 {
 
 // loadEveryday returns the clients, shuffled, and the requests in the order of their times.
 //
-// Many independent Poisson processes are together one Poisson process with the sum of their rates. An arrival belongs
-// to a client with the probability of the client's part of that sum.
+// Independent Poisson processes together are one Poisson process with the sum of the rates. A client's part of that sum
+// is the probability of its arrivals.
 func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	names := make([]string, r.Keys)
 	for rank, n := range order(r, dice) {

@@ -11,9 +11,8 @@ import (
 
 // A Stream contains the keys of requests in their order, as text.
 //
-// The texts follow each other in memory, as in the buffers of a server. So the text is in a cache when the limiter is
-// called, and only the limiter causes cache misses. A Stream's data contain no pointers, so the garbage collector does
-// not scan them.
+// The texts follow each other in memory, as in a server's buffers, so only the limiter causes cache misses. A Stream's
+// data contain no pointers for the garbage collector to scan.
 type Stream struct {
 	text  []byte
 	spans []span

@@ -5,10 +5,8 @@ import (
 	"slices"
 )
 
-// The mixed row has clients (visitors) that ask for more than their limit. A visitor makes its requests within a
-// quarter of the stream. However fast the subject is, half of these requests are admitted. The visitors come at
-// different times, so admissions and refusals alternate at random. At the start, the table contains the same number of
-// other clients.
+// The mixed row has clients (visitors) that ask for more than their limit. However fast the subject is, half of a
+// visitor's requests are admitted. Visitors come at different times, so admissions and refusals alternate at random.
 
 const (
 	visitors = 50_000

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// These are the rows of keys that come back. A real client is mostly below its limit, so its record is idle when it
-// comes back, and another key may have claimed the slot. On these rows, weir is measured in two ways, in turns in one
-// process: with keys that come back idle, and with a limit under which they are never idle.
+// These are the rows of keys that come back. A real client is mostly below its limit, so another key may have claimed
+// its idle record when it comes back. In turns in one process, weir is measured with idle keys and with a limit under
+// which keys are never idle.
 
 // planned is the number of keys, as a fraction of MaxKeys, for which there is a target.
 const planned = 0.6

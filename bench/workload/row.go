@@ -35,8 +35,8 @@ type Row struct {
 	Refused bool
 	// Hot is set for the row with one key, whose floor is a single contended compare-and-swap.
 	Hot bool
-	// Aged is set for rows in which every slot of weir's table has had a key. In other tables, a search for a missing
-	// key ends early at a slot that was never used.
+	// Aged is set for rows in which every slot of weir's table has had a key. Elsewhere, a search for a missing key
+	// ends early at a slot without one.
 	Aged bool
 	// Batch is set for the row that compares single calls with a batch.
 	Batch bool
@@ -102,8 +102,8 @@ func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 // measuring or the subjects differ only slightly.
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
-// Limit returns the row's limit, which is the same for all limiters. By default, it is a token per nanosecond: no
-// caller can use up that many tokens, and a key is idle again at once.
+// Limit returns the row's limit for all limiters. The default of a token per nanosecond is never used up, and a key is
+// idle again at once.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}

@@ -1,9 +1,8 @@
 // Command weir-bench-instructions counts the instructions, loads and stores of a decision: `make bench-instructions`.
-// Other programs on the machine do not change these counts. The command starts itself as a second process and steps
-// through calls of every kind, one instruction at a time.
+// Other programs on the machine do not change these counts. The command steps through a second process, one instruction
+// at a time, and needs Linux on amd64.
 //
-// A count includes all callees and accesses to the stack, minus the count of a call to an empty function. The command
-// needs Linux on amd64.
+// A count includes callees and accesses to the stack, and excludes the call of an empty function.
 package main
 
 import (

@@ -102,8 +102,8 @@ type instruction struct {
 const breakpoint = 0xcc
 
 // measure lets the thread run to a breakpoint. If counts is true, measure then counts instructions up to the next
-// breakpoint and stops all other threads meanwhile. Without the stop, the scheduler would preempt the slowly stepped
-// goroutine. If the scheduler preempted the goroutine before the stop, ok is false and nothing is counted.
+// breakpoint. Meanwhile it stops all other threads, because the scheduler would preempt the slow goroutine. If the
+// goroutine was already preempted, ok is false.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err

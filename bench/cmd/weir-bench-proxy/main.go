@@ -1,5 +1,5 @@
-// Command weir-bench-proxy measures what a limiter costs in a proxy: weir, nginx and HAProxy, each with and without its
-// limiter. It also compares weir as a proxy with Go's standard proxy and with Caddy.
+// Command weir-bench-proxy measures the cost of the limiters of weir, nginx and HAProxy. It also compares weir as a
+// proxy with Go's standard proxy and with Caddy.
 package main
 
 import (

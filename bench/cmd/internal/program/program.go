@@ -17,9 +17,8 @@ func NewMisuse(err error) Misuse { return Misuse{err} }
 // ExitCode returns 80, the status that kong uses for a command line that it cannot parse.
 func (Misuse) ExitCode() int { return 80 }
 
-// Run parses the arguments of the process into command, a pointer to a struct with kong tags, and calls the command's
-// Run method. An error ends the process: with status 80 for a Misuse or for wrong arguments, and otherwise with status
-// 1.
+// Run parses the process's arguments into command, a pointer to a struct with kong tags, and calls its Run method. An
+// error ends the process: with status 80 for a Misuse or wrong arguments, and otherwise 1.
 func Run(command any, name, description string) {
 	parser := kong.Must(command,
 		kong.Name(name),
