@@ -20,8 +20,8 @@ func main() {
 	trust := flag.String("trust", "", "`addresses` of the proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8")
 	flag.Parse()
 
-	// Without proxies, the client is the peer of the connection, and X-Forwarded-For is ignored, because any client can
-	// write it. With proxies, the header is read from right to left, up to the first address that is not a proxy's.
+	// Without proxies, the client is the peer of the connection, because any client can write X-Forwarded-For. With
+	// proxies, the header is read from right to left, up to the first address that is not a proxy's.
 	var proxies []httplimit.IPOption
 	if *trust != "" {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))

@@ -17,8 +17,8 @@ type Law struct {
 	Every time.Duration
 }
 
-// Holds makes requests one after the other and checks that at least the burst is admitted. Beyond the burst, at most
-// the tokens that come back during the test may be admitted, however long the test takes.
+// Holds checks that at least the burst is admitted and, beyond the burst, at most the tokens that come back during the
+// test.
 func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	t.Helper()
 	start, passed, n := time.Now(), 0, 0

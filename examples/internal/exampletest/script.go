@@ -34,9 +34,8 @@ func Weir(t *testing.T, examples string) string {
 	return program
 }
 
-// Script starts a copy of an example's run.sh with free ports and the given program weir. It returns the URL for
-// clients when the example listens. The script runs until the test ends. The working directory must be the folder
-// examples.
+// Script starts a copy of an example's run.sh with free ports and the program weir until the test ends, and returns the
+// URL for clients. The working directory must be the folder examples.
 func Script(t *testing.T, example, weir string) (url string) {
 	t.Helper()
 	free := freePorts(t)
@@ -99,9 +98,8 @@ func Output(t *testing.T, example, weir string) string {
 	return string(out)
 }
 
-// Need skips the test if a program is missing. The test prefers the repository's own build to an installed program. An
-// installed program may have another version. So if works is given, Need also skips the test if the program, called
-// with these arguments, fails.
+// Need skips the test if a program is missing, in the repository's own build and on the machine. An installed program
+// may have another version. So if works is given, the program must succeed with these arguments.
 func Need(t *testing.T, program string, works ...string) {
 	t.Helper()
 	folder, err := filepath.Abs("../bin/" + program)
