@@ -23,9 +23,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// frameworks has a function for each framework. It starts a server that runs until the test ends, and returns its URL.
-// The server answers 200 at /ok, 401 at /no, and 403 through a returned error at /error. /panic panics. Each handler
-// calls during.
+// frameworks has a function for each framework that starts a server until the test ends, and returns its URL. Its paths
+// answer 200 (/ok), 401 (/no), 403 by an error (/error), or panic (/panic), and each calls during.
 var frameworks = map[string]func(t *testing.T, limits *httplimit.Middleware, during func()) (url string){
 	"gin": func(t *testing.T, limits *httplimit.Middleware, during func()) string {
 		gin.SetMode(gin.ReleaseMode)

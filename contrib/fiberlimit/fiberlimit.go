@@ -20,11 +20,10 @@ import (
 )
 
 // Handler returns a middleware for limits of any kind. A Refund function gets the status of the answer. A request is in
-// flight until the handlers return. A refused request does not reach the handlers after the middleware. The middleware
-// is safe for concurrent use.
+// flight until the handlers return. The middleware is safe for concurrent use.
 //
-// The middleware makes an [http.Request] from Fiber's request, because the limits need one. This takes some
-// microseconds, and allocates. To avoid this cost, decide with package engine, as in examples/fiber.
+// The limits need an [http.Request], whose making takes some microseconds and allocates. To avoid this cost, decide
+// with package engine, as in examples/fiber.
 func Handler(limits *httplimit.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		r, err := request(c.RequestCtx())
@@ -56,8 +55,8 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 	}
 }
 
-// request returns the request for the limits, without the body. It keeps all lines of a header field. fasthttpadaptor
-// keeps only the last line, so a program that reads the first line would see another key than the limits.
+// request returns the request for the limits, without the body but with all lines of a header field. With only the last
+// line, as in fasthttpadaptor, a program that reads the first line would see another key.
 func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	target := string(ctx.RequestURI())
 	to, err := url.ParseRequestURI(target)

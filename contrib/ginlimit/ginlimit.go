@@ -15,8 +15,7 @@ import (
 )
 
 // Handler returns a middleware for limits of any kind. A Refund function gets the status that the handlers set. A
-// request is in flight until the handlers return. A refused request does not reach the handlers after the middleware.
-// The middleware is safe for concurrent use and adds nothing to the cost of the limits.
+// request is in flight until the handlers return. The middleware is safe for concurrent use.
 func Handler(limits *httplimit.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		res := limits.Decide(c.Request)
