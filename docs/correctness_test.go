@@ -72,8 +72,8 @@ func claims(t *testing.T) []claim {
 }
 
 // TestTheTableOfVerbsIsTrue checks the tables of correctness.md that say which test covers which kind of call (verb).
-// Every capital letter stands for a test that exists and checks the invariant of its table. No cell is blank, and the
-// page explains and counts the cells without a test.
+// Capital letters stand for tests of the table's invariant, no cell is blank, and cells without a test are explained
+// and counted.
 func TestTheTableOfVerbsIsTrue(t *testing.T) {
 	page, err := os.ReadFile("correctness.md")
 	require.NoError(t, err)

@@ -52,8 +52,8 @@ func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	}
 }
 
-// The counter wrongly refuses most in this case: requests for the whole limit come in the first nanosecond of a window.
-// When the next window begins, the counter counts them all, but an exact log counts none.
+// The counter wrongly refuses most after requests for the whole limit in the first nanosecond of a window. When the
+// next window begins, an exact log counts none of them.
 func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 	for _, c := range counters[:5] {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {

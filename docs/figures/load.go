@@ -20,8 +20,8 @@ const (
 // start is time 0 of the pictures and measurements, an edge of all windows here.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// load returns the times of the requests in the pictures. First come requests for the whole limit just before the edge
-// of a window and again just after it. Then three times as many requests come as the limit allows.
+// load returns the times of the requests: the whole limit just before the edge of a window and again just after it, and
+// then three times the limit.
 func load() []time.Duration {
 	var asks []time.Duration
 	for n := range time.Duration(2 * limit) {

@@ -99,8 +99,8 @@ func accepted(p engine.Policy) bool {
 	return true
 }
 
-// answerTable writes the answers to a client that takes most of its tokens and later asks for too many. It also writes
-// the tokens left if, instead of the second request, tokens are given back or the limit is halved.
+// answerTable writes the answers to a client that asks for too many tokens, and the tokens left if, instead, tokens are
+// given back or the limit is halved.
 func answerTable(out io.Writer) error {
 	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter "+
 		"| left after Refund(3) | left after SetPolicy with 5 for 10 |")

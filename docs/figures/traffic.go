@@ -32,7 +32,7 @@ func poisson(n, limit int, window time.Duration, load float64, seed uint64) []re
 }
 
 // readLog returns the requests of an access log in common or combined format, plain or gzip, in the order of their
-// times, as weir replay does. The first line is in day 0, so that requests keep their distance to the edges of windows.
+// times. The first line is in day 0, so that requests keep their distance to the edges of windows.
 func readLog(path string) ([]request, error) {
 	file, err := os.Open(path)
 	if err != nil {
