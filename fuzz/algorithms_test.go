@@ -301,7 +301,6 @@ func (c *clerk) setPolicy(t *rapid.T) {
 	c.calls["set policy"]++
 }
 
-// drawCost draws the number of tokens of a take.
 func (c *clerk) drawCost(t *rapid.T) uint64 {
 	switch rapid.IntRange(0, 15).Draw(t, "odd cost") {
 	case 0:
@@ -575,7 +574,6 @@ type logModel struct {
 	newest int64 // the time of the newest take, even if it was refunded
 }
 
-// taken is a take in a log.
 type taken struct {
 	at int64
 	n  uint64
@@ -631,7 +629,6 @@ func (m *logModel) Refund(nanos int64, n uint64) {
 
 func (m *logModel) Reset() { *m = logModel{limit: m.limit, length: m.length} }
 
-// windowHistory plays a scene once, as scene.history does.
 func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operation {
 	algorithm, err := s.algorithm()
 	require.NoError(t, err)

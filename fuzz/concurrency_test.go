@@ -54,7 +54,6 @@ func newDoorman(t *rapid.T) *doorman {
 
 func (d *doorman) now() int64 { return d.clock.nanos.Load() }
 
-// peek compares what a key has in flight with the model.
 func (d *doorman) peek(t *rapid.T, key string) {
 	m, got := d.models[key], d.limiter.Peek(d.limiter.Key(key), 1)
 	require.Equal(t, m.Remaining(d.now()), got.Remaining, "I2: %s", key)
@@ -79,7 +78,6 @@ func (d *doorman) enter(t *rapid.T, key string) {
 	d.calls["entered"]++
 }
 
-// release lets a random entrant leave, possibly for the second time.
 func (d *doorman) release(t *rapid.T) {
 	if len(d.entrants) == 0 {
 		return

@@ -53,7 +53,6 @@ func TestFloodOfTenMillionKeys(t *testing.T) {
 	assert.LessOrEqual(t, l.Stats().Keys, l.Stats().Slots)
 }
 
-// heap returns the bytes on the heap that are in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -41,7 +41,6 @@ var heldPolicies = []struct {
 	{engine.Concurrency(heldLimit, heldWindow), heldLimit, func() holder { return reference.NewConcurrency(heldLimit, heldWindow) }},
 }
 
-// heldKeys is the number of keys.
 const heldKeys = 2
 
 // A cashier makes holds and settlements with a limiter and a model of each key.
@@ -73,7 +72,6 @@ type deal struct {
 	mark  reference.Mark
 }
 
-// take makes a hold in the model, and reports whether it is admitted.
 func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	d = deal{with: c, key: key, taken: min(estimate, heldLimit)}
 	if d.taken > 0 {
@@ -175,7 +173,6 @@ func replayHolds(t *testing.T, data []byte) {
 	}
 }
 
-// holdBoth holds tokens from both limits or from none.
 func holdBoth(t *testing.T, both [2]*cashier, key int, much uint64) []deal {
 	estimates := [2]uint64{1 + much&7, 1 + much>>4}
 	var requests []engine.Request

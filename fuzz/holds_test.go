@@ -33,7 +33,6 @@ type holding struct {
 	all        uint64 // for callEnd: a bit for each hold that was settled
 }
 
-// A told is the result of a holding.
 type told struct {
 	allowed   bool
 	remaining uint64
@@ -65,7 +64,6 @@ func holdings(limit uint64, length int64) porcupine.Model {
 				if window > is.window {
 					taken = 0
 				}
-				// write sets the record to window, with a number of tokens taken in it.
 				write := func(taken uint64) { after.window, after.taken = window, taken }
 				explained := false
 				switch in.what {
@@ -200,7 +198,6 @@ func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed
 	return ended(history, l.Peek(k, 0).Remaining, clock.Load(), stamp.Add(2)), len(open) - len(settledBy(history))
 }
 
-// settledBy returns how many calls settle each hold.
 func settledBy(history []porcupine.Operation) map[int]int {
 	by := map[int]int{}
 	for _, op := range history {

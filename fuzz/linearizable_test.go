@@ -34,7 +34,6 @@ type call struct {
 	limit uint64 // the limit of a take under a quota, in ticks; 0 means the limit of the table
 }
 
-// An answer is the result of a call.
 type answer struct {
 	unknown   bool          // the call does not return what is left
 	verdict   shard.Verdict // the verdict of a take or a charge
@@ -161,7 +160,6 @@ const (
 	historyCalls   = 7 // calls of each client
 )
 
-// history runs a scene once, with real goroutines on a real table.
 func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Operation) {
 	algorithm := numbers{1, time.Second, s.burst}.algorithm(t)
 	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: s.slots, Shards: 1, ProbeWindow: s.probeWindow, Overflow: shard.Refuse, Start: start})

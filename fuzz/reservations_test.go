@@ -21,7 +21,6 @@ const (
 	callCancel
 )
 
-// A granted is an admitted take or reservation.
 type granted struct {
 	key, cost uint64
 	at        uint64 // when it was decided, in ticks
@@ -40,7 +39,6 @@ type booking struct {
 	of granted
 }
 
-// A booked is the result of a booking.
 type booked struct {
 	answer
 	version uint64 // the version of the record

@@ -419,7 +419,6 @@ func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	assert.Equal(t, stats.Evictions, stats.Forgiven, "each owed one token or a part of it: the drained key was never among them")
 }
 
-// togetherN runs f on n goroutines and waits.
 func togetherN(n int, f func()) {
 	done := make(chan struct{})
 	for range n {

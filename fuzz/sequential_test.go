@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// numbers has the numbers of one policy.
 type numbers struct {
 	tokens float64
 	period time.Duration
@@ -87,7 +86,6 @@ func ceil(r *big.Rat) uint64 {
 	return n
 }
 
-// requireBetween checks that low <= got <= high.
 func requireBetween(t require.TestingT, low, got, high *big.Rat, what string, args ...any) {
 	if got.Cmp(low) < 0 || got.Cmp(high) > 0 {
 		require.Failf(t, "out of range", "%s: %s is not from %s to %s", fmt.Sprintf(what, args...), got.FloatString(12), low.FloatString(12), high.FloatString(12))
@@ -201,13 +199,11 @@ func (m *tableMachine) at(now int64) int64 {
 	return max(now, m.watermark)
 }
 
-// debt returns what a record owes at a time, in tokens.
 func (m *tableMachine) debt(s atomicbucket.State, at int64) *big.Rat {
 	d := rat(m.algorithm.Debt(s.Record(), m.algorithm.Ticks(at)))
 	return d.Quo(d, rat(m.algorithm.Cost(1)))
 }
 
-// requireDebt compares a record with the key's exact bucket.
 func (m *tableMachine) requireDebt(t *rapid.T, s atomicbucket.State, key uint64, at int64, what string) {
 	exact := m.model.Debt(key, at)
 	requireBetween(t, exact, m.debt(s, at), new(big.Rat).Add(exact, m.slack), "I2: %s, key %#x, debt at %d", what, key, at)
@@ -315,7 +311,6 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	require.LessOrEqual(t, stats.Live, uint64(most), "I3: records that are idle, or a second one of a key")
 }
 
-// check compares the table's buckets and counters with the model.
 func (m *tableMachine) check(t *rapid.T) {
 	require.GreaterOrEqual(t, m.table.Watermark(), m.watermark, "the watermark never falls")
 	for _, key := range m.keys {
@@ -359,7 +354,6 @@ func (m *tableMachine) advance(t *rapid.T) {
 	m.clock = after(m.clock, drawWait(t, m.numbers))
 }
 
-// drawCost draws a small cost, any cost up to the burst, or the burst.
 func drawCost(t *rapid.T, burst uint64) uint64 {
 	switch rapid.IntRange(0, 3).Draw(t, "cost kind") {
 	case 0:

@@ -84,7 +84,6 @@ func settle(bytes uint64, goroutines int) (uint64, int) {
 	}
 }
 
-// soakTotals has the sums over all limiters of a soak.
 type soakTotals struct {
 	admitted, refused, opened, rounds uint64
 	inexact                           int // limiters with few keys that still forgot a record, or admitted without one
@@ -214,14 +213,12 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 	total.opened += s.opened.Load()
 }
 
-// A soakResult has the results of one goroutine in a segment.
 type soakResult struct {
 	admissions [][]soakAdmission // the admissions of each key
 	refused    uint64
 	wrong      []string
 }
 
-// work uses the limiter until the time end.
 func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 	r := soakResult{admissions: make([][]soakAdmission, len(s.keys))}
 	for {
@@ -303,7 +300,6 @@ func (s *soaked) refreshed(before int64) {
 	}
 }
 
-// openAnother opens a limiter, drains a key, and closes or forgets the limiter.
 func openAnother(random *rand.Rand) error {
 	clock := random.IntN(4)
 	options := []engine.Option{

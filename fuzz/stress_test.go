@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// start is the time at which test tables are made.
 const start = 1 << 50
 
 // A round is one run of a stress test on a new table. TestStressSoak runs rounds of all stress tests, for the duration
@@ -55,14 +54,12 @@ func beside(f func(random *rand.Rand), body func()) {
 	done.Wait()
 }
 
-// planOf returns the plan of a token bucket.
 func planOf(t require.TestingT, algorithm atomicbucket.TokenBucket) *shard.Plan {
 	plan, err := shard.NewPlan(&algorithm, 0)
 	require.NoError(t, err)
 	return plan
 }
 
-// bucketOf returns the algorithm of a table of token buckets.
 func bucketOf(tb *shard.Table) *atomicbucket.TokenBucket {
 	return tb.Plan().Algorithm().(*atomicbucket.TokenBucket)
 }
@@ -149,7 +146,6 @@ func conservedRound(t *testing.T, seed uint64) {
 	require.Positive(t, stats.Evictions)
 }
 
-// An admission is one admitted take.
 type admission struct{ at, cost int64 } // both in ticks
 
 // TestStressMovingClock (I1): with running clocks, late times and slots that change hands, at most burst + rate * t is

@@ -41,7 +41,6 @@ func TestNoLimitIsExceededWhereRequestsWait(t *testing.T) {
 	assert.Greater(t, served, 20*rounds)
 }
 
-// randomWaits sends requests to some limits, and returns how many were served.
 func randomWaits(t *testing.T, seed uint64) (served int) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var list []limits.Limit[int]

@@ -112,7 +112,6 @@ func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time)
 	return w.decide(t, key, n, timeline(at), true, func() engine.Decision { return w.limiter.TakeAt(w.limiter.Key(key), n, at) })
 }
 
-// take calls Take, at the clock's time, and checks the answer.
 func (w *witness) take(t require.TestingT, key string, n uint64) engine.Decision {
 	return w.decide(t, key, n, w.clock.nanos.Load(), true, func() engine.Decision { return w.limiter.Take(key, n) })
 }
@@ -145,7 +144,6 @@ func (w *witness) allow(t require.TestingT, key string) {
 	})
 }
 
-// peek calls Peek, at the clock's time, and checks the answer.
 func (w *witness) peek(t require.TestingT, key string, n uint64) engine.Decision {
 	return w.decide(t, key, n, w.clock.nanos.Load(), false, func() engine.Decision { return w.limiter.Peek(w.limiter.Key(key), n) })
 }
@@ -181,7 +179,6 @@ func (w *witness) slackNanos() int64 {
 	return int64(min(ceil(new(big.Rat).Quo(w.slack, w.rate)), math.MaxInt64))
 }
 
-// reset calls Reset, and resets the key in the model.
 func (w *witness) reset(key string) {
 	w.limiter.Reset(w.limiter.Key(key))
 	w.forget(key)
@@ -201,7 +198,6 @@ func (w *witness) stats(t require.TestingT) {
 	require.Equal(t, w.want, got, "evictions, forgiven, no room (I7); no bytes more (I6)")
 }
 
-// decide makes a call at a time and checks its answer.
 func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, takes bool, call func() engine.Decision) engine.Decision {
 	takes = takes && n > 0 && n <= w.numbers.burst
 	from, to := max(now, w.swept), max(now, w.seen)

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// checkSlots checks what must hold after every change of a slot.
 func (w *world) checkSlots() error {
 	held, calls := 0, 0
 	var live [16]uint64
@@ -53,7 +52,6 @@ func (w *world) checkProbeBounds() error {
 	return nil
 }
 
-// checkCall checks what a call returned.
 func (w *world) checkCall(th *thread, o outcome) error {
 	c := th.call()
 	if o.plan != nil && o.state.IsLive() && o.state.Tag() != o.plan.Live() {

@@ -100,7 +100,6 @@ func (w *world) build(numbers []uint64) (*shard.Plan, error) {
 	return plan, err
 }
 
-// forgetPlans resets the processes to the first plan, as just after attaching.
 func (w *world) forgetPlans() {
 	for _, t := range append(w.tables, w.table) {
 		if t.IsShared() {
@@ -178,7 +177,6 @@ func (w *world) checkPlans() error {
 	return nil
 }
 
-// tableOf returns the table through which a thread makes its calls.
 func (w *world) tableOf(thread int) *shard.Table {
 	if !w.scenario.mortal || len(w.threads) < len(w.tables) { // or the calls before the threads are being made
 		return w.table
@@ -188,7 +186,6 @@ func (w *world) tableOf(thread int) *shard.Table {
 
 func (w *world) foreign(a *word.Word) bool { return w.scenario.mortal && !slices.Contains(w.words, a) }
 
-// die makes a thread dead, so that it never runs again.
 func (w *world) die(th *thread) {
 	th.dead = true
 	if w.trace != nil {
@@ -228,7 +225,6 @@ func (w *world) checkDead() error {
 	return w.checkProbeBounds()
 }
 
-// values returns the values of the words.
 func (w *world) values() (values []uint64) {
 	for _, word := range w.words {
 		values = append(values, word.Peek())

@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// newWorld returns the world of a scenario after its earlier calls.
 func newWorld(s scenario, still bool) (*world, error) {
 	w := &world{scenario: s}
 	if err := w.makePlans(); err != nil {
@@ -79,7 +78,6 @@ func (w *world) makePlans() error {
 	return nil
 }
 
-// makeTable makes the table, of one or several processes, and names its words.
 func (w *world) makeTable() error {
 	s := w.scenario
 	cfg := shard.Config{
@@ -124,7 +122,6 @@ func (w *world) intercept() {
 	})
 }
 
-// readPrograms records the scenario's kinds of calls and their keys.
 func (w *world) readPrograms() {
 	s := w.scenario
 	for _, program := range append(s.threads, s.before) {
@@ -141,7 +138,6 @@ func (w *world) readPrograms() {
 	}
 }
 
-// limited returns a plan's algorithm and limit, unless the algorithm is a token bucket.
 func (s scenario) limited(plan int) (atomicbucket.Algorithm, uint64, error) {
 	switch {
 	case s.log > 0:

@@ -38,10 +38,8 @@ type scenario struct {
 // logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
 const logWindow = 1000
 
-// start is the time at which the tables are made.
 const start = 1000
 
-// A verb is the kind of a call.
 type verb uint8
 
 const (
@@ -79,7 +77,6 @@ func (c call) givesBack() bool { return c.verb == refund || c.verb == cancel }
 
 func (c call) now() int64 { return start + c.late }
 
-// reads returns the time of the call's clock.
 func (c call) reads() int64 { return c.now() + c.fast }
 
 // time returns when the call is decided, unless the watermark is later.
@@ -145,13 +142,11 @@ func (c call) byClock() call { c.clock = true; return c }
 // told returns the call with a request for the time of the next try.
 func (c call) told() call { c.asks = true; return c }
 
-// under returns the call under a quota of limit tokens.
 func (c call) under(limit uint64) call { c.limit = limit; return c }
 
 // underOther returns the call under a quota of another table.
 func (c call) underOther(limit uint64) call { c.limit, c.other = limit, true; return c }
 
-// quota returns the quota of the call.
 func (c call) quota(plan *shard.Plan) shard.Quota {
 	if c.limit == 0 {
 		return shard.TierQuota(0)
@@ -189,7 +184,6 @@ func refunds(key, n uint64) call {
 	return call{verb: refund, key: key, n: n}
 }
 
-// adopts returns a change to another plan of the scenario, which has a different burst.
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
 // reserves returns a call that reserves tokens, and can wait for patience.
@@ -198,7 +192,6 @@ func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 // cancels returns a call that gives back n tokens of the thread's latest take or reservation.
 func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
-// charges returns a call that takes n tokens whether the key has them or not.
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
 // takesUpTo returns a call that takes the key's tokens, up to most. It is refused if the key has fewer than least.
@@ -209,10 +202,8 @@ func takesUpTo(key, least, most uint64) call {
 // maxDebt bounds the debt of a key, as a multiple of its limit.
 const maxDebt = 2
 
-// patience is how long a reservation can wait, in nanoseconds.
 const patience = 3
 
-// An outcome is the result of a call.
 type outcome struct {
 	verdict shard.Verdict
 	state   atomicbucket.State

@@ -20,7 +20,6 @@ const days = 1 << 49
 // far is a key whose home is the last one.
 const far = (1<<64 - 1) &^ shard.TierMask
 
-// together returns a thread for each call.
 func together(calls ...call) (threads [][]call) {
 	for _, c := range calls {
 		threads = append(threads, []call{c})

@@ -58,7 +58,6 @@ func (o *owner) end() {
 // full the tick at which the bucket is full again.
 type grant struct{ at, cost, full uint64 }
 
-// counts are the expected values of the table's own statistics.
 type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }
 
 // changes has the data to check replacements of a shared table's plan.
@@ -101,7 +100,6 @@ func (s *shadow) follows(record atomicbucket.State) *shard.Plan {
 	return plan
 }
 
-// before returns the plan before the given one, or nil.
 func (s *shadow) before(plan *shard.Plan) *shard.Plan {
 	for _, before := range s.plans {
 		if before.Algorithm() == plan.From() {
@@ -127,7 +125,6 @@ func (s *shadow) scale(plan *shard.Plan) uint64 {
 	return 1
 }
 
-// cost returns the cost of n tokens under a plan.
 func (s *shadow) cost(plan *shard.Plan, n uint64) uint64 {
 	if bucket, ok := plan.Bucket(); ok {
 		return bucket.Cost(n) * s.scale(plan)
@@ -135,7 +132,6 @@ func (s *shadow) cost(plan *shard.Plan, n uint64) uint64 {
 	return s.algorithm.Cost(n)
 }
 
-// price returns the cost of n tokens under the quota of a call.
 func (s *shadow) price(c call, n uint64) uint64 {
 	if c.limit > 0 { // a quota in ticks of the first plan
 		return s.algorithm.Cost(n)
@@ -151,7 +147,6 @@ func (c call) label() uint64 {
 	return c.key
 }
 
-// tokens returns a debt in whole tokens of a plan, rounded up.
 func (s *shadow) tokens(plan *shard.Plan, owed uint64) uint64 {
 	if bucket, ok := plan.Bucket(); ok {
 		return bucket.Tokens(owed / s.scale(plan))
@@ -200,7 +195,6 @@ func (c call) ticksOr(algorithm *atomicbucket.TokenBucket, plan uint64) uint64 {
 	return algorithm.Cost(c.limitOr(0))
 }
 
-// owes returns the debt of a key in ticks.
 func (s *shadow) owes(key, tick uint64) uint64 {
 	if full := s.owner(key).full; full > tick {
 		return full - tick
@@ -208,7 +202,6 @@ func (s *shadow) owes(key, tick uint64) uint64 {
 	return 0
 }
 
-// fits returns the tokens of a charge or a refused take at a tick.
 func (s *shadow) fits(c call, tick uint64) uint64 {
 	if s.limited > 0 {
 		bound := c.limitOr(s.limited)
@@ -237,7 +230,6 @@ func (s *shadow) pays(c call, tick uint64) bool {
 	return s.owes(c.key, tick)+s.price(c, c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
 }
 
-// short reports whether a key has too few tokens for a call at a tick.
 func (s *shadow) short(c call, tick uint64) bool {
 	return s.fits(call{verb: upTo, key: c.key, n: c.least, limit: c.limit}, tick) < c.least
 }
@@ -253,7 +245,6 @@ func (s *shadow) follow(key *owner, record atomicbucket.State) {
 	key.burst = s.cost(key.plan, key.plan.Quota(0).Tokens)
 }
 
-// forget records that a call removed the record of a key.
 func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	c := th.call()
 	key := s.owner(label)

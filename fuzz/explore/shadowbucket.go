@@ -8,7 +8,6 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// charge records that a call wrote a bucket.
 func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
 	if s.limited > 0 {
 		if from.IsLive() && from.Tag() != to.Tag() {

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// used returns how many tokens of a log are in the window.
 func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 	for _, at := range key.times {
 		if s.leaves(at) > tick {
@@ -54,7 +53,6 @@ func (s *shadow) least() uint64 {
 	return limit
 }
 
-// most returns the limit of the plan that a record follows.
 func (s *shadow) most(record atomicbucket.State) uint64 {
 	return s.follows(record).Quota(0).Tokens
 }

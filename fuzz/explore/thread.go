@@ -81,10 +81,8 @@ func (th *thread) now() int64 {
 
 func (th *thread) finished() bool { return th.made == len(th.program) }
 
-// call returns the call under way.
 func (th *thread) call() call { return th.program[th.made] }
 
-// rewind sets the thread back to the point before its first call.
 func (th *thread) rewind() {
 	th.Rewind()
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}

@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A world is everything that an execution changes.
 type world struct {
 	scenario    scenario
 	table       *shard.Table
@@ -46,7 +45,6 @@ type world struct {
 	stats   shard.Stats // the statistics when this execution began
 }
 
-// keep saves the current state as the state in which executions start.
 func (w *world) keep() {
 	w.origin.words = w.origin.words[:0]
 	for _, word := range w.words {
@@ -113,7 +111,6 @@ func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
 
-// isProbeBound reports whether a word has probe bounds.
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
 // hints returns the index in the field words from which words belong to no record: shared plans, probe bounds, pages,
@@ -170,7 +167,6 @@ func (w *world) Step(thread, way int) error {
 	return nil
 }
 
-// account records the effect of an operation.
 func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error {
 	if w.still && from != to && w.isTime(a.Word) {
 		return errNotStill
@@ -317,7 +313,6 @@ func (w *world) Hash() (h uint64) {
 	return h
 }
 
-// describe returns the line of a schedule for one operation.
 func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) string {
 	name := fmt.Sprintf("state[%d]", i/2)
 	show := func(v uint64) string { return atomicbucket.State(v).String() }

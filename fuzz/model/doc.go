@@ -1,4 +1,4 @@
-// Package model has the protocol of package shard as a model for the checker Spin (table.pml). Its bounds can be
+// Package model has the protocol of package shard as a model for the checker Spin (table.pml). Its bounds can be larger
 // than those of the real code in fuzz/explore, and it is a short form of the protocol.
 //
 // # What is modelled

@@ -152,7 +152,6 @@ func sound(t *testing.T, c configuration, optimize string) {
 	assert.Empty(t, r.truncated, "not all states were searched")
 }
 
-// A result has the output of a run of the checker.
 type result struct {
 	progress            bool
 	states, transitions int
@@ -205,7 +204,6 @@ func run(t *testing.T, macros string, progress bool, optimize string) result {
 	return r
 }
 
-// tool runs a program in dir and returns what it printed.
 func tool(t *testing.T, dir, name string, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
@@ -214,7 +212,6 @@ func tool(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// number returns the number that the pattern finds in the checker's output.
 func number(t *testing.T, out, pattern string) int {
 	m := regexp.MustCompile(pattern).FindStringSubmatch(out)
 	require.NotNil(t, m, "no %q in\n%s", pattern, out)

@@ -36,7 +36,6 @@ type history struct {
 	known map[string]entry // by the keys of changes
 }
 
-// An entry is what a history has for one change.
 type entry struct {
 	site string
 	result
@@ -58,7 +57,6 @@ func openHistory(name string) (*history, error) {
 	return h, nil
 }
 
-// read adds the lines of a text.
 func (h *history) read(text string) error {
 	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -70,7 +68,6 @@ func (h *history) read(text string) error {
 	return nil
 }
 
-// add adds the result of a change to the file.
 func (h *history) add(m mutation, r result) error {
 	h.known[m.key] = entry{m.site(), r}
 	if h.name == "" {

@@ -17,7 +17,6 @@ var noticedText string
 // noticed has the keys of changes of package engine that a test has noticed.
 var noticed = keys(noticedText)
 
-// keys returns the keys in a list of functions and keys.
 func keys(text string) map[string]bool {
 	found := map[string]bool{}
 	for line := range strings.Lines(text) {

@@ -47,10 +47,8 @@ import (
 	"time"
 )
 
-// packages has the packages whose code is changed.
 var packages = []string{"atomicbucket", "shard", "engine"}
 
-// options has the flags of the command line.
 type options struct {
 	root, only, names             string
 	history                       string
@@ -83,7 +81,6 @@ func main() {
 	os.Exit(status)
 }
 
-// run tries changes, or lists them.
 func (o options) run() (status int, err error) {
 	all, err := files(o.root, packages)
 	if err != nil {
@@ -172,7 +169,6 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 // A sample of n has spare * n changes to choose from, because some do not compile.
 const spare = 4
 
-// only leaves only the chosen changes in the files, for a faster build.
 func only(all []file, chosen []mutation) []file {
 	wanted := map[string]bool{}
 	for _, m := range chosen {

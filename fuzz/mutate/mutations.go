@@ -40,7 +40,6 @@ func (m mutation) name() string {
 	return name
 }
 
-// isConstant reports whether the change is in a declaration of constants.
 func (m mutation) isConstant() bool { return m.function == "const" }
 
 // isOfEngine reports whether the change is in package engine, whose changes were never tried completely.
@@ -63,7 +62,6 @@ func (m mutation) isNew() bool {
 	})
 }
 
-// site returns the file and the function that contain the change.
 func (m mutation) site() string { return m.file + " " + m.function }
 
 // keyOf returns the key of a change in a function or declaration. Comments and white space of the function do not
@@ -92,7 +90,6 @@ func tokens(text string) string {
 	}
 }
 
-// changed returns the text source of the file with the change.
 func (m mutation) changed(source string) string { return source[:m.from] + m.text + source[m.to:] }
 
 func oneLine(text string) string {
@@ -109,7 +106,6 @@ type unit struct {
 	mutations []mutation
 }
 
-// A file is a file of a package, with its changes.
 type file struct {
 	name, source string // the name is relative to the root
 	positions    *token.FileSet
@@ -204,7 +200,6 @@ func (p *parsed) file(name string) file {
 	return f
 }
 
-// receiver returns the name of the type that has a method.
 func receiver(function *ast.FuncDecl) string {
 	expr := function.Recv.List[0].Type
 	if star, ok := expr.(*ast.StarExpr); ok {

@@ -57,7 +57,6 @@ var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clea
 // effective reports whether a statement reads or changes words that goroutines share.
 func effective(s ast.Stmt) bool { return len(callsOf(s, effects)) > 0 }
 
-// callsOf returns the calls of methods with these names.
 func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if c, ok := n.(*ast.CallExpr); ok {

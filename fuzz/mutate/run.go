@@ -41,7 +41,6 @@ var suites = []suite{
 	{"interleavings", "fuzz/explore", "explore", "^TestScenarios$", true, "atomicbucket shard", true},
 }
 
-// fast returns how many suites are fast.
 func fast() int {
 	if n := slices.IndexFunc(suites, func(s suite) bool { return s.slow }); n >= 0 {
 		return n
@@ -49,7 +48,6 @@ func fast() int {
 	return len(suites)
 }
 
-// A binary has the built tests of a suite.
 type binary struct {
 	suite
 	path  string
@@ -58,7 +56,6 @@ type binary struct {
 	tests []test // from the fastest to the slowest
 }
 
-// A test is a test of a binary, with its seconds for the unchanged code.
 type test struct {
 	name    string
 	seconds float64
@@ -111,7 +108,6 @@ var (
 	failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+) `)
 )
 
-// pattern returns a regular expression that selects tests.
 func (b *binary) pattern(tests []test) string {
 	var names []string
 	prefix := ""
@@ -125,7 +121,6 @@ func (b *binary) pattern(tests []test) string {
 	return prefix + "^(" + strings.Join(names, "|") + ")$"
 }
 
-// A runner tries changes.
 type runner struct {
 	root, dir string
 	schema    *schema
@@ -151,7 +146,6 @@ func prepare(root, dir string, all []file, watch bool, catches map[string]map[st
 	return r, nil
 }
 
-// binary returns the built tests of a suite.
 func (r *runner) binary(s suite) (*binary, error) {
 	b, err := s.reference(r.root, r.schema.overlay, r.dir)
 	if err == nil && r.watch {
@@ -245,7 +239,6 @@ func (r *runner) builder(m mutation) (build func(b *binary) (path string, err er
 	return build, remove, r.constant(m, overlay)
 }
 
-// constant writes an overlay in which a constant is changed.
 func (r *runner) constant(m mutation, overlay string) error {
 	for _, f := range r.schema.files {
 		if f.name == m.file {
@@ -267,7 +260,6 @@ func (r *runner) caught(m mutation, test string) {
 	r.catches[at][test]++
 }
 
-// A task is a group of tests of a binary that run together.
 type task struct {
 	*binary
 	tests []test

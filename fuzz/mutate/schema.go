@@ -94,7 +94,6 @@ func newSchema(root, dir string, all []file) (*schema, error) {
 	}
 }
 
-// write writes the changed files and the overlay.
 func (s *schema) write() error {
 	replace := map[string]string{}
 	s.lines = map[string][]at{}
@@ -254,10 +253,8 @@ func stored(f *file) (text string) {
 	return text
 }
 
-// place matches the file and the line of a compiler error.
 var place = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: (.*)$`)
 
-// build builds the packages and remembers which changes do not build.
 func (s *schema) build() error {
 	folders := map[string]bool{}
 	var errs error

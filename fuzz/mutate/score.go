@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// A score has the results of the changes that this run tries.
 type score struct {
 	verbose     bool
 	begin, last time.Time
@@ -100,7 +99,6 @@ func (s *score) note(m mutation, r result, left int) error {
 	return s.history.add(m, r)
 }
 
-// print prints the results of this run.
 func (s *score) print() {
 	tried := s.done - s.none
 	fmt.Printf("tried now: %d changes that build, of which %d are noticed, by %v, in %v\n",
@@ -117,7 +115,6 @@ func (s *score) print() {
 	}
 }
 
-// A tally counts the entries of a history for changes in neither list.
 type tally struct {
 	noticed, unbuilt   int
 	survivors, untried []mutation
@@ -139,7 +136,6 @@ func (h *history) tally(of []mutation) (t tally) {
 	return t
 }
 
-// print prints the score over all changes.
 func (t tally) print() {
 	missed := len(t.survivors) + len(open)
 	tried := t.noticed + missed

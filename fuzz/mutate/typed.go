@@ -25,7 +25,6 @@ type parsed struct {
 	scope     *types.Scope
 }
 
-// parse parses the files of a package.
 func parse(sources map[string]string) (*parsed, error) {
 	p := &parsed{positions: token.NewFileSet(), sources: sources, trees: map[string]*ast.File{}}
 	for name, source := range sources {
@@ -38,7 +37,6 @@ func parse(sources map[string]string) (*parsed, error) {
 	return p, nil
 }
 
-// check determines the types of the package.
 func (p *parsed) check(imports types.Importer) error {
 	p.info = types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
@@ -178,7 +176,6 @@ func (f *finder) otherField(s *ast.SelectorExpr) {
 	}
 }
 
-// swapped exchanges two arguments of the same type.
 func (f *finder) swapped(c *ast.CallExpr) {
 	for i := range max(len(c.Args)-1, 0) {
 		a, b := c.Args[i], c.Args[i+1]
