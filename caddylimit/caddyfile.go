@@ -71,7 +71,6 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}, sharing.Options(&h.Sharing)...)...)
 }
 
-// readLimit reads a block of limit.
 func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 	var l Limit
 	if err := directive.Text(&l.Name)(d); err != nil {
@@ -104,7 +103,6 @@ func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// readTiers reads a block of tiers.
 func readTiers(to **Tiers) directive.Reader {
 	return func(d *caddyfile.Dispenser) error {
 		t := &Tiers{Values: map[string]Numbers{}}
@@ -144,7 +142,6 @@ func readNumbers(d *caddyfile.Dispenser, what, name string, args []string, to ma
 	return nil
 }
 
-// readQuotas reads a block of quotas.
 func readQuotas(to **Quotas) directive.Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if d.NextArg() {

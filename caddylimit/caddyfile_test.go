@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// adapt returns the JSON of a site with these directives.
 func adapt(directives string) (string, error) {
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte("http://localhost {\n"+directives+"\n}\n"), nil)
 	return string(config), err

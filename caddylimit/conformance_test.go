@@ -89,7 +89,6 @@ func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler returns the directive's handler for a configuration.
 func handler(env *conformance.Env, c conformance.Config) (*caddylimit.Handler, error) {
 	h := &caddylimit.Handler{State: c.Dir}
 	for _, l := range c.Limits {

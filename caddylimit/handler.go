@@ -108,7 +108,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// options returns the options of the middleware.
 func (h *Handler) options() ([]httplimit.Option, error) {
 	styles, err := parseHeaders(h.Headers)
 	if err != nil {
@@ -201,7 +200,6 @@ func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	}
 }
 
-// useOf returns the zone that belongs to a limit of the middleware.
 func (h *Handler) useOf(limit string) *zone.Use { return h.by[limit].use }
 
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {

@@ -94,7 +94,6 @@ type Numbers struct {
 	Burst uint64 `json:"burst,omitempty"`
 }
 
-// A limit is a Limit that was provisioned.
 type limit struct {
 	name     string
 	use      *zone.Use
@@ -189,7 +188,6 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 	return err
 }
 
-// byQuota reports whether requests may have other numbers than the limit and its tiers.
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
 // quota makes the limit use the numbers that come with requests, by giving zoned the policy of a zone for quotas. own
@@ -235,7 +233,6 @@ func (l *Limit) counts() (texts []string) {
 
 func (l *Limit) key() (*key.Key, []string, error) { return l.keyOf(l.Key) }
 
-// keyOf returns the key of the templates, or the default key.
 func (l *Limit) keyOf(templates []string) (*key.Key, []string, error) {
 	bits := l.IPv6Prefix
 	if len(templates) == 0 {
@@ -292,7 +289,6 @@ func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engin
 	return own, tiers, err
 }
 
-// parse parses the texts of the numbers.
 func (n Numbers) parse() (numbers spec.Numbers, err error) {
 	if n.Burst != 0 {
 		numbers.Burst = &n.Burst

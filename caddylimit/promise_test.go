@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir/limitertest/fronttest"
 )
 
-// promise returns a function that tests the front with package limitertest.
 func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{

@@ -49,7 +49,6 @@ type Quotas struct {
 	Max uint64 `json:"max,omitempty"`
 }
 
-// check returns an error for fields that do not fit together.
 func (q *Quotas) check() error {
 	sources := 0
 	for _, source := range []string{q.File, q.Hash, q.Header} {
@@ -132,7 +131,6 @@ func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, stor
 	return warnings, nil
 }
 
-// outside checks that the limit's Quotas fit its numbers, and returns them.
 func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err error) {
 	o = &outside{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
 	o.own.Base, o.own.InStore = zoned.Policy, zoned.InStore(l.Name)
@@ -203,7 +201,6 @@ func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) stri
 	}, nil
 }
 
-// header returns the function that reads a request's limit from its header.
 func (o *outside) header() func(*http.Request) (engine.Policy, error) {
 	field := quotas.Field{Limit: o.own, Name: o.Item}
 	if field.Name == "" {
@@ -226,7 +223,6 @@ func (o *outside) header() func(*http.Request) (engine.Policy, error) {
 	}
 }
 
-// asItem returns a member of a list as an item.
 func asItem(member httpsfv.Member) quotas.Item {
 	item, _ := member.(httpsfv.Item)
 	return quotas.Item{Value: item.Value, Param: item.Params.Get}

@@ -18,7 +18,6 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// quoted returns a text as a JSON string.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
@@ -27,7 +26,6 @@ func quoted(text string) string {
 	return string(b)
 }
 
-// plans writes a file of limits, and returns its name.
 func plans(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -178,7 +176,6 @@ func TestBadQuotas(t *testing.T) {
 	}
 }
 
-// redisDo makes a server run a command.
 func redisDo(t *testing.T, address, command string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

@@ -86,7 +86,6 @@ func (s *server) try(from, path string, header ...string) (status int, body stri
 	return answer.StatusCode, string(text), answer.Header, err
 }
 
-// passed makes n requests, and returns how many are answered 200.
 func (s *server) passed(n int, from string, header ...string) (passed int) {
 	for range n {
 		if status, _, _ := s.get(from, "/", header...); status == http.StatusOK {
@@ -383,7 +382,6 @@ func TestTwoSitesWithDifferentNumbers(t *testing.T) {
 	assert.Equal(t, 3, s.passed(5, "127.0.0.1"))
 }
 
-// listener handles events.
 type listener struct{}
 
 var (

@@ -19,13 +19,11 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// startRedis returns the address of a real redis-server, and its process.
 func startRedis(t *testing.T, options ...string) (string, *testprogram.Process) {
 	t.Helper()
 	return startRedisAt(t, freeport.Address(t), options...)
 }
 
-// startRedisAt does the same as startRedis, at the given address.
 func startRedisAt(t *testing.T, address string, options ...string) (string, *testprogram.Process) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)

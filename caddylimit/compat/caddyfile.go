@@ -74,7 +74,6 @@ func (h *Handler) readStorage(d *caddyfile.Dispenser) (err error) {
 	return err
 }
 
-// readZone reads a block of zone.
 func (h *Handler) readZone(d *caddyfile.Dispenser) error {
 	var name string
 	if err := directive.Text(&name)(d); err != nil {

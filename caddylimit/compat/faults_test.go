@@ -98,7 +98,6 @@ func TestMemoryOfKeysIsBounded(t *testing.T) {
 	}
 }
 
-// resident returns how much memory the process has in use, in bytes.
 func resident(t *testing.T) int {
 	runtime.GC()
 	text, err := os.ReadFile("/proc/self/statm")

@@ -120,12 +120,10 @@ func (h *Handler) check() error {
 	return nil
 }
 
-// countsByItself reports whether this machine counts alone despite a configuration with shared zones.
 func (h *Handler) countsByItself() bool {
 	return (h.Distributed != nil || isSet(h.Storage)) && h.Store == ""
 }
 
-// isSet reports whether raw has a value other than null.
 func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
 
 // provision finds the zones, and sorts them by tightness.

@@ -11,7 +11,6 @@ import (
 
 func zones(text string) string { return `{"rate_limits":{` + text + `}}` }
 
-// start starts a configuration with one handler.
 func start(t testing.TB, config string) *testcaddy.Config {
 	t.Helper()
 	return testcaddy.Start(t, module, config)
@@ -30,7 +29,6 @@ func passed(c *testcaddy.Config, n int, remote string, change ...func(*http.Requ
 	return admitted
 }
 
-// refused returns the error that Caddy returns for a configuration.
 func refused(t *testing.T, config string) error {
 	t.Helper()
 	c, err := testcaddy.Provision(t, module, config)

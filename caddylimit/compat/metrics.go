@@ -15,7 +15,6 @@ import (
 // without the original's label key, whose value differs for every client.
 type metrics struct{ shown []shown }
 
-// shown is a zone with metrics.
 type shown struct {
 	use    *zone.Use
 	config []string // values of the labels for the configuration

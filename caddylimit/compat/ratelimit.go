@@ -37,7 +37,6 @@ type RateLimit struct {
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 
-// A part is a zone as a handler uses it.
 type part struct {
 	use             *zone.Use
 	key             *key.Key

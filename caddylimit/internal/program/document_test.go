@@ -32,7 +32,6 @@ func documented(t *testing.T) string {
 	return strings.Join(words[2:], "\n")
 }
 
-// answers makes n requests, and returns the HTTP statuses of the answers.
 func (c *caddy) answers(n int) (statuses []int) {
 	for range n {
 		answer, err := http.Get("http://" + c.site + "/")

@@ -70,7 +70,6 @@ func (c *caddy) config(directives string) string {
 	return fmt.Sprintf("{\nadmin %s\nauto_https off\npersist_config off\n}\nhttp://%s {\n%s\n}\n", c.admin, c.site, directives)
 }
 
-// load loads another configuration, and returns the status and the text of Caddy's answer.
 func (c *caddy) load(directives string) (int, string) {
 	answer, err := http.Post("http://"+c.admin+"/load", "text/caddyfile", bytes.NewReader([]byte(c.config(directives))))
 	if !assert.NoError(c.t, err) {
@@ -82,7 +81,6 @@ func (c *caddy) load(directives string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// admitted makes a request, and reports whether it was answered 200.
 func (c *caddy) admitted(path string) bool {
 	answer, err := http.Get("http://" + c.site + path)
 	if err != nil {

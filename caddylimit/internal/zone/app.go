@@ -174,7 +174,6 @@ func (a *App) Cleanup() error {
 	return a.end()
 }
 
-// end ends the zones, once.
 func (a *App) end() (err error) {
 	a.once.Do(func() { err = a.endAll() })
 	return err

@@ -36,7 +36,6 @@ type Spec struct {
 	Debts string
 }
 
-// maxTiers is the maximum number of tiers of a limiter.
 const maxTiers = 14
 
 // SetTiers sets the tiers. It returns an error for more than 14.
@@ -48,7 +47,6 @@ func (s *Spec) SetTiers(tiers []engine.Policy) error {
 	return nil
 }
 
-// tiers returns the tiers up to the first zero Policy.
 func (s *Spec) tiers() []engine.Policy {
 	n := slices.Index(s.Tiers[:], engine.Policy{})
 	if n < 0 {
@@ -57,7 +55,6 @@ func (s *Spec) tiers() []engine.Policy {
 	return s.Tiers[:n]
 }
 
-// policies returns the spec's policy, followed by the policies of the tiers.
 func (s *Spec) policies() []engine.Policy { return append([]engine.Policy{s.Policy}, s.tiers()...) }
 
 // Largest returns the largest limit among the policy and the tiers.
@@ -148,7 +145,6 @@ func (s Spec) storeOptions() []redislimit.Option {
 	return options
 }
 
-// limiter makes the limiter of the spec.
 func (s Spec) limiter() (*engine.Limiter, error) {
 	keys, err := s.Keys()
 	if err != nil {

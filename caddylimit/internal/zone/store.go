@@ -21,7 +21,6 @@ type store struct {
 
 var stores = caddy.NewUsagePool()
 
-// An opener connects to a store.
 type opener func(address string, options ...redislimit.ClientOption) (*redislimit.Client, error)
 
 func connect(ctx context.Context) opener {

@@ -15,7 +15,6 @@ import (
 // An id identifies a zone. Zones of different modules are independent.
 type id struct{ module, name string }
 
-// zones are the zones that any configuration uses.
 var zones = caddy.NewUsagePool()
 
 // A Zone is a named limit that lives as long as consecutive configurations use it. Its methods are safe for concurrent
@@ -112,7 +111,6 @@ func newUse(id id, spec Spec, host host) (*Use, error) {
 	return u, nil
 }
 
-// start makes the use active.
 func (u *Use) start() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -156,7 +154,6 @@ func (u *Use) stop() error {
 	return nil
 }
 
-// drop ends the use.
 func (u *Use) drop() error {
 	u.mu.Lock()
 	u.gen.uses--
