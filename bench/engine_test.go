@@ -37,7 +37,6 @@ func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	}
 }
 
-// find returns the row of that name.
 func find(b *testing.B, name string) workload.Row {
 	row, err := workload.Find(name)
 	if err != nil {
@@ -46,7 +45,6 @@ func find(b *testing.B, name string) workload.Row {
 	return row
 }
 
-// limiter returns a limiter that is closed when the benchmark ends.
 func limiter(b *testing.B, p engine.Policy, options ...engine.Option) *engine.Limiter {
 	l, err := engine.New(p, options...)
 	if err != nil {
@@ -70,7 +68,6 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// ignore is an observer that does nothing.
 func ignore(engine.Key, uint64) {}
 
 // BenchmarkObserve measures a refusal without an observer, and with an observer for one refusal in a thousand or for

@@ -17,16 +17,13 @@ import (
 	"time"
 )
 
-// variable is the environment variable that contains a child's order.
 const variable = "WEIR_BENCH_CHILD"
 
-// An order tells a child what to do.
 type order struct {
 	Work string          `json:"work"`
 	With json.RawMessage `json:"with"`
 }
 
-// An answer is the child's reply.
 type answer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`

@@ -14,7 +14,6 @@ import (
 
 type sum struct{ A, B int }
 
-// works has the functions that the children of this test can run.
 var works = map[string]Work{
 	"sum":   Of(func(s sum) (int, error) { return s.A + s.B, nil }),
 	"cores": Of(func(struct{}) (int, error) { return runtime.GOMAXPROCS(0), nil }),

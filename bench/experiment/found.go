@@ -76,7 +76,6 @@ func MeasureFound(of FoundOf) (Counted, error) {
 	return c.Counted, nil
 }
 
-// due returns a function that returns when request i comes.
 func due(row *workload.Row, requests *workload.Stream) func(i int) time.Duration {
 	if row.Everyday() {
 		return func(i int) time.Duration {
@@ -87,7 +86,6 @@ func due(row *workload.Row, requests *workload.Stream) func(i int) time.Duration
 	return func(i int) time.Duration { return time.Duration(i) * apart }
 }
 
-// counter sends requests to a table and counts the hits.
 type counter struct {
 	Counted
 	table *shard.Table
@@ -127,7 +125,6 @@ func newCounter(row *workload.Row) (*counter, error) {
 	return c, nil
 }
 
-// ask decides a request and reports whether the request found its record.
 func (c *counter) ask(key string) (found bool) {
 	place := c.table.Find(keyhash.String(c.seed, key))
 	_, _, v := c.table.Hit(place, c.now, 1, 0)

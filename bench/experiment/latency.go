@@ -27,7 +27,6 @@ type LatencyOf struct {
 	For    time.Duration `json:"for"`
 }
 
-// every is the time between the planned starts of two calls.
 const every = 5 * time.Microsecond
 
 // Percentiles are the percentiles of a curve.
@@ -94,7 +93,6 @@ func interval(beside string) time.Duration {
 	return time.Hour
 }
 
-// nothing is a call without a limiter.
 type nothing struct{}
 
 func (nothing) Allow(key string) bool { return key != "" }

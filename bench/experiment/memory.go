@@ -61,7 +61,6 @@ func limiterOf(d measure.Decider) peers.Limiter {
 	return nil
 }
 
-// used returns the memory in use, after all garbage has been returned to the system.
 func used() (heap, resident int64) {
 	runtime.GC()
 	debug.FreeOSMemory()

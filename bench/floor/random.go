@@ -4,7 +4,6 @@ import (
 	"unsafe"
 )
 
-// records returns memory as a slice of slots.
 func records(memory []byte) []record {
 	return unsafe.Slice((*record)(unsafe.Pointer(&memory[0])), len(memory)/16)
 }

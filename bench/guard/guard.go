@@ -123,7 +123,6 @@ type contest struct {
 	sum            measure.Sample // of the guarded subject
 }
 
-// ratios returns the guarded subject's time divided by the floor's, for each round.
 func (c *contest) ratios(n int) []float64 {
 	var guarded, floor []float64
 	for range n {
@@ -134,7 +133,6 @@ func (c *contest) ratios(n int) []float64 {
 	return result.Ratios(guarded, floor)
 }
 
-// turn measures a decider once.
 func (c *contest) turn(d measure.Decider) measure.Sample {
 	if c.row.Ends() {
 		c.pass++

@@ -28,7 +28,6 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// changed is a limiter whose Allow method calls the function ask.
 type changed struct {
 	peers.Limiter
 	ask func(l peers.Limiter, key string) bool

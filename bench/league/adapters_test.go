@@ -23,7 +23,6 @@ import (
 // Unlike the benchmark, these adapters use costs above one, the time to wait, and cancelable reservations. They never
 // pass a negative cost to a library, because no library documents its meaning.
 
-// A made is a function that makes a limiter for a limit.
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 
 // with replaces the adapter of an entry with one that supports costs.
@@ -76,10 +75,8 @@ func (r reserving) Reserve(key string, n int64) (time.Duration, func(), bool) {
 
 func (r reserving) Wait(ctx context.Context, key string, n int64) error { return r.wait(ctx, key, n) }
 
-// perSecond returns the rate of a limit as x/time/rate needs it.
 func perSecond(l limitertest.Limit) float64 { return float64(l.Tokens) / l.Per.Seconds() }
 
-// xtime makes a limiter with a rate.Limiter for each key.
 func xtime(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	var limiters sync.Map
 	of := func(key string) *rate.Limiter {
@@ -128,7 +125,6 @@ func gcra(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// silent is a response writer that drops everything.
 type silent struct{ header http.Header }
 
 func (s silent) Header() http.Header         { return s.header }

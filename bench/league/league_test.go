@@ -21,7 +21,6 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// An entry is a library with its configuration for limitertest.
 type entry struct {
 	name, module string
 	promise      limitertest.Promise
@@ -81,7 +80,6 @@ func (e entry) longer() entry {
 	return e
 }
 
-// only leaves out limits that the library is not meant for.
 func (e entry) only(is func(limitertest.Limit) bool) entry {
 	e.config.Limits = slices.DeleteFunc(append(limitertest.Limits(), limitertest.Limit{Tokens: 1, Per: 100 * time.Millisecond, Burst: 20}),
 		func(l limitertest.Limit) bool { return !is(l) })
@@ -111,7 +109,6 @@ func sethvargo() entry {
 		}}
 }
 
-// weir returns the entry for the engine with a policy.
 func weir(name, says string, promise limitertest.Promise, of func(limitertest.Limit) engine.Policy) entry {
 	return entry{name, "github.com/weir-go/weir", promise, says, limitertest.Config{
 		Promise: promise, Keys: 1000,

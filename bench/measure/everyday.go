@@ -29,7 +29,6 @@ type call func(key string) bool
 
 func (c call) Allow(key string) bool { return c(key) }
 
-// openTake opens a limiter whose requests are decided by Take.
 func openTake(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	l, err := Weir(r, engine.ClockTSC())
 	if err != nil {
@@ -38,7 +37,6 @@ func openTake(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	return Keyed{call(func(key string) bool { return l.Take(key, 1).Allowed })}, closing(l), nil
 }
 
-// closing returns a function that closes limiters.
 func closing(limiters ...*engine.Limiter) func() {
 	return func() {
 		for _, l := range limiters {

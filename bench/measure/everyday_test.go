@@ -12,7 +12,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// smaller returns a row with fewer keys and requests.
 func smaller(t *testing.T, name string) workload.Row {
 	row, err := workload.Find(name)
 	require.NoError(t, err)

@@ -18,7 +18,6 @@ const (
 	WeirHandler  = "weir, httplimit middleware"
 )
 
-// handlers returns the names of the handlers that are measured.
 func handlers() []string {
 	names := []string{HandlerAlone, WeirHandler}
 	for _, m := range peers.Middlewares() {
@@ -46,7 +45,6 @@ func (e *exchange) Header() http.Header         { return e.header }
 func (e *exchange) Write(b []byte) (int, error) { return len(b), nil }
 func (e *exchange) WriteHeader(status int)      { e.passed = status < http.StatusBadRequest }
 
-// openHandler makes the handler of that name for a row.
 func openHandler(r *workload.Row, name string, requests *workload.Stream) (Decider, func(), error) {
 	next := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	s := &served{remote: requests.With(port), pool: sync.Pool{New: func() any {
@@ -78,7 +76,6 @@ func openHandler(r *workload.Row, name string, requests *workload.Stream) (Decid
 	return nil, nil, fmt.Errorf("%q is no middleware", name)
 }
 
-// serve calls the handler for one address.
 func (s *served) serve(e *exchange, remote string) (allowed bool) {
 	e.RemoteAddr, e.passed = remote, false
 	clear(e.header)

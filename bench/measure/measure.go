@@ -65,7 +65,6 @@ func (s *Sample) Add(t Sample) {
 	s.Bytes += t.Bytes
 }
 
-// chunk is the number of decisions between two checks of the time.
 const chunk = 1000
 
 // For measures decisions for about the time d. GOMAXPROCS workers repeat the stream from different offsets.

@@ -126,7 +126,6 @@ func Cannot(r *workload.Row, name string) string {
 // Slots returns the number of slots of weir's table for a given number of keys.
 func Slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
 
-// clocks contains the clocks of weir by the name of the subject.
 var clocks = map[string]engine.Option{
 	WeirTSC: engine.ClockTSC(), WeirCoarse: engine.ClockCoarse(), WeirPrecise: engine.ClockPrecise(),
 }
@@ -189,7 +188,6 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, r
 	return Keyed{Limiter: l}, release, nil
 }
 
-// floors returns the floors and their parts by name.
 func floors(f *floor.Floor, refused bool) map[string]peers.Limiter {
 	all := map[string]peers.Limiter{
 		FloorCoarse:  floor.AdmitCoarse{Floor: f},

@@ -25,7 +25,6 @@ func newGCRA(l Limit) gcra {
 	return gcra{time.Now(), every, every * int64(l.Burst)}
 }
 
-// next returns the arrival time after a request now, and whether the request may pass.
 func (g *gcra) next(arrival int64) (int64, bool) { return g.at(int64(time.Since(g.start)), arrival) }
 
 // at is next for a request at the time now.
@@ -94,7 +93,6 @@ var diyCounter = Peer{
 // DIYCounter is the name of the do-it-yourself limiter that reads the same clock as weir.
 const DIYCounter = "diy GCRA, xsync map, TSC clock"
 
-// A shard is a map under a mutex, on separate cache lines.
 type shard struct {
 	sync.Mutex
 	words map[string]int64

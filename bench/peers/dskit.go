@@ -6,7 +6,6 @@ import (
 	"github.com/grafana/dskit/limiter"
 )
 
-// everyTenant is a strategy that gives all tenants the same limit.
 type everyTenant struct{ limit Limit }
 
 func (s everyTenant) Limit(string) float64 { return s.limit.rate() }

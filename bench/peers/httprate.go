@@ -7,7 +7,6 @@ import (
 	"github.com/go-chi/httprate"
 )
 
-// silent is a response writer that drops everything.
 type silent struct{ header http.Header }
 
 func (s silent) Header() http.Header         { return s.header }

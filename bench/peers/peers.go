@@ -15,10 +15,8 @@ type Limit struct {
 	Burst  int
 }
 
-// rate returns the tokens per second.
 func (l Limit) rate() float64 { return float64(l.Tokens) / l.Per.Seconds() }
 
-// every returns the time between two tokens.
 func (l Limit) every() time.Duration { return l.Per / time.Duration(l.Tokens) }
 
 // An Ability is something that a row requires of a limiter, apart from admitting requests.
@@ -46,7 +44,6 @@ type Peer struct {
 // An Absent is a peer that is not measured, with the reason.
 type Absent struct{ Name, Reason string }
 
-// allow turns a function into a Limiter.
 type allow func(key string) bool
 
 func (a allow) Allow(key string) bool { return a(key) }

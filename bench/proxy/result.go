@@ -71,7 +71,6 @@ func find(rows []Row, name rowName) *Row {
 	return &rows[i]
 }
 
-// turns returns how many turns each server had.
 func (r *Run) turns() int {
 	if len(r.Turns) == 0 {
 		return 0
@@ -79,7 +78,6 @@ func (r *Run) turns() int {
 	return len(r.Turns[0].Rounds)
 }
 
-// figures returns one figure for every round.
 func (row *Row) figures(of func(Round) float64) []float64 {
 	figures := make([]float64, len(row.Rounds))
 	for i, round := range row.Rounds {
@@ -94,7 +92,6 @@ func perSecond(r Round) float64 { return r.PerSecond }
 func p50(r Round) float64       { return float64(r.P50) }
 func p99(r Round) float64       { return float64(r.P99) }
 
-// cpu returns the processor time per request.
 func cpu(r Round) float64 { return float64(r.CPU) / float64(r.Requests) }
 
 // check returns an error if the admitted and refused requests do not match the mode.

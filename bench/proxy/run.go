@@ -128,7 +128,6 @@ func (p Schedule) versions(ctx context.Context) (map[string]string, error) {
 	return versions, errors.Join(missing...)
 }
 
-// A meter runs wrk against servers.
 type meter struct {
 	wrk, dir, script string
 	upstream         *server.Process
@@ -160,7 +159,6 @@ func (m *meter) close() error {
 	return errors.Join(err, os.RemoveAll(m.dir))
 }
 
-// measure starts a server, runs wrk against it and stops the server.
 func (m *meter) measure(ctx context.Context, s *server.Server, mode server.Mode) (Round, error) {
 	process, err := s.Start(ctx, mode, m.upstream.Address, clientHeader)
 	if err != nil {

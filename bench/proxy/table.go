@@ -17,7 +17,6 @@ import (
 // Command is the name of the program that measures, as written in documents.
 const Command = "weir-bench-proxy"
 
-// A table can be written as text and as Markdown.
 type table struct {
 	head []string
 	rows [][]string
@@ -170,5 +169,4 @@ func spread(s result.Summary, decimals int) []string {
 	}
 }
 
-// micros returns the median of nanoseconds as text.
 func micros(s result.Summary) string { return fmt.Sprintf("%.1f us", s.Median/1e3) }

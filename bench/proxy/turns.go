@@ -64,7 +64,6 @@ func (p Schedule) takeTurns(ctx context.Context, m *meter, before func(what stri
 	return rows, nil
 }
 
-// turn runs wrk against the server for one turn.
 func (t *turner) turn(ctx context.Context, m *meter) (Round, error) {
 	begin, err := t.process.CPU()
 	if err != nil {

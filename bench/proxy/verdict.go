@@ -17,7 +17,6 @@ type target struct {
 	most  bool // the bound is the largest ratio that meets the target; if false, the smallest
 }
 
-// A rowName identifies a row.
 type rowName struct {
 	server string
 	mode   server.Mode

@@ -12,13 +12,11 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// A bar is one subject in a chart.
 type bar struct {
 	name, label      string
 	value, low, high float64 // low and high are the range over the rounds; both are 0 if there is none
 }
 
-// bars is a chart that consists of bars.
 type bars struct {
 	Title, Note string
 	Bars        []bar
@@ -95,7 +93,6 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// memoryBars returns the chart of the bytes per key.
 func memoryBars(r *result.Run) bars {
 	c := bars{
 		Title: "Memory for a key, a million keys in use",
@@ -111,7 +108,6 @@ func memoryBars(r *result.Run) bars {
 	return c.sorted()
 }
 
-// collectBars returns the chart of the times of full collections.
 func collectBars(r *result.Run) bars {
 	c := bars{
 		Title: "A full garbage collection, ten million keys",

@@ -69,7 +69,6 @@ func (t *table) beside(row *result.Row) {
 	}
 }
 
-// tight writes an interval as one word, without the rounds.
 func tight(s result.Summary) string {
 	interval, _, _ := strings.Cut(target.Interval(s), ", ")
 	return strings.ReplaceAll(interval, " - ", "-")

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// A curve is a line of a chart.
 type curve struct {
 	name   string
 	colour chart.Colour
@@ -20,7 +19,6 @@ type curve struct {
 	points []chart.Point
 }
 
-// curves is a chart that consists of curves.
 type curves struct {
 	Title, Note string
 	x, y        chart.Axis
@@ -55,7 +53,6 @@ func nines(percentile float64) float64 {
 	return -math.Log10(1-percentile/100) / all
 }
 
-// percentileAxis returns an axis of percentiles.
 func percentileAxis() chart.Axis {
 	axis := chart.Axis{Label: "percentile", Place: nines}
 	for i, p := range experiment.Percentiles {
@@ -71,7 +68,6 @@ func percentileAxis() chart.Axis {
 	return axis
 }
 
-// latencyAxis returns an axis of nanoseconds that covers all latencies.
 func latencyAxis(all []result.Latency) chart.Axis {
 	highest := time.Millisecond
 	for _, l := range all {

@@ -21,7 +21,6 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"style": func() template.CSS { return chart.Style() + template.CSS(pageStyle) },
 }).Parse(pageText))
 
-// page contains what the template shows.
 type page struct {
 	Run       *result.Run
 	Headline  string

@@ -53,7 +53,6 @@ func Short(path string, r *result.Run, others ...*result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// weirOnRows returns a table of weir with its default clock, with a line per row.
 func weirOnRows(r *result.Run) table {
 	t := table{Title: "weir on every row", Head: []string{"row", "", "1 core", "x floor", "all cores", "x floor"},
 		Note: "The floor is the least that an exact limiter was found to do for the same keys in a table of the same size."}

@@ -30,7 +30,6 @@ func headline(r *result.Run) string {
 	return strings.Join(append(parts, m.Go, fmt.Sprintf("%d rounds in %v", r.Rounds, r.Took), r.Started.Format(time.DateOnly)), ", ")
 }
 
-// tables returns tables of everything that was measured.
 func tables(r *result.Run) []table {
 	all := append(glance(r), targets(r))
 	for i := range r.Rows {
@@ -109,7 +108,6 @@ func besideWeir(row *result.Row, name string, rounds int) string {
 		strings.TrimSuffix(target.Interval(s), fmt.Sprintf(", %d rounds", rounds)))
 }
 
-// atGlance contains the libraries in the tables of glance.
 var atGlance = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter", "x/time/rate, xsync map",
 	"throttled, LRU", measure.WeirHandler, "httprate, middleware", "tollbooth, middleware", "echo, middleware"}
 
@@ -307,5 +305,4 @@ func absent(r *result.Run) table {
 	return t
 }
 
-// percentileLabel writes a percentile as text.
 func percentileLabel(i int) string { return fmt.Sprintf("%g %%", experiment.Percentiles[i]) }

@@ -18,14 +18,12 @@ type table struct {
 	Rows  []line
 }
 
-// A line is a row of a table, with remarks below it.
 type line struct {
 	Cells []string
 	Under []string
 	Class string // for the style of the page: met, missed, weir, floor
 }
 
-// add adds a line.
 func (t *table) add(cells ...string) { t.Rows = append(t.Rows, line{Cells: cells}) }
 
 // Text writes the run for a terminal. The targets come first.

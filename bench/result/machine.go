@@ -44,7 +44,6 @@ func line(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// cpu returns the processor's name.
 func cpu() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -65,7 +64,6 @@ func load() string {
 	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
-// weir returns the commit that the program was built from.
 func weir() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

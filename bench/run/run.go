@@ -55,7 +55,6 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	return r, nil
 }
 
-// most returns the number of rounds of the run, the largest of any cell or step.
 func (p *Schedule) most(steps []step) int {
 	most := 0
 	for _, c := range p.cells {
@@ -105,7 +104,6 @@ func prepareUnable(row *result.Row) {
 	}
 }
 
-// rate measures a cell in one round, into the entries of its subjects.
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
 	var got map[string]experiment.Rated
 	err := child.Run(ctx, limit, c.cores, experiment.Rate,
@@ -128,7 +126,6 @@ func rate(ctx context.Context, c cell, round int, entry func(name string) *resul
 	}
 }
 
-// describe returns how the peers were measured.
 func describe() []result.Peer {
 	versions := result.Versions()
 	var all []result.Peer

@@ -50,7 +50,6 @@ var efforts = [...]struct {
 	Full:    {20, 10, 150 * time.Millisecond, 15 * time.Second, 3},
 }
 
-// A cell is what one process measures in a round.
 type cell struct {
 	row      workload.Row
 	cores    int
@@ -116,7 +115,6 @@ func (p *Schedule) measures(v *workload.Row) bool {
 		p.effort == Default && one && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
 }
 
-// coresOf returns the numbers of processors to measure a row on.
 func (p *Schedule) coresOf(row *workload.Row) []int {
 	all := runtime.NumCPU()
 	switch {
@@ -172,7 +170,6 @@ var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex
 // with bounded memory.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
-// peersOf returns the peers to measure on a row.
 func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 	for _, peer := range peers.All() {
 		quick := row.Name == "allowed-1k" || row.Name == "denied-1k"

@@ -15,17 +15,14 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A step is a measurement that is not a row.
 type step struct {
 	times int // how often the step runs
 	cost  time.Duration
 	do    func(ctx context.Context, r *result.Run, round int)
 }
 
-// limit is the longest time that one process may take.
 const limit = 5 * time.Minute
 
-// steps returns the work of the chosen sections.
 func (p *Schedule) steps() (all []step) {
 	for i, c := range p.cells {
 		first := !slices.ContainsFunc(p.cells[:i], func(before cell) bool { return before.row.Name == c.row.Name })

@@ -95,7 +95,6 @@ func (s *Server) measure(ctx context.Context, plan Plan, subject Subject) (r Res
 	return r, nil
 }
 
-// open opens n nodes, and returns the Take of each.
 func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (takes []Take, end func(), err error) {
 	var ends []func()
 	end = func() {

@@ -62,13 +62,11 @@ func (s *Server) Close() {
 	_ = os.RemoveAll(s.folder)
 }
 
-// A use contains the resources that a server has used so far.
 type use struct {
 	scripts   int
 	processor time.Duration
 }
 
-// use asks the server which resources it has used.
 func (s *Server) use(ctx context.Context) (use, error) {
 	text, err := s.client.Info(ctx, "commandstats", "cpu").Result()
 	if err != nil {

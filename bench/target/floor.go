@@ -23,7 +23,6 @@ func sameClock(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// clocks contains the clocks with which weir is compared with a floor.
 var clocks = []struct{ name, weir, floor string }{
 	{"TSC", measure.WeirTSC, measure.FloorTSC},
 	{"coarse", measure.WeirCoarse, measure.FloorCoarse},
@@ -40,7 +39,6 @@ func named(c ratio) bool {
 	return false
 }
 
-// on reports whether both subjects are measured on the row.
 func on(row *workload.Row, c ratio) bool {
 	subjects := measure.Of(row)
 	return slices.Contains(subjects, c.a) && slices.Contains(subjects, c.b)

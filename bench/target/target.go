@@ -137,7 +137,6 @@ func (c ratio) explain(row *result.Row, measured float64) string {
 	return text
 }
 
-// verdict returns the verdict for an interval.
 func (c ratio) verdict(s result.Summary) string {
 	low, high := s.Low >= c.limit, s.High >= c.limit
 	if !c.least {

@@ -14,7 +14,6 @@ import (
 
 func entry(name string, ns ...float64) result.Entry { return result.Entry{Name: name, Nanos: ns} }
 
-// lookFor returns the target with that row and text.
 func lookFor(t *testing.T, r *result.Run, row, text string) result.Target {
 	for _, x := range Evaluate(r) {
 		if x.Row == row && x.Target == text {

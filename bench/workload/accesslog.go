@@ -28,7 +28,6 @@ func (r *Row) Missing() string {
 	return ""
 }
 
-// A logged is one request in an access log.
 type logged struct {
 	client string
 	at     time.Time

@@ -49,14 +49,12 @@ func (s *Stream) With(suffix string) *Stream {
 	return longer
 }
 
-// addText appends a key.
 func (s *Stream) addText(key string) {
 	from := len(s.text)
 	s.text = append(s.text, key...)
 	s.spans = append(s.spans, span{uint32(from), uint32(len(key))})
 }
 
-// add appends the key that appendKey makes from n.
 func (s *Stream) add(n uint64) {
 	from := len(s.text)
 	s.text = appendKey(s.text, n)
@@ -72,7 +70,6 @@ func (s *Stream) repeat(n int, dice *rand.Rand) {
 	}
 }
 
-// newStream returns an empty stream with room for n requests.
 func newStream(n int) *Stream {
 	const length = 28 // of a key; the average is 25
 	return &Stream{text: make([]byte, 0, n*length), spans: make([]span, 0, n)}

@@ -61,7 +61,6 @@ func (r *Row) Variants() []Row {
 // Differences returns the number of differences between a variant and its row.
 func (r *Row) Differences() int { return strings.Count(r.Name, "/") }
 
-// thousands writes a number with commas.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -160,7 +160,6 @@ func (r *Row) Next(pass int) *Stream {
 	return requests
 }
 
-// order returns, in random order, the keys that exist before the measurement.
 func order(r *Row, dice *rand.Rand) []uint32 {
 	keys := make([]uint32, r.Keys)
 	for i := range keys {

@@ -20,7 +20,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// small returns a row with fewer keys.
 func small(t *testing.T, name string, keys, requests int) Row {
 	row, err := Find(name)
 	require.NoError(t, err)

@@ -78,16 +78,13 @@ func step(s subject, found func(name string, c count)) error {
 	return nil
 }
 
-// A count contains the numbers of executed instructions, loads and stores.
 type count struct{ instructions, loads, stores int }
 
-// median returns the count whose number of instructions is the median.
 func median(counts []count) count {
 	slices.SortFunc(counts, func(a, b count) int { return a.instructions - b.instructions })
 	return counts[len(counts)/2]
 }
 
-// A stepper steps through a thread.
 type stepper struct {
 	pid     int
 	decoded map[uint64]instruction
@@ -128,7 +125,6 @@ func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	return c, !preempted, err
 }
 
-// toBreakpoint lets the thread run to a breakpoint.
 func (s *stepper) toBreakpoint() error {
 	for signal := syscall.Signal(0); ; {
 		if err := unix.PtraceCont(s.pid, int(signal)); err != nil {
@@ -154,7 +150,6 @@ func (s *stepper) isPreempted() (bool, error) {
 	return binary.LittleEndian.Uint64(guard[:]) == stackPreempt, err
 }
 
-// count steps to the next breakpoint, and counts the instructions up to it.
 func (s *stepper) count() (c count, err error) {
 	for repeating := uint64(0); ; {
 		inst, err := s.next()
@@ -211,7 +206,6 @@ func (s *stepper) wait() (syscall.Signal, error) {
 	return status.StopSignal(), nil
 }
 
-// next returns the instruction that comes next.
 func (s *stepper) next() (inst instruction, err error) {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(s.pid, &regs); err != nil {

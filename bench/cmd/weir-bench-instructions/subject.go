@@ -17,14 +17,12 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A call is a function, make, whose instructions are counted.
 type call struct {
 	name   string
 	make   func(i int)
 	before func(i int) // prepares call i; may be nil
 }
 
-// A subject selects the calls that are stepped through.
 type subject string
 
 const (
@@ -32,7 +30,6 @@ const (
 	oneLimit subject = "one limit" // only a decision about an HTTP request, with fewer repetitions and a small limiter
 )
 
-// repeats is how many times each kind of call is made.
 const repeats = 32
 
 // counted returns how many calls of each kind are stepped through if none is interrupted.
@@ -172,7 +169,6 @@ func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quot
 	}
 }
 
-// inFlight returns the calls on a limiter of requests in flight, with hashed keys.
 func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	l, err := engine.New(engine.Concurrency(1000, time.Minute), engine.MaxKeys(row.Capacity), engine.Prefault(), engine.ClockTSC())
 	if err != nil {
@@ -190,7 +186,6 @@ func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	}, nil
 }
 
-// byRequest returns calls that decide an HTTP request by the client's address, without an answer.
 func byRequest(l *engine.Limiter) (all []call, err error) {
 	r := httptest.NewRequest("GET", "/", nil)
 	var list []httplimit.Limit

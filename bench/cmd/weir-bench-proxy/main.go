@@ -26,7 +26,6 @@ wrk makes the requests, nginx answers them behind every proxy, and all of it is 
 Exit status: 0 done, 80 the command line is wrong, 1 a program is missing, an answer was not what it should be, or the
 work failed. Caddy alone may be missing. A missed target is not a failure.`
 
-// command is the command line.
 type command struct {
 	Rounds  *int   `placeholder:"N" help:"Rounds, 1 to 1000 (default: 6)."`
 	Seconds *int   `placeholder:"N" help:"Seconds of wrk for each server, mode and round, 1 to 30 (default: 3)."`
@@ -52,7 +51,6 @@ func (c *command) Run() error {
 	return errors.Join(proxy.Text(os.Stdout, run), err)
 }
 
-// get measures, or reads an earlier measurement.
 func (c *command) get() (*proxy.Run, error) {
 	if c.From == "" {
 		return c.measure()
@@ -119,7 +117,6 @@ func servers(weir, self string, out io.Writer) []*server.Server {
 	return append(all, server.Nginx(), server.HAProxy())
 }
 
-// weir returns the path of the weir program to measure.
 func (c *command) weir(self string) (string, error) {
 	if c.Weir != "" {
 		return filepath.Abs(c.Weir)

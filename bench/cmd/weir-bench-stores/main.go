@@ -20,7 +20,6 @@ redis_rate, throttled and ulule/limiter. They have a real redis-server of their 
 
 Exit status: 0 done, 80 the command line is wrong, 1 there is no redis-server or the work failed.`
 
-// command is the command line.
 type command struct {
 	Rounds int    `placeholder:"N" default:"3" help:"Rounds, 1 to 100 (default: 3)."`
 	Server string `placeholder:"PATH" default:"redis-server" help:"The server's program."`

@@ -19,7 +19,6 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// command is the command line.
 type command struct {
 	Quick  bool     `xor:"effort" help:"Measure in some two minutes: the targets and a few peers, three rounds."`
 	Full   bool     `xor:"effort" help:"Measure everything: every peer on every row. Takes an hour and a half."`
@@ -63,7 +62,6 @@ func (c *command) Run() error {
 	return nil
 }
 
-// read reads an earlier measurement.
 func read(path string) (*result.Run, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -77,7 +75,6 @@ func read(path string) (*result.Run, error) {
 	return r, nil
 }
 
-// get measures, or reads an earlier measurement.
 func (c *command) get() (*result.Run, error) {
 	if c.From != "" {
 		if c.Quick || c.Full || c.Rounds != 0 || len(c.Rows) > 0 {
@@ -109,7 +106,6 @@ func (c *command) get() (*result.Run, error) {
 	return r, err
 }
 
-// write writes the files that the flags ask for.
 func (c *command) write(r *result.Run, also []*result.Run) error {
 	for path, write := range map[string]func(io.Writer) error{
 		c.JSON: r.Write,

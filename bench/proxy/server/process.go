@@ -83,7 +83,6 @@ func (s *Server) start(ctx context.Context, mode Mode, upstream, header string) 
 	return p, nil
 }
 
-// listens waits until a connection to the server succeeds.
 func (p *Process) listens(ctx context.Context) error {
 	timed, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -138,7 +137,6 @@ func (p *Process) kill() error {
 	return err
 }
 
-// why returns an error that says how the process ended.
 func (p *Process) why() error {
 	return fmt.Errorf("%v: %s", p.err, bytes.TrimSpace(p.said.Bytes()))
 }

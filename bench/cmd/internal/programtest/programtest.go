@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// variable is set in the processes that run the program instead of the tests.
 const variable = "WEIR_BENCH_TEST_PROGRAM"
 
 // Main must be called by TestMain. It calls the program if Execute started the process, and otherwise runs the tests.
