@@ -41,13 +41,11 @@ func TestTheTableOfInvariantsIsTrue(t *testing.T) {
 	assert.Len(t, shown, 9, "every invariant has a test")
 }
 
-// A claim has the name of a test and the invariants that the test's comment names.
 type claim struct {
 	folder, test string
 	invariants   []string
 }
 
-// claims returns the claims of all tests, sorted by folder and name.
 func claims(t *testing.T) []claim {
 	t.Helper()
 	comment := regexp.MustCompile(`(?m)^// ((?:Test|Fuzz)\w+) \((I\d(?:, I\d)*)\)[^\n]*\n(?://.*\n)*func (\w+)\(`)
@@ -126,7 +124,6 @@ func TestTheTableOfVerbsIsTrue(t *testing.T) {
 	assert.Contains(t, strings.Join(strings.Fields(text), " "), sentence)
 }
 
-// hasTest reports whether any package has a test with that name.
 func hasTest(t *testing.T, name string) (found bool) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {

@@ -27,7 +27,6 @@ type tally struct {
 	pressed int // requests of clients that the counter or the log refused at least once
 }
 
-// A measured has the measurements of one client.
 type measured struct {
 	key      engine.Key
 	counters exactLog // the requests that the counter admitted
@@ -141,7 +140,6 @@ var logLimits = []struct {
 	{100, day, "100 in 1 day"},
 }
 
-// logTable writes the table for the requests of an access log.
 func logTable(out io.Writer, requests []request) error {
 	fmt.Fprintln(out, "| limit | counter refuses | log refuses | differ | wrongly admitted | wrongly refused "+
 		"| wrong, of all | wrong, of pressed clients' | most in a window |")

@@ -101,7 +101,6 @@ func TestYardstickAgreesWithTheEnginesLog(t *testing.T) {
 	}
 }
 
-// excerpt returns the requests of the repository's access log, an excerpt of a larger one.
 func excerpt(t *testing.T) []request {
 	requests, err := readLog(filepath.Join("..", "..", "cmd", "internal", "replay", "testdata",
 		"apache_access_excerpt.log"))

@@ -6,7 +6,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A figure has the contents of one picture.
 type figure struct {
 	file    string
 	title   string

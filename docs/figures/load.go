@@ -13,8 +13,7 @@ const (
 	// Within the time rush before and after the edge, the client sends fast.
 	edge = 10 * time.Second
 	rush = 800 * time.Millisecond
-	// end is the time at which the picture ends.
-	end = 25 * time.Second
+	end  = 25 * time.Second
 )
 
 // start is time 0 of the pictures and measurements, an edge of all windows here.
@@ -42,22 +41,18 @@ type answer struct {
 	admitted bool
 }
 
-// A manualClock stands still until it is set.
 type manualClock struct{ since atomic.Int64 }
 
 func (c *manualClock) now() time.Time { return start.Add(time.Duration(c.since.Load())) }
 
-// set moves the clock to a time after start.
 func (c *manualClock) set(since time.Duration) { c.since.Store(int64(since)) }
 
-// limiter returns a limiter with room for a number of keys, and its clock.
 func limiter(p engine.Policy, keys int) (*engine.Limiter, *manualClock, error) {
 	clock := new(manualClock)
 	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(clock.now))
 	return l, clock, err
 }
 
-// play requests one token at each of the times from a limiter with the policy.
 func play(p engine.Policy, asks []time.Duration) ([]answer, error) {
 	l, clock, err := limiter(p, 1)
 	if err != nil {
@@ -105,7 +100,6 @@ func curve(answers []answer) []step {
 	return steps
 }
 
-// worst returns the first of the steps with the highest number.
 func worst(steps []step) step {
 	high := steps[0]
 	for _, s := range steps {

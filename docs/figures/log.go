@@ -8,7 +8,6 @@ type exactLog struct {
 	oldest int     // index of the first time that is still in the window
 }
 
-// count returns how many requests are in the last window.
 func (l *exactLog) count(now int64) int {
 	for l.oldest < len(l.times) && now-l.times[l.oldest] >= l.window {
 		l.oldest++
@@ -19,5 +18,4 @@ func (l *exactLog) count(now int64) int {
 	return len(l.times) - l.oldest
 }
 
-// add adds an admitted request.
 func (l *exactLog) add(now int64) { l.times = append(l.times, now) }

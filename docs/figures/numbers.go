@@ -46,7 +46,6 @@ func memoryTable(out io.Writer) error {
 	return nil
 }
 
-// limitTable writes each algorithm's highest accepted limits for several windows.
 func limitTable(out io.Writer) error {
 	windows := []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour, day, 365 * day}
 	names := []string{"1 µs", "1 ms", "1 s", "1 min", "1 h", "1 day", "365 days"}
@@ -89,7 +88,6 @@ func highest(ok func(uint64) bool) uint64 {
 	return low
 }
 
-// accepted reports whether the engine accepts a policy.
 func accepted(p engine.Policy) bool {
 	l, err := engine.New(p, engine.MaxKeys(1))
 	if err != nil {

@@ -21,7 +21,6 @@ const (
 	refusedTop, refusedBottom   = -6.8, -8.4
 )
 
-// draw writes the picture of a figure as an SVG document.
 func (f figure) draw(w io.Writer) error {
 	answers, err := play(f.policy, load())
 	if err != nil {
@@ -42,7 +41,6 @@ func (f figure) draw(w io.Writer) error {
 	}.Write(w)
 }
 
-// describe returns a text that says what the picture shows.
 func (f figure) describe(answers []answer, steps []step) string {
 	admitted := 0
 	for _, a := range answers {
@@ -103,7 +101,6 @@ func drawRequests(p *chart.Plot, answers []answer) {
 	p.Text(point(from, refusedBottom), chart.Start, chart.Plain, "refused")
 }
 
-// drawWorst marks the moment with the most requests in the last window, and that window.
 func drawWorst(p *chart.Plot, high step) {
 	y := float64(high.count)
 	begin, ends := max(high.at-window, from), []float64{high.at.Seconds()}
