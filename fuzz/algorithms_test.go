@@ -182,7 +182,6 @@ func (c *clerk) sweep(t *rapid.T) {
 	}
 }
 
-// take lets call take n tokens at the time at, and compares the answer with the model.
 func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["take"]++
 	m := c.models[key]

@@ -208,8 +208,7 @@ func settledBy(history []porcupine.Operation) map[int]int {
 	return by
 }
 
-// ended adds a peek at the end of the history, and records for each settlement whether other calls settle the same
-// hold.
+// ended adds a last peek, and records for each settlement whether other calls settle the same hold.
 func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) []porcupine.Operation {
 	end := holding{what: callEnd, from: clock}
 	by := settledBy(history)
@@ -224,8 +223,8 @@ func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) 
 	return append(history, porcupine.Operation{Call: stamp, Return: stamp + 1, Input: end, Output: told{remaining: remaining, to: clock}})
 }
 
-// TestHoldsAreLinearizable (I9, I1, I2): goroutines make holds, peek, and settle each other's holds once, more than
-// once, or never. The answers must be possible in some sequential order of the calls.
+// TestHoldsAreLinearizable (I9, I1, I2): goroutines make holds, peek, and settle each other's holds, even twice or
+// never. The answers must be possible in some order of the calls.
 func TestHoldsAreLinearizable(t *testing.T) {
 	n := uint64(1500)
 	if testing.Short() {

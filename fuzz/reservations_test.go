@@ -33,7 +33,6 @@ type granted struct {
 // starts returns the tick at which a grant's request may continue.
 func (g granted) starts(burst uint64) uint64 { return max(g.at, g.full-min(burst, g.full)) }
 
-// A booking is a call of a history of reservations. of is the grant of the tokens that it gives back.
 type booking struct {
 	call
 	of granted

@@ -185,7 +185,7 @@ func sentAsHeader(t *testing.T, text string) string {
 
 // # Cycling keys
 
-// A cycled is a limiter that an attacker calls with one key after another, sometimes with late times, in nanoseconds.
+// A cycled is a limiter that an attacker calls with one key after another.
 type cycled struct {
 	take        func(key uint64, at int64, tokens uint64) (allowed bool, resetAfter time.Duration)
 	counted     func() uint64 // evictions, and requests refused or admitted because there was no room

@@ -138,7 +138,7 @@ func after(nanos, wait int64) int64 {
 	return nanos + wait
 }
 
-// A tableMachine makes the same calls, one after the other, on a small table and on a model, which is a map.
+// A tableMachine makes the same calls on a small table and on a model, which is a map.
 type tableMachine struct {
 	numbers      numbers
 	table        *shard.Table
@@ -157,8 +157,7 @@ type tableMachine struct {
 
 const machineWindow = 4
 
-// newTableMachine makes a table of 16 slots whose windows are one line each, so they do not overlap. Every window has
-// perWindow keys, and one key is 0.
+// newTableMachine makes a table whose windows are one line each, with perWindow keys for every window. One key is 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
 	table, err := shard.New(shard.Config{Plan: planOf(t, p.algorithm(t)), Slots: slots, Shards: shards, ProbeWindow: machineWindow, Overflow: overflow, Start: start})
@@ -340,7 +339,7 @@ func (m *tableMachine) drawNow(t *rapid.T) int64 {
 	return m.clock
 }
 
-// advance moves the clock by a random time, or until a key is just full or just has a number of tokens.
+// advance moves the clock by a random time, or until a key is just full or just has some tokens.
 func (m *tableMachine) advance(t *rapid.T) {
 	if rapid.Bool().Draw(t, "to an edge") {
 		key := rapid.SampledFrom(m.keys).Draw(t, "key")

@@ -440,8 +440,7 @@ func newGauge(t *testing.T) gauge {
 	return gauge{l, l.Key("gauge")}
 }
 
-// ahead returns an upper bound for the difference of the two clocks, in nanoseconds: the smallest of several measured
-// bounds.
+// ahead returns an upper bound for the difference of the two clocks in nanoseconds, the smallest measured.
 func (g gauge) ahead(t *testing.T) int64 {
 	nearest := int64(math.MaxInt64)
 	for range 10 {

@@ -193,7 +193,7 @@ func (w *world) die(th *thread) {
 	}
 }
 
-// checkDead checks, after all other threads, that an attach and a sweep leave nothing of the dead process.
+// checkDead checks that, at the end, an attach and a sweep leave nothing of the dead process.
 func (w *world) checkDead() error {
 	if !w.threads[0].dead {
 		return nil

@@ -136,7 +136,7 @@ func (c call) leads(lead int64) call { c.lead = lead; return c }
 // by returns the call with a clock fast nanoseconds ahead of the machine's.
 func (c call) by(fast int64) call { c.fast = fast; return c }
 
-// byClock returns the call with a clock that it reads while it runs, instead of a time.
+// byClock returns the call with a clock to read, instead of a time.
 func (c call) byClock() call { c.clock = true; return c }
 
 // told returns the call with a request for the time of the next try.

@@ -46,7 +46,7 @@ type owner struct {
 	grants []grant // takes from its bucket, in scenarios with refunds by receipts
 }
 
-// end forgets the calls for which a record was charged, when the record was forgotten or converted to another rate.
+// end forgets the calls that charged a record, when the record is forgotten or converted.
 func (o *owner) end() {
 	o.tenure++
 	for i := range o.grants {

@@ -64,7 +64,6 @@ var larger = []configuration{
 	{"a taker may be killed, its heir, two slots, two sweeps", "DIES=1 HEIRS=1 TAKERS=1 SLOTS=2 FIRST=31 KEYS=2 SWEEPERS=2", true},
 }
 
-// A mutant is the model with one broken rule, and with bounds that suffice to find an error.
 type mutant struct {
 	macro  string
 	want   string // the assertion that fails

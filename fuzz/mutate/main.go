@@ -196,8 +196,8 @@ func parts(chosen []mutation, n int) []mutation {
 		of(n/4, mutation.isNew))
 }
 
-// Up to fewChanges changes are each tried against all tests, because it would take longer to find out which tests reach
-// which functions.
+// With up to fewChanges changes, all tests are tried, because finding out which tests reach which functions would take
+// longer.
 const fewChanges = 100
 
 // choose returns the changes that the options select, in an order that depends on the seed.

@@ -82,8 +82,8 @@ func (w *word) String() string { return "1" + "2" }
 	}, names)
 }
 
-// TestWhatHasAType: variables, fields and arguments are replaced by others of the same type, and structs and indexes by
-// zero values. The setting of a flag is moved to a later place.
+// TestWhatHasAType: variables, fields and arguments are replaced by others of their type, and structs and indexes by
+// zero values. A flag is set later.
 func TestWhatHasAType(t *testing.T) {
 	parsed, err := parse(map[string]string{"a.go": `package a
 

@@ -177,8 +177,8 @@ func (b *binary) reach(dir string) {
 // unbuilt reports whether a change is known not to build. For a change of a constant, only the trial shows this.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed runs suites[from:to] against the change, the fast ones together and the others one after the other. It
-// returns the suite and the test that notice the change.
+// noticed runs suites[from:to] against the change, the fast ones together. It returns the suite and the test that
+// notice the change.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil

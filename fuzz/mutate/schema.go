@@ -141,7 +141,7 @@ func writeOverlay(name string, replace map[string]string) error {
 	return os.WriteFile(name, list, 0o600)
 }
 
-// withAll returns the text of a file with the copies of its functions, and stores their places in lines.
+// withAll returns a file's text with the copies of its functions, and stores their places.
 func (s *schema) withAll(f *file) (string, error) {
 	var text strings.Builder
 	var copies strings.Builder
