@@ -36,9 +36,9 @@ type Handler struct {
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
-	// State is the full path of a folder with files of this machine, owned by Caddy's user or root. All processes of
-	// the machine count limits that are not in a store in these files, and the files outlive the processes. A sliding
-	// log cannot have a file.
+	// State is the full path of a folder of this machine that belongs to Caddy's user or to root. Limits that are not
+	// in a store keep their counts in its files. All processes of the machine count together in these files, which
+	// outlive the processes. A sliding log cannot have a file.
 	//
 	// For limits in a store, the files contain this machine's debts, such as tokens that it admitted while the store
 	// was lost. The next process or configuration charges the store with these debts.

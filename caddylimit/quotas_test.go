@@ -58,8 +58,8 @@ func TestAFileOfLimits(t *testing.T) {
 	assert.Equal(t, 0, passed(by, 1, "User", "a", "X", "berta"))
 }
 
-// TestSlowAndFastLimitsOfAFile: a file and its plans may have every quota that the limit's zone accepts, also in a
-// store. Any other quota fails when the configuration is loaded, not when requests come.
+// TestSlowAndFastLimitsOfAFile: a file and its plans may have every quota that the zone accepts, also in a store. Other
+// quotas fail when the configuration is loaded.
 func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	address, _ := startRedis(t)
 	for where, store := range map[string]string{"process": "", "store": `"store":"redis://` + address + `",`} {

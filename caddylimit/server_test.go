@@ -169,7 +169,6 @@ func TestDirectivesInCaddy(t *testing.T) {
 		assert.Contains(t, body, want)
 	}
 
-	// Neither the same limits nor higher limits in the next configurations give a client a fresh bucket.
 	require.NoError(t, s.load(site+"\nheader X-New yes"))
 	assert.Equal(t, 0, s.passed(3, "127.0.0.1"))
 	require.NoError(t, s.load(strings.ReplaceAll(site, "events 2", "events 200")))
@@ -296,8 +295,8 @@ func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	}
 }
 
-// TestAQuotaThatAClientWrites: a quota from a field that a client can write gives a warning, because nothing shows who
-// has written the field. A quota that the server sets gives none.
+// TestAQuotaThatAClientWrites: a quota from a field that a client can write gives a warning, because its writer is
+// unknown. A quota of the server gives none.
 func TestAQuotaThatAClientWrites(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load("respond ok"))
@@ -313,8 +312,8 @@ func TestAQuotaThatAClientWrites(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfTheOriginal: the Caddyfile in the original's documents, with all options, works, with a warning that
-// the machines do not share the zones.
+// TestTheExampleOfTheOriginal: the original's Caddyfile with all options works, with a warning that machines do not
+// share the zones.
 func TestTheExampleOfTheOriginal(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load(`rate_limit {

@@ -109,8 +109,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestKeysBeyondTheRoomOfAZone: memory does not grow beyond a zone's room. A drained key stays drained as long as other
-// keys have used less, and metrics count the forgotten keys.
+// TestKeysBeyondTheRoomOfAZone: memory is bounded, a drained key stays drained as long as other keys have used less,
+// and metrics count the forgotten keys.
 func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	c := start(t, zones(`"room":{"key":"{http.request.header.X}","window":"1h","max_events":3,"max_keys":100}`))
 	as := func(key string) func(*http.Request) {

@@ -29,7 +29,7 @@ type caddy struct {
 	site, admin string // addresses
 }
 
-// build builds the program without cgo, as make does. So the compiled packages of Caddy are shared with make.
+// build builds the program without cgo, to share compiled packages with make.
 func build(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -91,7 +91,7 @@ func (c *caddy) admitted(path string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// sameCounts checks that a zone's histogram and counter still have the same count after all loads of configurations.
+// sameCounts checks that a zone's histogram and counter agree after all loads.
 func (c *caddy) sameCounts(zone string) {
 	answer, err := http.Get("http://" + c.admin + "/metrics")
 	require.NoError(c.t, err)
@@ -108,8 +108,8 @@ func (c *caddy) sameCounts(zone string) {
 	assert.Equal(c.t, requests, of("process_time_seconds_count"))
 }
 
-// TestReloadedUnderLoad: a real Caddy is reloaded under load with the same, lower and higher numbers, and with numbers
-// that need another limiter. With both directives, no client gets a fresh bucket.
+// TestReloadedUnderLoad: with both directives, no client of a real Caddy gets a fresh bucket by a reload, whether the
+// numbers stay, change, or need another limiter.
 func TestReloadedUnderLoad(t *testing.T) {
 	const site = `
 		handle /up {
@@ -199,7 +199,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 	assert.Contains(t, text, "want tokens/period")
 	assert.False(t, c.admitted("/old"), "the configuration before goes on")
 
-	// This test runs the first commands of docs/caddy.md in the same process, because building the program takes long.
+	// The commands of docs/caddy.md run in this process, because building the program takes long.
 	status, text = c.load(documented(t))
 	require.Equal(t, http.StatusOK, status, text)
 	assert.Equal(t, []int{429, 429}, c.answers(2), "the limit of that name has counted already")

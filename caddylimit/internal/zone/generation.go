@@ -16,8 +16,7 @@ type generation struct {
 	uses int // number of uses that have it; guarded by the lock of the zone
 }
 
-// newGeneration makes a limiter for a zone. The tokens that keys owe to the limiter of before, if any, also count in
-// the new limiter.
+// newGeneration makes a limiter for a zone, which also counts the tokens that keys owe to the limiter of before.
 func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error

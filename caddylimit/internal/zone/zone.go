@@ -28,8 +28,8 @@ type Zone struct {
 	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored returns the name that the zone has in a store. Names of package compat begin with the module, so that they
-// share no count with a limit of package caddylimit.
+// stored returns the zone's name in a store, with the module for package compat, so that it shares no count with
+// package caddylimit.
 func (i id) stored() string {
 	if i.module == "weir" {
 		return i.name
