@@ -34,8 +34,7 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// benchSubject measures one subject. It makes the subject only once, although testing calls the benchmark function with
-// several b.N.
+// benchSubject measures one subject, which it makes only once for the several runs of testing.
 func benchSubject(b *testing.B, row *workload.Row, name string) {
 	if measure.Cannot(row, name) != "" {
 		return

@@ -70,8 +70,7 @@ func BenchmarkTake(b *testing.B) {
 
 func ignore(engine.Key, uint64) {}
 
-// BenchmarkObserve measures a refusal without an observer, and with an observer for one refusal in a thousand or for
-// every refusal.
+// BenchmarkObserve measures a refusal without an observer, with a rare one, and with one for every refusal.
 func BenchmarkObserve(b *testing.B) {
 	for _, o := range []struct {
 		name    string
@@ -99,8 +98,7 @@ func BenchmarkSweep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
 }
 
-// algorithms lists two policies of every algorithm: free admits everything, and strict admits only the first requests
-// of a key.
+// algorithms lists two policies of every algorithm: free admits everything, and strict only a key's first requests.
 var algorithms = []struct {
 	name         string
 	free, strict engine.Policy
@@ -116,8 +114,7 @@ var algorithms = []struct {
 	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
 }
 
-// BenchmarkAlgorithms measures Allow with every algorithm, and the floor of the row, with 1,000 keys and with a million
-// keys in a Zipf distribution.
+// BenchmarkAlgorithms measures Allow with every algorithm, and the floor of the row.
 func BenchmarkAlgorithms(b *testing.B) {
 	denied := find(b, "zipf-1m")
 	denied.Name, denied.Refused = "denied-1m", true

@@ -19,7 +19,7 @@ func TestFoundAtThePlannedLoad(t *testing.T) {
 	}
 }
 
-// With far fewer keys than MaxKeys, all requests find their record, even in a table in which every slot was used.
+// With far fewer keys than MaxKeys, all requests find their record, even in an aged table.
 func TestFound(t *testing.T) {
 	for _, name := range []string{"returning-1k/0.3", "returning-1k/0.3/aged"} {
 		got, err := MeasureFound(FoundOf{name})

@@ -85,7 +85,7 @@ func MeasureLatency(of LatencyOf) (Delays, error) {
 	return d, err
 }
 
-// interval returns the time between two sweeps: the shortest possible one if the sweeper must work all the time.
+// interval returns the time between two sweeps, the shortest possible one for a sweeper that always works.
 func interval(beside string) time.Duration {
 	if beside == Sweep {
 		return time.Millisecond

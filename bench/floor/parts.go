@@ -2,8 +2,7 @@ package floor
 
 import "github.com/weir-go/weir/internal/keyhash"
 
-// These are the parts of a floor. The time of each part includes the loop and the reading of the key, which Loop
-// measures alone.
+// These parts of a floor include the loop and the reading of the key, which Loop measures alone.
 type (
 	Loop         struct{}
 	Hash         struct{ *Floor }

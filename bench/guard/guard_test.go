@@ -52,7 +52,7 @@ func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 // kept stores an allocation, so that the compiler cannot leave it out.
 var kept atomic.Pointer[[8]byte]
 
-// The guard's error says whether a subject is too slow, finds too few records, decides wrongly or allocates.
+// The guard's error says what is wrong with a subject.
 func TestGuardNotices(t *testing.T) {
 	slow := change(t, func(l peers.Limiter, key string) bool {
 		for range 99 {

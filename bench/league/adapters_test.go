@@ -32,7 +32,7 @@ func (e entry) with(of made) entry {
 	return e
 }
 
-// keyed is like with, but for a library without keys: the adapter makes a limiter for each key.
+// keyed is like with, but makes a limiter of the library for each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)

@@ -11,7 +11,7 @@ import (
 // before the last of these keys.
 const Aged = 5
 
-// openAged returns a limiter whose slots were all used by earlier keys, which are idle and swept.
+// openAged returns a limiter whose slots all had earlier keys, which are swept.
 func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
 	// With a token per hour, no earlier key becomes idle while others are added.
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)

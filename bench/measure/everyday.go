@@ -61,7 +61,7 @@ func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	})}, closing(l), nil
 }
 
-// openAll opens three limits that decide together: per second and per minute for each client, and one for all clients.
+// openAll opens three limits that decide together: two for each client, and one for all.
 func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	second, err := Weir(r, engine.ClockTSC())
 	if err != nil {

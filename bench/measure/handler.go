@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// These subjects of the everyday row are handlers: without middleware, with weir's, and with the peers' middlewares.
+// These handlers are subjects of the everyday row: without middleware, with weir's, and with the peers'.
 const (
 	HandlerAlone = "handler alone"
 	WeirHandler  = "weir, httplimit middleware"
@@ -26,8 +26,8 @@ func handlers() []string {
 	return names
 }
 
-// served calls a handler. A server has just read the request, so the request is in a cache. For the same effect, served
-// reuses one request and one response, with other addresses.
+// served calls a handler. It reuses one request and one response with other addresses, because a server has just read
+// the request into a cache.
 type served struct {
 	handler http.Handler
 	remote  *workload.Stream // addresses with ports, as net/http has them

@@ -92,7 +92,7 @@ func (r *Run) pairs(do func(name string, without, with *Row)) {
 	}
 }
 
-// proxies returns a table of the processor time per request in the turns, in comparison with Go's standard proxy.
+// proxies returns a table of the processor time per request in turns, compared with Go's standard proxy.
 func proxies(r *Run) table {
 	t := table{head: []string{"by turns", "limiter", "requests/s", "CPU a request", "by that of " + server.BareName, "range"}}
 	bare := find(r.Turns, rowName{server.BareName, server.Without})

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Every run of wrk uses the same number of connections, and one thread, which leaves the other processors to the
-// server.
+// wrk uses one thread, which leaves the other processors to the server.
 const (
 	wrkThreads     = 1
 	wrkConnections = 32
@@ -21,8 +20,7 @@ const (
 	clients      = 1000
 )
 
-// clientScript returns a script with which wrk sends the names of all clients in turn. It prepares the requests before
-// the measurement.
+// clientScript returns a script with which wrk sends all clients' names, in requests prepared before the measurement.
 func clientScript() string {
 	return fmt.Sprintf(`local requests, n = {}, 0
 
@@ -39,8 +37,7 @@ end
 `, clients, clientHeader, clients)
 }
 
-// runWrk measures the server at a URL for some seconds. program is the path of wrk, and script the path of a file with
-// clientScript.
+// runWrk measures the server at a URL. script is the path of a file with clientScript.
 func runWrk(ctx context.Context, program, script, url string, seconds int) (Load, error) {
 	const patience = 30 * time.Second // for connections that do not close in time
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+patience)

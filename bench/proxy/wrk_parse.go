@@ -54,7 +54,7 @@ func parseWrk(text string) (Load, error) {
 	return r, nil
 }
 
-// addUp returns the sum of the numbers of a line, the elements of a regular expression's match after the first.
+// addUp returns the sum of the numbers in a regular expression's match, after its first element.
 func addUp(line []string) (total int64, err error) {
 	for i, text := range line {
 		if i == 0 {

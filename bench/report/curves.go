@@ -116,8 +116,7 @@ func latencyCurves(r *result.Run) []curves {
 	return charts
 }
 
-// scalingCurves returns charts of the decisions per second of all processors together, for rows with more than one
-// number of processors.
+// scalingCurves returns charts of decisions per second on all processors, for rows with several numbers of processors.
 func scalingCurves(r *result.Run) []curves {
 	var charts []curves
 	for _, name := range []string{"allowed-1k", "denied-1k", "allowed-1", "zipf-1m", "churn", "uniform-10m"} {

@@ -79,8 +79,7 @@ func sample() *result.Run {
 	return r
 }
 
-// The text under a row's table compares weir with the do-it-yourself limiter with the same clock, and names subjects
-// that are missing.
+// The text under a row's table compares weir with the like-clocked do-it-yourself limiter, and names missing subjects.
 func TestWhatStandsUnderARow(t *testing.T) {
 	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
 	r := &result.Row{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{

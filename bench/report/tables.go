@@ -45,8 +45,7 @@ func costs(r *result.Run) []table {
 	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r)}
 }
 
-// glance returns the tables that a new reader looks for first, one for each number of processors: weir next to widely
-// used libraries, on rows that resemble common workloads.
+// glance returns the tables that a new reader looks for first: weir next to widely used libraries, on common workloads.
 func glance(r *result.Run) (all []table) {
 	for i := range r.Rows {
 		cores := r.Rows[i].Cores
@@ -218,8 +217,8 @@ func isVariant(r *result.Row) bool {
 	return err == nil && found.Differences() > 0
 }
 
-// returning returns a table of the rows of keys that come back. Each line compares the times with the times for the
-// same keys under a limit with which they are never idle.
+// returning returns a table that compares keys that come back with the same keys under a limit that never leaves them
+// idle.
 func returning(r *result.Run) table {
 	t := table{
 		Title: "Keys that come back idle, beside the same keys that never are",

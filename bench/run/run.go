@@ -66,7 +66,6 @@ func (p *Schedule) most(steps []step) int {
 	return most
 }
 
-// prepare makes the rows, with an entry for every subject that is measured or cannot be measured.
 func (p *Schedule) prepare(r *result.Run) {
 	for _, c := range p.cells {
 		row, ok := r.Row(c.row.Name, c.cores)
@@ -87,7 +86,7 @@ func (p *Schedule) prepare(r *result.Run) {
 	}
 }
 
-// prepareUnable adds an entry with the reason for every subject that cannot be measured on the row.
+// prepareUnable adds an entry with the reason for every subject that the row cannot measure.
 func prepareUnable(row *result.Row) {
 	found, err := workload.Find(row.Name)
 	if err != nil || found.Batch || found.Differences() > 0 {

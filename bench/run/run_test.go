@@ -69,8 +69,7 @@ func TestSchedulesAreComplete(t *testing.T) {
 	}
 }
 
-// The effort determines which variants of returning rows are measured, each in one process. The requests that find
-// their record are counted once for each row.
+// The effort determines which variants are measured. Found records are counted once for each row.
 func TestScheduleOfVariants(t *testing.T) {
 	for effort, want := range map[Effort]int{Quick: 0, Default: 4, Full: 11} {
 		p, err := NewSchedule(effort, []string{"returning-1k"}, 0)

@@ -161,13 +161,12 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	return p.Rounds
 }
 
-// few contains the peers that are measured when time is short: the usual do-it-yourself limiters, and the fastest
-// published libraries.
+// few contains the peers for a short run: the usual do-it-yourself limiters, and the fastest libraries.
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer contains the peers for rows that take long to set up: two whose memory grows, one that sweeps its keys, and one
-// with bounded memory.
+// fewer contains the peers for rows with a long setup: two whose memory grows, one that sweeps, and one with bounded
+// memory.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {

@@ -164,7 +164,7 @@ func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result
 	return nil
 }
 
-// excess makes nodes ask for far too many tokens of one key, and counts the tokens that all of them admit.
+// excess makes nodes ask for far too many tokens of one key, and counts all admitted tokens.
 func (s *Server) excess(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	rate := Rate{PerSecond: 1000, Burst: 200}
 	takes, end, err := s.open(ctx, subject, nodes, rate)

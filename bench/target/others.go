@@ -65,8 +65,7 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup returns the decisions per second of a subject on the row last, divided by those on the row first. The rows
-// have different numbers of processors.
+// speedup returns a subject's decisions per second on the row last, with other processors, divided by those on first.
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)

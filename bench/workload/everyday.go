@@ -66,8 +66,8 @@ func (r *Row) Unhurried() peers.Limit {
 	return peers.Limit{Tokens: limitRate, Per: second, Burst: limitSize}
 }
 
-// rates returns the requests per second of every client, the most frequent first: from mostRate, falling as a power of
-// the client's rank, to leastRate.
+// rates returns every client's requests per second: from mostRate, falling as a power of the client's rank, to
+// leastRate.
 func rates(clients int) []float64 {
 	power := math.Log(mostRate/leastRate) / math.Log(float64(clients))
 	all := make([]float64, clients)

@@ -107,6 +107,5 @@ func mix(n uint64) uint64 {
 	return n ^ n>>31
 }
 
-// random returns random numbers. The same seed gives the same numbers, so every process of a run makes the same
-// requests.
+// random returns random numbers, the same for a seed in every process of a run.
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

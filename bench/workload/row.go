@@ -36,7 +36,7 @@ type Row struct {
 	// Hot is set for the row with one key, whose floor is a single contended compare-and-swap.
 	Hot bool
 	// Aged is set for rows in which every slot of weir's table has had a key. Elsewhere, a search for a missing key
-	// ends early at a slot without one.
+	// ends early at a slot that never had one.
 	Aged bool
 	// Batch is set for the row that compares single calls with a batch.
 	Batch bool

@@ -89,8 +89,7 @@ func TestFresh(t *testing.T) {
 	assert.Len(t, distinct(keys), 2000, "no key comes twice, in no pass")
 }
 
-// All visitors make the same number of requests. In each tenth of the middle of the stream, about half of the requests
-// exceed the limit.
+// In each tenth of the middle of the stream, about half of the requests exceed their visitor's limit.
 func TestMixed(t *testing.T) {
 	row := small(t, "mixed", 1000, 1000*asked)
 	before, requests := row.Load()

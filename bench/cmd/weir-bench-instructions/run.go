@@ -90,7 +90,6 @@ type stepper struct {
 	decoded map[uint64]instruction
 }
 
-// An instruction is an instruction of the traced process, which runs the same program as this process.
 type instruction struct {
 	x86asm.Inst
 	pc uint64

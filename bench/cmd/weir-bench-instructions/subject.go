@@ -138,7 +138,6 @@ func callsOf(keys int) (calls []call, err error) {
 	return calls, nil
 }
 
-// byKey returns the calls with a key that is already hashed. tiers is a limiter with a tier of another rate.
 func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
 	var hold engine.Receipt
 	var entry engine.Receipt
@@ -203,7 +202,7 @@ func byRequest(l *engine.Limiter) (all []call, err error) {
 	return all, nil
 }
 
-// child is the work of the second process: it makes every call between two breakpoints, on the stepped thread.
+// child is the work of the second process: every call between two breakpoints.
 func child() error {
 	runtime.LockOSThread()
 	s := subject(os.Getenv(role))

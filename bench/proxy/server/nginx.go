@@ -47,7 +47,7 @@ func nginxProxy(s Site) string {
 			proxy_set_header Connection "";`)
 }
 
-// nginx returns a configuration of nginx, with http added to the http block and location to the only location block.
+// nginx returns a configuration of nginx, with additions to its http block and its only location block.
 func nginx(s Site, http, location string) string {
 	var temp strings.Builder
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
