@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestUsers: a user has one bucket for all addresses. A request that it refuses takes no token from the address's
-// bucket.
+// TestUsers: a user has one bucket for all addresses, whose refusal takes no token from the address's bucket.
 func TestUsers(t *testing.T) {
 	url := exampletest.Start(t, "-trust", "127.0.0.1") + "/notes"
 	write := func(key, client string) exampletest.Answer {

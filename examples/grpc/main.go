@@ -49,7 +49,6 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// call is the client of this example: it makes calls and prints the result of each call.
 func call(address string, calls int) {
 	conn := must(grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials())))
 	defer conn.Close()
