@@ -12,7 +12,8 @@ import (
 )
 
 // Middleware returns a middleware for limits of any kind. A Refund function gets the status of the answer. A request is
-// in flight until the handler returns. The middleware is safe for concurrent use.
+// in flight until the handler returns. A refused request does not reach the handler. The middleware is safe for
+// concurrent use and adds nothing to the cost of the limits.
 //
 // Do not use echo.WrapMiddleware(limits.Handler) for limits with a Refund. Echo writes the answer to an error after its
 // middlewares, so Refund would miss a status such as 401. A limit that refunds successful logins would then give back

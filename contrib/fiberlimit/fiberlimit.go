@@ -20,7 +20,8 @@ import (
 )
 
 // Handler returns a middleware for limits of any kind. A Refund function gets the status of the answer. A request is in
-// flight until the handlers return. The middleware is safe for concurrent use.
+// flight until the handlers return. A refused request does not reach the later handlers. The middleware is safe for
+// concurrent use.
 //
 // The limits need an [http.Request], whose making takes some microseconds and allocates. To avoid this cost, decide
 // with package engine, as in examples/fiber.

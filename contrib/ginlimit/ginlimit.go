@@ -15,7 +15,8 @@ import (
 )
 
 // Handler returns a middleware for limits of any kind. A Refund function gets the status that the handlers set. A
-// request is in flight until the handlers return. The middleware is safe for concurrent use.
+// request is in flight until the handlers return. A refused request does not reach the later handlers. The middleware
+// is safe for concurrent use and adds nothing to the cost of the limits.
 func Handler(limits *httplimit.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		res := limits.Decide(c.Request)
