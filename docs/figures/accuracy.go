@@ -16,7 +16,7 @@ type tally struct {
 	admitted          int // requests that the counter admitted
 	exact             int // requests that the exact log admitted, based on its own history
 
-	// The number of requests that only the counter or only the log admitted, each by its own history.
+	// The number of requests that only one of the two admitted, each by its own history.
 	differ int
 
 	// Requests that the counter admitted or refused wrongly: other than an exact log of the requests that the counter
@@ -35,7 +35,6 @@ type measured struct {
 	refused  bool
 }
 
-// measure sends each request to the engine's sliding window counter and to the exact log, and returns the tally.
 func measure(limit int, window time.Duration, requests []request) (tally, error) {
 	clients := map[int]*measured{}
 	l, clock, err := limiter(engine.SlidingWindow(uint64(limit), window), 10_000)

@@ -21,8 +21,8 @@ var stories = []story{{"debt", drawDebt}, {"hold", drawHold}}
 // sample is the time between two points of a curve. All calls are made at multiples of it.
 const sample = 250 * time.Millisecond
 
-// tell moves the clock from 0 to end, and makes the calls that are due at each time. It returns the results of level
-// before and after these calls.
+// tell moves the clock from 0 to end with the calls that are due, and returns the results of level before and after
+// them.
 func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(), level func() float64) (points []chart.Point) {
 	for at := time.Duration(0); at <= end; at += sample {
 		clock.set(at)
@@ -107,7 +107,7 @@ func drawDebt(w io.Writer) error {
 		Chart: p.Chart(label)}.Write(w)
 }
 
-// A held is a hold in the picture: its tokens, the cost with which it is settled, and the times of both.
+// A held is a hold in the picture, and its settlement.
 type held struct {
 	tokens, cost  uint64
 	from, settled time.Duration
@@ -124,8 +124,7 @@ const (
 	holdEnd  = 2*minute - sample
 )
 
-// tellHold takes and settles the holds under a policy whose limit is the budget, and returns the tokens that count at
-// each time.
+// tellHold takes and settles the holds under a policy, and returns the tokens that count at each time.
 func tellHold(p engine.Policy) ([]chart.Point, error) {
 	l, clock, err := limiter(p, 1)
 	if err != nil {

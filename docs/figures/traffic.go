@@ -19,7 +19,6 @@ type request struct {
 	at     int64
 }
 
-// poisson returns n requests of one client at random times, on average at load times the rate of the limit.
 func poisson(n, limit int, window time.Duration, load float64, seed uint64) []request {
 	random := rand.New(rand.NewPCG(seed, uint64(limit)))
 	mean := float64(window) / (load * float64(limit))
