@@ -119,7 +119,6 @@ func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the one request of each key before the measurement.
 func (a *addressed) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		addr, err := netip.ParseAddr(key)
@@ -165,7 +164,6 @@ func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the one request of each key before the measurement.
 func (d *decided) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		result := d.middleware.Decide(&http.Request{RemoteAddr: key + port})
@@ -223,7 +221,6 @@ func (t *timed) decide(s *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the one request of each key before the measurement.
 func (t *timed) Before() Decider {
 	return Keyed{call(func(key string) bool { return t.limiter.TakeAt(t.limiter.Key(key), 1, t.began).Allowed })}
 }

@@ -95,7 +95,6 @@ func (s *served) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the one request of each key before the measurement.
 func (s *served) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		e := s.pool.Get().(*exchange)
