@@ -30,8 +30,7 @@ func dial(t *testing.T, addr net.Addr) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// TestBodiesCutShort: a client announces a longer body than it sends. The request is charged once, and the next request
-// is decided as usual.
+// TestBodiesCutShort: a client announces a longer body than it sends. This request is charged once.
 func TestBodiesCutShort(t *testing.T) {
 	for _, request := range []string{
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nfew",

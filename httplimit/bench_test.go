@@ -21,7 +21,7 @@ func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
 		Key: key}
 }
 
-// raceEnabled says that the race detector is on. A sync.Pool then drops values at random, so allocations cannot be
+// raceEnabled says that the race detector is on. Then a sync.Pool drops values at random, so allocations cannot be
 // counted.
 var raceEnabled bool
 
@@ -89,8 +89,7 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestHeadersAllocateLittle: headers allocate one string for each header that changes, and one array for all values.
-// (http.Header.Set would allocate an array for each header.)
+// TestHeadersAllocateLittle: headers allocate one string for each changed header, and one array for all values.
 func TestHeadersAllocateLittle(t *testing.T) {
 	for styles, want := range map[httplimit.HeaderStyle]float64{
 		httplimit.IETF:      2, // RateLimit, and the array
@@ -119,8 +118,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkKey measures how long it takes to find the client's address and hash it, compared with a decision of the
-// engine alone.
+// BenchmarkKey compares finding and hashing the client's address with a decision of the engine alone.
 func BenchmarkKey(b *testing.B) {
 	l := plenty(b, "a", nil).Limiter
 	b.Run("take-alone", func(b *testing.B) {
@@ -150,8 +148,8 @@ func (w writer) Header() http.Header         { return http.Header(w) }
 func (w writer) Write(b []byte) (int, error) { return len(b), nil }
 func (w writer) WriteHeader(int)             {}
 
-// BenchmarkHandler measures the complete middleware around a handler that does nothing, and compares it with a handler
-// that sets the same headers with http.Header.Set.
+// BenchmarkHandler compares the middleware around an empty handler with a handler that sets the same headers by
+// http.Header.Set.
 func BenchmarkHandler(b *testing.B) {
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	refund := plenty(b, "default", nil)

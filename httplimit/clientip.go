@@ -12,16 +12,15 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A ClientIP finds the address of the client of a request, and makes the client's key. Make one with [NewClientIP]. A
-// ClientIP is safe for concurrent use. It allocates only if the address or header that it reads is malformed.
+// A ClientIP finds the address of a request's client, and makes the client's key. Make one with [NewClientIP]. It is
+// safe for concurrent use, and allocates only if the address or header that it reads is malformed.
 //
-// The client's address is the address of the socket, unless that address belongs to a trusted proxy ([TrustProxies]).
-// In that case all lines of the header that the proxies write are read together, from right to left. Trusted addresses
-// are skipped, and the first other address is the client. An element that is not an address ends the search, and the
-// address that was read before it is the client. So it does not matter what a client writes into the header, because
-// only the part that trusted proxies have written is used.
+// The client is the peer of the connection, unless the peer is a trusted proxy ([TrustProxies]). In that case, all
+// lines of the proxies' header are read as one list, from right to left. The first address that is not trusted is the
+// client. An element that is not an address ends the search; then the client is the last address that was read. So
+// whatever a client writes into the header has no effect, because only the part from trusted proxies is used.
 //
-// Ports and zones are dropped. An IPv4 address that is mapped into IPv6 is treated as the IPv4 address.
+// Ports and zones are ignored. An IPv4 address that is mapped into IPv6 counts as the IPv4 address.
 type ClientIP struct {
 	trusted   []netip.Prefix
 	trustUnix bool
@@ -55,8 +54,7 @@ func NewClientIP(options ...IPOption) (*ClientIP, error) {
 }
 
 // TrustProxies names the proxies whose header is trusted, as addresses and CIDR prefixes: "10.0.0.0/8", "2001:db8::1".
-// Several TrustProxies options add up. No client may have an address in these ranges. Otherwise the client could write
-// any address into the header.
+// Several TrustProxies options add up. If a client had an address in these ranges, it could claim any address.
 func TrustProxies(prefixes ...string) IPOption {
 	return func(c *ClientIP) error {
 		if len(prefixes) == 0 {
@@ -73,8 +71,8 @@ func TrustProxies(prefixes ...string) IPOption {
 	}
 }
 
-// TrustUnixSocket trusts the header of peers that are connected over a Unix socket and therefore have no IP address.
-// Without this option, all such peers share one key, the key of the address "::".
+// TrustUnixSocket trusts the header of peers on a Unix socket, which have no IP address. Without this option, all such
+// peers share the key of the address "::".
 func TrustUnixSocket() IPOption {
 	return func(c *ClientIP) error {
 		c.trustUnix = true
@@ -83,8 +81,8 @@ func TrustUnixSocket() IPOption {
 }
 
 // IPHeader names the header in which the proxies write the client's address: X-Forwarded-For (the default), Forwarded
-// (RFC 7239), or another header with an address or a list of addresses, such as CF-Connecting-IP or X-Real-IP. Choose
-// the header that your proxies write. They pass on every other header as the client has sent it.
+// (RFC 7239), or another header with one or more addresses, such as X-Real-IP. Choose a header that your proxies write,
+// because they pass on every other header as the client sent it.
 func IPHeader(name string) IPOption {
 	return func(c *ClientIP) error {
 		if !isToken(name) {
@@ -108,7 +106,7 @@ func IPv6Prefix(bits int) IPOption {
 	}
 }
 
-// IPv4Prefix sets how many leading bits of an IPv4 address are the key, 1 to 32. The default is 32.
+// IPv4Prefix sets how many leading bits of an IPv4 address are the key, 1 to 32 (the default).
 func IPv4Prefix(bits int) IPOption {
 	return func(c *ClientIP) error {
 		if bits < 1 || bits > 32 {
@@ -122,22 +120,21 @@ func IPv4Prefix(bits int) IPOption {
 // remoteIP makes the key for a [Limit] without a Key.
 var remoteIP = &ClientIP{header: "X-Forwarded-For", bits4: 32, bits6: 64}
 
-// RemoteIP is a [KeyFunc]. Its key is the address of the socket. For IPv6, it is only the first 64 bits of this
-// address. If there is no proxy between the client and the server, this key identifies the client.
+// RemoteIP is a [KeyFunc] whose key is the socket's address, or its first 64 bits for IPv6. Use it if no proxy is
+// between client and server.
 func RemoteIP(h Hasher, r *http.Request) (engine.Key, bool) { return remoteIP.Key(h, r) }
 
-// Key is a [KeyFunc]. Its key is the prefix of the client's address ([IPv4Prefix], [IPv6Prefix]). The limit applies to
-// every request.
+// Key is a [KeyFunc] whose key is the prefix of the client's address ([IPv4Prefix], [IPv6Prefix]). It applies to every
+// request.
 func (c *ClientIP) Key(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.KeyAddr(c.Prefix(r).Addr()), true
 }
 
-// Prefix returns the prefix by which the client of a request is limited. It returns the zero Prefix if the client has
-// no address.
+// Prefix returns the prefix by which the client of a request is limited, or the zero Prefix if the client has no
+// address.
 func (c *ClientIP) Prefix(r *http.Request) netip.Prefix { return c.PrefixOf(c.Addr(r)) }
 
-// PrefixOf returns the prefix by which a client with the address is limited. It returns the zero Prefix for the zero
-// Addr.
+// PrefixOf returns the prefix by which this client is limited, or the zero Prefix for the zero Addr.
 func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	bits := c.bits6
 	if client.Is4() {
@@ -147,9 +144,8 @@ func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// Addr returns the address of the client of a request. It returns the zero Addr if the client has no address. A client
-// has no address if RemoteAddr is not an address, or if the peer is connected over a Unix socket, even if RemoteAddr
-// looks like an address.
+// Addr returns the address of a request's client. It returns the zero Addr if RemoteAddr is not an address, or if the
+// peer is on a Unix socket and not trusted, even if RemoteAddr looks like an address.
 func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if !c.trusts(peer) {
@@ -162,12 +158,11 @@ func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	return reading.ClientAddr(r, c, func() netip.Addr { return c.behind(peer, lines) })
 }
 
-// shortList is the length in bytes up to which a proxies' header is parsed again for each limit. Parsing so short a
-// header is faster than looking up the earlier result.
+// shortList is the length in bytes up to which parsing the proxies' header again for each limit is faster than a cache.
 const shortList = 64
 
-// peerOf returns the address of the connection. It does not use RemoteAddr for a Unix socket, because RemoteAddr is
-// then a name that the client has chosen for its end, and the name may look like an address.
+// peerOf returns the address of the connection. It ignores RemoteAddr for a Unix socket, because the client chooses
+// that name, and the name may look like an address.
 func peerOf(r *http.Request) netip.Addr {
 	peer, ok := parseAddr(r.RemoteAddr, false)
 	if ok {
@@ -181,9 +176,8 @@ func peerOf(r *http.Request) netip.Addr {
 // IsProxy reports whether the address of a request's connection belongs to a trusted proxy.
 func (c *ClientIP) IsProxy(r *http.Request) bool { return c.trusts(peerOf(r)) }
 
-// AddrOf does the same as Addr for protocols other than HTTP. The parameter peer is the address of the connection, or
-// the zero Addr if the connection has no address. The function lines returns all values of the header whose name
-// [ClientIP.Header] returns. The function lines is called only if peer is a trusted proxy.
+// AddrOf is [ClientIP.Addr] for protocols other than HTTP. peer is the address of the connection, or the zero Addr. If
+// peer is trusted, lines is called; it must return all values of the header [ClientIP.Header].
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusts(peer) {
@@ -192,8 +186,7 @@ func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	return c.behind(peer, lines())
 }
 
-// Header returns the name of the header in which the proxies write the client's address, in the form of
-// [http.CanonicalHeaderKey].
+// Header returns the canonical name ([http.CanonicalHeaderKey]) of the proxies' header.
 func (c *ClientIP) Header() string { return c.header }
 
 // behind returns the address of the client behind the trusted proxy whose address is the parameter client.
@@ -214,8 +207,8 @@ func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
 	return client
 }
 
-// trusts reports whether an address belongs to a trusted proxy. The zero Addr stands for a peer on a Unix socket. An
-// address in a header is never the zero Addr.
+// trusts reports whether an address belongs to a trusted proxy. The zero Addr stands for a peer on a Unix socket, and
+// never comes from a header.
 func (c *ClientIP) trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return c.trustUnix
@@ -253,7 +246,7 @@ func (c *ClientIP) read(element string) (netip.Addr, bool) {
 }
 
 // parseAddr parses an address that may have a port and a zone: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1],
-// [2001:db8::1]:80. If namedPort is set, the port may also be a made-up name (_port), as in RFC 7239.
+// [2001:db8::1]:80. If namedPort is set, the port may also be a name such as _port (RFC 7239).
 func parseAddr(s string, namedPort bool) (netip.Addr, bool) {
 	host, port, bracketed := s, "", false
 	if strings.HasPrefix(s, "[") {

@@ -31,8 +31,7 @@ const (
 	direct = "198.51.100.7:4321"       // not trusted
 )
 
-// TestForwardedForChains: the address of the connection is certain. In the header, only the entries that trusted
-// proxies have written count.
+// TestForwardedForChains: only the connection's address and the entries of trusted proxies count.
 func TestForwardedForChains(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48", "192.0.2.50"))
 	for _, c := range []struct {
@@ -169,8 +168,7 @@ func TestForwarded(t *testing.T) {
 		{[]string{``}, "10.0.0.1"},
 		{nil, "10.0.0.1"},
 
-		// If a client leaves a quote open, the address that the proxy appended does not become a part of the quoted
-		// string.
+		// A quote that a client leaves open does not swallow the address that the proxy appended.
 		{[]string{`for="1.1.1.1, for=203.0.113.9`}, "203.0.113.9"},
 		{[]string{`for=1.1.1.1;x=", for="[2001:db8::1]";proto=https`}, "2001:db8::1"},
 		{[]string{`x="\, for="[2001:db8::1]:80"`}, "2001:db8::1"},
@@ -196,8 +194,7 @@ func TestOneNamedHeader(t *testing.T) {
 	assert.Equal(t, "198.51.100.7", ip.Addr(getFrom(direct, "CF-Connecting-IP", "6.6.6.6")).String())
 }
 
-// TestUnixSockets: peers without an address share one key, unless they are trusted to report the client's address in
-// the header.
+// TestUnixSockets: peers without an address share one key, unless their header is trusted.
 func TestUnixSockets(t *testing.T) {
 	r := getFrom("@", "X-Forwarded-For", "203.0.113.9")
 	for _, options := range [][]httplimit.IPOption{nil, {httplimit.TrustProxies("0.0.0.0/0", "::/0")}} {
@@ -270,8 +267,7 @@ func TestBadClientIPOptions(t *testing.T) {
 	}
 }
 
-// FuzzClientIP: the search for the client's address does not fail for any header, and a header that does not come from
-// a trusted proxy does not change the address.
+// FuzzClientIP: no header makes the search fail, and a header that is not from a trusted proxy has no effect.
 func FuzzClientIP(f *testing.F) {
 	for _, seed := range []string{
 		"203.0.113.9", "1.1.1.1, 203.0.113.9:80, 10.0.0.2", "[2001:db8::1%eth0]:443", "::ffff:1.2.3.4",
@@ -344,8 +340,7 @@ func TestAddrOf(t *testing.T) {
 	assert.Equal(t, netip.Prefix{}, ip.PrefixOf(netip.Addr{}))
 }
 
-// If the list of addresses in the proxies' header is long, it is parsed only once for all limits. Each limit then gets
-// the same address as a single limit would get.
+// A long list of addresses is parsed once for all limits, and each limit gets the same address as a single limit would.
 func TestClientIPOfALongListIsFoundOnce(t *testing.T) {
 	c := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "192.0.2.0/24"))
 	for _, list := range [][]string{

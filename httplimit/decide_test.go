@@ -26,7 +26,7 @@ func shared(name string, l *engine.Limiter) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: l, Key: httplimit.Everyone}
 }
 
-// TestAllOrNothing: if one limit refuses, nothing is taken from the others, no matter where in the list the limit is.
+// TestAllOrNothing: if any limit refuses, nothing is taken from the other limits.
 func TestAllOrNothing(t *testing.T) {
 	c := testclock.New()
 	for small := range 3 {
@@ -64,8 +64,7 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestTheLongestWaitIsTold: the answer has the longest wait of all limits that refuse, including limits after the first
-// one that refuses.
+// TestTheLongestWaitIsTold: the answer has the longest wait of all limits that refuse, not of the first one.
 func TestTheLongestWaitIsTold(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -81,8 +80,8 @@ func TestTheLongestWaitIsTold(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"violated-policies":["second","hour","minute"]`)
 }
 
-// TestTheTightestIsShown: headers show the limit with the fewest tokens left. If several limits have the same number
-// left, headers show the limit that takes longest to reset.
+// TestTheTightestIsShown: headers show the limit with the fewest tokens left. Among equals, they show the limit that
+// resets last.
 func TestTheTightestIsShown(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -126,8 +125,7 @@ func TestShadowMode(t *testing.T) {
 	assert.NotContains(t, w.Header(), "Ratelimit-Policy")
 }
 
-// TestARefusalCostsShadowsNothing: if another limit refuses, a limit in shadow mode takes nothing. A limit that is not
-// in shadow mode would take nothing either.
+// TestARefusalCostsShadowsNothing: if another limit refuses, a limit in shadow mode takes nothing either.
 func TestARefusalCostsShadowsNothing(t *testing.T) {
 	c := testclock.New()
 	shadow := shared("trial", c.Burst(t, 10))

@@ -11,10 +11,9 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// TestTheExamplesOfTheDraft: in the situations that draft-ietf-httpapi-ratelimit-headers-10 gives as examples, a server
-// writes the same fields as the draft. Two examples are left out, because no limiter of this module writes such fields.
-// The first has an r without a t. The second ("somepolicy") has a t that is shorter than the time in which r tokens
-// come back.
+// TestTheExamplesOfTheDraft: the headers equal the examples of draft-ietf-httpapi-ratelimit-headers-10. Two examples
+// are left out, because this module never writes such fields: an r without a t, and ("somepolicy") a t shorter than the
+// time in which r tokens come back.
 func TestTheExamplesOfTheDraft(t *testing.T) {
 	minute := func(n uint64) engine.Policy { return engine.FixedWindow(n, time.Minute).Aligned() }
 	type limit struct {

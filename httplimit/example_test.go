@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// stopped is a clock that stands still, so that the output of the examples is always the same. Without this option, a
-// limiter uses the system's clock.
+// stopped is a clock that stands still, so that the examples always print the same. By default, a limiter uses the
+// system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
 // Each client address may send one request per second, with a burst of five.
@@ -82,8 +82,7 @@ func Example_reverseProxy() {
 			r.SetURL(target)
 			r.SetXForwarded() // replaces what the client sent
 		},
-		// The server behind the proxy may have its own limits and send the same headers. They are removed, so that the
-		// client gets only one set of headers.
+		// The server behind the proxy may send headers of its own limits. Remove them, so that the client gets one set.
 		ModifyResponse: func(resp *http.Response) error {
 			resp.Header.Del("RateLimit")
 			resp.Header.Del("RateLimit-Policy")
@@ -132,8 +131,7 @@ func ExampleMiddleware_Decide() {
 	// 429 all refused 0 1s
 }
 
-// A program limits the rate of the requests that it sends to each server. A request waits for its turn, but at most two
-// seconds.
+// A program limits the requests that it sends to each server. A request waits for its turn, but at most two seconds.
 func ExampleMiddleware_RoundTripper() {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer api.Close()

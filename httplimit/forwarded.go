@@ -2,11 +2,9 @@ package httplimit
 
 import "strings"
 
-// lastComma returns the index of the last comma outside of a quoted string in the value of a Forwarded header (RFC
-// 7239), or -1 if there is none. The last element begins after this comma.
-//
-// lastComma reads from the right. So if a client has left a quote open, an element that a proxy has appended does not
-// become a part of the quoted string.
+// lastComma returns the index of the last comma outside of quoted strings in a Forwarded header (RFC 7239), or -1. The
+// last element begins after this comma. lastComma reads from the right, because otherwise a quote that a client left
+// open would swallow the element that a proxy appended.
 func lastComma(list string) int {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
@@ -31,8 +29,8 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// forwardedFor returns the value of the parameter "for" in an element of a Forwarded header, without quotes. ok is
-// false if the element is malformed, or does not have exactly one "for".
+// forwardedFor returns the unquoted parameter "for" of an element of a Forwarded header. ok is false if the element is
+// malformed or does not have exactly one "for".
 func forwardedFor(element string) (node string, ok bool) {
 	found := false
 	for more := true; more; {
@@ -74,8 +72,8 @@ func cutPair(element string) (pair, rest string, more bool) {
 	return element, "", false
 }
 
-// unquote returns the text of a value, which is a token or a quoted string. A token may have colons and brackets here,
-// because some proxies omit the quotes.
+// unquote returns the text of a token or quoted string. Tokens may have colons and brackets, because some proxies omit
+// quotes.
 func unquote(value string) (string, bool) {
 	if !strings.HasPrefix(value, `"`) {
 		return value, value != "" && strings.IndexByte(value, '"') < 0

@@ -16,17 +16,16 @@ const (
 	grpcUnavailable       = 14
 )
 
-// IsGRPC reports whether a request is a gRPC call: a POST over HTTP/2 with the content type application/grpc or a
-// variant of it, such as application/grpc+proto. A GET with this content type is not treated as a gRPC call. The reason
-// is that a refused gRPC call has the HTTP status 200, so a cache could store the answer to a GET. gRPC-Web is not
-// treated as gRPC either, because its clients read HTTP statuses.
+// IsGRPC reports whether a request is a gRPC call: a POST over HTTP/2 with content type application/grpc or a variant
+// such as application/grpc+proto. A GET does not count: a refused gRPC call has HTTP status 200, and a cache could
+// store the answer to a GET. gRPC-Web does not count either, because its clients read HTTP statuses.
 func IsGRPC(r *http.Request) bool {
 	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	return is && r.Method == http.MethodPost && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// failedGRPC reports whether the header and trailers of an answer are those of a gRPC call that failed. A server that
-// relays the trailers of another server may or may not have announced them ([http.TrailerPrefix]).
+// failedGRPC reports whether header and trailers of an answer say that the gRPC call failed. A relaying server may send
+// trailers announced or unannounced ([http.TrailerPrefix]).
 func failedGRPC(h http.Header) bool {
 	if !strings.HasPrefix(h.Get("Content-Type"), "application/grpc") {
 		return false
@@ -38,9 +37,8 @@ func failedGRPC(h http.Header) bool {
 	return status != "0"
 }
 
-// refuseGRPC answers a gRPC call without a message ("Trailers-Only"): the HTTP status is 200, and the gRPC status is in
-// the headers. An HTTP status of 429 or 503 would mean UNAVAILABLE for gRPC clients, and many of them would retry at
-// once.
+// refuseGRPC answers a gRPC call with headers only ("Trailers-Only"): HTTP status 200 and a gRPC status. gRPC clients
+// would read an HTTP status of 429 or 503 as UNAVAILABLE, and many of them would retry at once.
 func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	code, message := uint64(grpcResourceExhausted), "rate limit exceeded"
 	switch {
@@ -62,8 +60,7 @@ func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// grpcStatus returns a google.rpc.Status with a google.rpc.RetryInfo whose delay is the parameter seconds, encoded as
-// Protocol Buffers:
+// grpcStatus returns a google.rpc.Status with a google.rpc.RetryInfo of this many seconds, encoded as Protocol Buffers:
 //
 //	Status   { int32 code = 1; string message = 2; repeated Any details = 3; }
 //	Any      { string type_url = 1; bytes value = 2; }

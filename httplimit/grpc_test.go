@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestRefusedGRPC: a refused call gets the time to wait, and a status after which clients do not retry at once.
-// (cmd/weir has the same test with a real gRPC client.)
+// TestRefusedGRPC: a refused call gets the time to wait, and a status that clients do not retry at once.
 func TestRefusedGRPC(t *testing.T) {
 	call := func(contentType string, major int) *http.Request {
 		r := getFrom(direct, "Content-Type", contentType)

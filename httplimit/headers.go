@@ -12,34 +12,34 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A HeaderStyle is a set of headers that show a client how many tokens it has left. Combine styles with |.
+// A HeaderStyle is a set of headers about the tokens that a client has left. Combine styles with |.
 type HeaderStyle uint8
 
 const (
-	// IETF is the pair of headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. They are structured fields
-	// (RFC 9651):
+	// IETF is the pair of headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10, as structured fields (RFC
+	// 9651):
 	//
 	//	RateLimit-Policy: "default";q=100;w=60
 	//	RateLimit: "default";r=50;t=30
 	//
-	// RateLimit-Policy lists every limit that applies and is not in shadow mode. In RateLimit-Policy, q is the largest
-	// number of tokens that a key can have at once, and w is the number of seconds in which q tokens come back.
-	// RateLimit shows the tightest limit: r is the number of tokens left, and t is the number of seconds over which a
-	// client may spread these tokens. For a bucket, t is the time in which r tokens come back, or the time until the
-	// bucket is full. For a window, t is the time until the full limit is available again. For a refusal, t is the time
-	// until the request can pass. A limit of requests in flight appears only in RateLimit-Policy:
+	// RateLimit-Policy lists every limit that applies and is not in shadow mode: q is the largest number of tokens that
+	// a key can have, and w is the number of seconds in which q tokens come back. RateLimit shows the tightest limit: r
+	// is the number of tokens left, and t is a number of seconds.
+	//
+	//   - Bucket: t is the time in which r tokens come back, or the time until the bucket is full.
+	//   - Window: t is the time until the full limit is available again.
+	//   - Refusal: t is the time until the request can pass.
+	//
+	// A limit of requests in flight has no window, so it has no w. It is not in RateLimit, because it is not known when
+	// a refused request could pass:
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
-	//
-	// Such a limit has no w, because it has no window. It is not in RateLimit, because it is not known when the limit
-	// would admit a refused request.
 	IETF HeaderStyle = 1 << iota
-	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset for the tightest limit. Reset is the
-	// time at which the full limit is available again. After a refusal, Reset is the time at which the request can
-	// pass. It is given in seconds since 1970, rounded up.
+	// Legacy is X-RateLimit-Limit, -Remaining and -Reset for the tightest limit. Reset is when the full limit is
+	// available again, or after a refusal, when the request can pass: in seconds since 1970, rounded up.
 	Legacy
-	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset for the tightest limit, as in the draft up to
-	// version 6. Reset has the same meaning as in Legacy, but is given in seconds from now.
+	// Draft06 is RateLimit-Limit, -Remaining and -Reset for the tightest limit, as in version 6 of the draft. Reset is
+	// the time of Legacy, in seconds from now.
 	Draft06
 
 	// NoHeaders sends none of these headers.
@@ -66,8 +66,7 @@ func (s HeaderStyle) Fields() (names []string) {
 	return names
 }
 
-// The names are in the form of [http.CanonicalHeaderKey], because that is how [http.Header.Get] and proxies look for
-// them. In HTTP/1, names are sent in this form, and receivers ignore case. In HTTP/2, names are sent in lower case.
+// The names are in the form of [http.CanonicalHeaderKey], because [http.Header.Get] and proxies look for this form.
 const (
 	headerPolicy      = "Ratelimit-Policy"
 	headerRateLimit   = "Ratelimit"
@@ -80,8 +79,8 @@ const (
 	headerRetryAfter  = "Retry-After"
 )
 
-// WriteHeaders sets the headers of the answer, whether the request was refused or not. It replaces headers of the same
-// name, such as those of an outer middleware.
+// WriteHeaders sets the headers of an answer, refused or not. It replaces headers of the same name from outer
+// middlewares.
 func (res *Result) WriteHeaders(h http.Header) {
 	if res.m == nil {
 		return
@@ -117,8 +116,8 @@ func (res *Result) WriteHeaders(h http.Header) {
 	}
 }
 
-// A fieldWriter sets headers whose names are in canonical form. All values are in one array, because [http.Header.Set]
-// would allocate an array for each header.
+// A fieldWriter sets headers with canonical names. It stores all values in one array; [http.Header.Set] would allocate
+// one each.
 type fieldWriter struct {
 	h      http.Header
 	room   int // places for values; no style needs more than three, and IETF leaves one for Retry-After
@@ -165,8 +164,8 @@ func (res *Result) policies() string {
 	return only
 }
 
-// policyItem returns the item of RateLimit-Policy for a check, or "" if the check does not limit the request. The item
-// is formatted again only if its numbers have changed.
+// policyItem returns the item of RateLimit-Policy for a check, or "" if the check does not limit the request. It
+// formats the item again only if its numbers changed.
 func policyItem(c *Check, t *texts) string {
 	if c.Unlimited() {
 		return ""
@@ -210,10 +209,9 @@ func (res *Result) rateLimit(c *Check) string {
 	return string(b)
 }
 
-// effective returns the parameter t of RateLimit. If a client spreads the r requests that are left over the time t, it
-// is neither refused nor slower than necessary. The tokens of a bucket come back continuously. So for a bucket, t is
-// the time in which r tokens come back, or the time until the next token if r is 0. For a window, t is the time until
-// the reset, because no tokens come back before.
+// effective returns the parameter t of RateLimit: a client that spreads the remaining r requests over t is neither
+// refused nor slower than necessary. For a bucket, t is the time in which r tokens come back, or the time until the
+// next token if r is 0. For a window, t is the time until the reset, because no tokens come back before.
 func effective(c *Check) time.Duration {
 	p := c.Policy()
 	if !c.Decision.Allowed || p.Algorithm() != engine.AlgorithmTokenBucket || p.Limit() == 0 {
@@ -251,8 +249,8 @@ func seconds(d time.Duration) int64 {
 // maxInteger is the largest integer of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-// integer formats a number as an integer of RFC 9651. A number above maxInteger becomes maxInteger, because no client
-// can use up such a limit anyway.
+// integer formats a number as an integer of RFC 9651. Numbers above maxInteger become maxInteger: no client can use up
+// such a limit.
 func integer(n uint64) string { return strconv.FormatUint(min(n, maxInteger), 10) }
 
 func appendInteger(b []byte, n uint64) []byte { return strconv.AppendUint(b, min(n, maxInteger), 10) }

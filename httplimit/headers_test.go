@@ -93,8 +93,7 @@ func TestRounding(t *testing.T) {
 	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
 }
 
-// TestRetryAfterIsTrue: with every algorithm, a client that comes back after Retry-After is admitted, and a client that
-// comes back a second earlier is refused.
+// TestRetryAfterIsTrue: a client is admitted after Retry-After and refused a second earlier, with every algorithm.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.Per(7, time.Minute), 3), engine.BatchRefill(2, 10*time.Second, 3),
@@ -187,8 +186,7 @@ func TestUnitAndNames(t *testing.T) {
 	}
 }
 
-// TestPartitionKeys: the parameter pk is the same for equal keys, and differs for different keys. It does not contain
-// the key.
+// TestPartitionKeys: pk is equal for equal keys, different for different keys, and does not contain the key.
 func TestPartitionKeys(t *testing.T) {
 	c := testclock.New()
 	key := header(t, "X-API-Key", nil)
@@ -212,8 +210,7 @@ func TestPartitionKeys(t *testing.T) {
 	assert.NotEqual(t, pk(a, "secret"), pk(random, "secret"))
 }
 
-// TestOnTheWire: HTTP/1 sends the names in the form in which net/http stores them, and HTTP/2 sends them in lower case.
-// Get finds them in both cases.
+// TestOnTheWire: HTTP/1 sends canonical names, and HTTP/2 sends lower case. Get finds both.
 func TestOnTheWire(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}, httplimit.Headers(allStyles))
@@ -271,8 +268,7 @@ type item struct {
 	params map[string]any // string, int64 or []byte
 }
 
-// These expressions are the grammar of the part of RFC 9651 that weir writes: lists of strings with parameters that are
-// strings, integers or bytes. In fuzz/headers_test.go, a complete parser of RFC 9651 reads the same headers.
+// The grammar of the part of RFC 9651 that weir writes. fuzz/headers_test.go reads the headers with a complete parser.
 const (
 	sfString = `"(?:[ !#-\[\]-~]|\\["\\])*"`
 	sfParam  = `;([a-z*][a-z0-9_.*-]*)=(` + sfString + `|-?[0-9]{1,15}|:[A-Za-z0-9+/]*={0,2}:)`
@@ -358,8 +354,8 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 	}
 }
 
-// TestAnObedientClientIsAsFastAsItMayBe: a client spreads the tokens that are left over the time t in the header. Then
-// it sends requests at the rate of the limit and is never refused, no matter how many tokens it begins with.
+// TestAnObedientClientIsAsFastAsItMayBe: a client that spreads its remaining tokens over t sends at the rate of the
+// limit and is never refused.
 func TestAnObedientClientIsAsFastAsItMayBe(t *testing.T) {
 	for _, used := range []int{1, 5, 15, 19, 20} {
 		c := testclock.New()

@@ -22,14 +22,13 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inFlight(t, c, limit) returns a limit on the requests in flight of all clients together. The largest number of such
-// requests is the parameter limit.
+// inFlight returns a limit on the requests in flight of all clients together.
 func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
 	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
 
-// TestARequestIsInFlightUntilItsHandlerReturns: a request is in flight until its handler returns or panics, no matter
-// what the handler does with the answer.
+// TestARequestIsInFlightUntilItsHandlerReturns: a request is in flight until its handler returns or panics, whatever
+// the handler does with the answer.
 func TestARequestIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	l := inFlight(t, testclock.New(), 2)
 	var during uint64
@@ -116,8 +115,7 @@ func TestNoMoreRequestsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestARefusalByALimitInFlight: the answer names the limit. The answer does not say when the client can come back,
-// because that time is not known.
+// TestARefusalByALimitInFlight: the answer names the limit, but no time to come back, because that time is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	full := shared("full", testclock.New().Burst(t, 1))
 	hold := func(m *httplimit.Middleware) (release func()) {
@@ -170,8 +168,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(full.Limiter))
 }
 
-// TestLimitsInFlightBesideRates: limits of requests in flight and limits with a rate apply to a request. If any limit
-// refuses, nothing is taken from the others. Headers describe the limits with a rate.
+// TestLimitsInFlightBesideRates: if a limit in flight or a rate refuses, nothing is taken from the other. Headers
+// describe the rates.
 func TestLimitsInFlightBesideRates(t *testing.T) {
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {
 		c := testclock.New()
@@ -255,8 +253,7 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestALimitInFlightDoesNotAllocate: a decision with a limit of requests in flight does not allocate, and the release
-// of the request does not allocate either.
+// TestALimitInFlightDoesNotAllocate: neither a decision of a limit in flight nor its release allocates.
 func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	m := one(t, inFlight(t, testclock.New(), 1))
 	r := get("/")
@@ -266,8 +263,8 @@ func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// A server limits how many downloads run at the same time, in addition to the rate of all requests. A download counts
-// until it has ended.
+// A server limits how many downloads run at once, in addition to the rate of requests. A download counts until it has
+// ended.
 func ExampleLimit_concurrency() {
 	rate, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 50), engine.MaxKeys(1000))
 	downloads, _ := engine.New(engine.Concurrency(2, 24*time.Hour), engine.MaxKeys(1000))

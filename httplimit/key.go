@@ -12,18 +12,15 @@ import (
 )
 
 // Header returns a KeyFunc whose key is the value of a request header, such as X-API-Key. If the header is absent or
-// empty, fallback makes the key. With a nil fallback, the limit does not apply to such requests, so a client that omits
-// the header has no limit. Therefore give a fallback, such as [ClientIP.Key].
+// empty, fallback makes the key. With a nil fallback, the limit does not apply to such requests, so a client could
+// avoid the limit by omitting the header. Therefore give a fallback, such as [ClientIP.Key].
 //
-// All requests in which the header has several different lines ([HeaderValue]) share one key. The reason is that the
-// server may use another line than the limit uses. If the first line were the key, a client could get a new bucket for
-// every request.
+// All requests with several different lines of the header ([HeaderValue]) share one key. Otherwise a client could add
+// lines to get a new bucket for every request. Verify the header's value before the limit, because each made-up value
+// gets a fresh bucket.
 //
-// Use a header whose value is verified before the limit, because each value that a client makes up would get a fresh
-// bucket.
-//
-// Header returns an error for an empty name, for a name that is not valid for a header, and for a name that net/http
-// does not keep among the headers (Host, Trailer, Transfer-Encoding).
+// Header returns an error for an invalid or empty name, and for a name that net/http does not keep among the headers
+// (Host, Trailer, Transfer-Encoding).
 func Header(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Header(%q): want the name of an HTTP header, such as X-API-Key", name)
@@ -51,9 +48,8 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	return fallback.Or(h, r)
 }
 
-// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). If the cookie is absent or empty,
-// fallback makes the key, as for [Header]. As with Header, all requests with several values share one key. Cookie
-// returns an error for a name that is not valid for a cookie.
+// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). An absent or empty cookie, and several
+// values, are treated as in [Header]. Cookie returns an error for a name that is not valid for a cookie.
 func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)
@@ -66,13 +62,13 @@ func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 // Everyone is the KeyFunc of a global limit: all requests have one key.
 func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64(0), true }
 
-// Path is a KeyFunc whose key is the decoded path. Clients can make up paths, and each path has its own bucket. They
-// can also write one path in several ways ("/a", "/a/"). So use Path only as a part of [Join], and only if there are
-// few paths or if a check before the limit refuses other paths.
+// Path is a KeyFunc whose key is the decoded path. A client can make up paths, or spell a path in several ways ("/a",
+// "/a/"), and each has its own bucket. So use Path only within [Join], and only if there are few paths or other paths
+// are refused before.
 //
-// A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, and
-// [net/http/httputil.ReverseProxy] passes the opaque part on unchanged. All requests with such a target share one key.
-// Answer these requests with 400, as weir serve does, because a limit for a path finds no path in them.
+// A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, which
+// [net/http/httputil.ReverseProxy] passes on. All such requests share one key. Answer them with 400, because a limit
+// for a path does not match them.
 func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	if r.URL.Opaque != "" {
 		return ambiguous(h)
@@ -80,10 +76,9 @@ func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key(r.URL.Path), true
 }
 
-// Method is a KeyFunc whose key is the request method. All methods for which net/http has no constant share one key, so
-// that made-up methods share one bucket. Case is ignored, because many servers accept "post" as POST. Some servers let
-// a header field such as X-HTTP-Method-Override replace the method. All requests in which such a field names another
-// method share one key.
+// Method is a KeyFunc whose key is the request method, in any case, because many servers accept "post" as POST. Methods
+// without a constant in net/http share one key, so that made-up methods share a bucket. So do requests in which a
+// header field such as X-HTTP-Method-Override names another method, because some servers obey such a field.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	if reading.IsOverridden(r) {
 		return ambiguous(h)
@@ -98,9 +93,8 @@ func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key("other"), true
 }
 
-// Host is a KeyFunc whose key is the requested host, without its port, in lower case. A client can ask for any host, so
-// check the host before the limit. For a request that the program sends ([Middleware.RoundTripper]), the key is the
-// host of the URL.
+// Host is a KeyFunc whose key is the requested host in lower case, without its port. A client can ask for any host, so
+// check the host before the limit. For an outgoing request ([Middleware.RoundTripper]), the key is the host of the URL.
 func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	host := r.Host
 	if host == "" && r.RequestURI == "" && r.URL != nil { // a request to be sent
@@ -109,11 +103,11 @@ func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key(spelling.Host(host)), true
 }
 
-// Join returns a KeyFunc whose key has several parts, for example for a limit per user and path. The key contains the
-// kind and the length of each part, so ("a", "bc") and ("ab", "c") differ. If one of the parts says that the limit does
-// not apply, the limit does not apply. Join itself does not allocate for a request.
+// Join returns a KeyFunc whose key has several parts, for example for a limit per user and path. The parts ("a", "bc")
+// and ("ab", "c") make different keys. If the limit does not apply according to one part, it does not apply. Join
+// itself does not allocate for a request.
 //
-// Every part must make its key with the [Hasher] that it is given; otherwise the part counts as the empty text.
+// Every part must make its key with the given [Hasher]; otherwise it counts as the empty text.
 func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }
 
 // isToken reports whether s is a token of RFC 9110, like the names of headers and cookies.

@@ -53,8 +53,8 @@ func TestCookieKey(t *testing.T) {
 	assert.ErrorContains(t, err, `Cookie("a=b")`)
 }
 
-// TestSeveralValuesHaveOneKey: a client sends a second value in addition to the value that identifies it. Whichever
-// value comes first, the client does not get a new bucket, and the limit still applies.
+// TestSeveralValuesHaveOneKey: a client that sends a second value, first or last, gets no new bucket and does not
+// escape the limit.
 func TestSeveralValuesHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("id", nil)
 	require.NoError(t, err)
@@ -83,8 +83,8 @@ func TestSeveralValuesHaveOneKey(t *testing.T) {
 	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie", `id="good"; id=good`)))
 }
 
-// TestSpellingsOfACookieHaveOneKey: a client gets no fresh bucket if it writes its cookie in another way that some
-// server reads as the same (see package spelling). It cannot hide the cookie from the limit, either.
+// TestSpellingsOfACookieHaveOneKey: a client that respells its cookie so that some server reads the same value (see
+// package spelling) gets no fresh bucket and does not escape the limit.
 func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("sid", nil)
 	require.NoError(t, err)
@@ -92,8 +92,7 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 		"sid=V", `sid="V"`, `sid="\126"`, "sid=%56", `sid="Vx`, "SID=V", "s%69d=V", "sid = V",
 		"a=b, sid=V", "a=b sid=V", "a=b c, sid = V d=e", `sid="V", x`, "a=b;;  sid=V", "a, sid=V", " ,\t sid\t=\tV",
 		"sid=V; SID=%56; x=y, sid=V",
-		// These cookies have blanks that Python's strip or JavaScript's trim removes if the line is read as UTF-8 or as
-		// Latin-1.
+		// Python's strip or JavaScript's trim removes these blanks if the line is read as UTF-8 or as Latin-1.
 		"sid=V\u00a0", "sid=\u3000V", "\u2028sid=V", "sid\u0085=V", "sid=V\ufeff", "sid=V\xa0\x85\xa0", "\x85sid\xa0=\xa0V",
 		"a=b,\xa0sid=V\u00a0", "sid=\"V\"\xa0", "sid=V \u00a0\t\x85",
 	} {
@@ -101,8 +100,8 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 	}
 	for _, line := range []string{
 		"sid=junk; SID=V", "sid=junk; a=b, sid=V", "sid=junk, sid=V", "a=b sid = V; sid=junk", `sid="junk"; sid="\126"`,
-		// Some servers end the value at the comma or blank, and some do not. So these cookies share a key. Otherwise a
-		// session a,b,c could have several buckets.
+		// Some servers end the value at the comma or blank. So these cookies share a key; otherwise a session a,b,c
+		// could have several buckets.
 		"sid=V,x", "sid=V x=1", "sid=V,", "sid=,V", "sid=V%2Cx,y", "sid=V\xa0 x", "sid =,", "sid=V; SID=%56, sid=V",
 	} {
 		assert.Equal(t, "number:0", textOf(t, cookie, getFrom(direct, "Cookie", line)), line)
@@ -173,7 +172,7 @@ func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 	}
 }
 
-// TestKeyKindsDiffer: an address and a header with the same text have different keys, in a limiter and in a store.
+// TestKeyKindsDiffer: an address and a header with the same text have different keys, in memory and in a store.
 func TestKeyKindsDiffer(t *testing.T) {
 	l := testclock.New().Burst(t, 5)
 	key := header(t, "X-API-Key", httplimit.RemoteIP)
@@ -198,7 +197,7 @@ func TestJoin(t *testing.T) {
 		textOf(t, inner, getFrom(direct, "A", "a", "B", "bc")))
 }
 
-// TestJoinKeepsNoLongKey: a part of a key may have a megabyte. The key of the next request contains nothing of it.
+// TestJoinKeepsNoLongKey: after a key of a megabyte, the key of the next request contains nothing of it.
 func TestJoinKeepsNoLongKey(t *testing.T) {
 	join := httplimit.Join(header(t, "A", nil), httplimit.Method)
 	long := textOf(t, join, getFrom(direct, "A", string(make([]byte, 1<<20))))

@@ -14,14 +14,19 @@ import (
 // be set. A nil Key means [RemoteIP], unless Spread is set. The functions of a Limit must not change the request or
 // read its body.
 //
-// Name appears in headers, bodies and metrics. Unit appears in RateLimit-Policy. Refund gets the status of the response
-// as its outcome. The outcome is 101 for a hijacked connection, and 500 if the handler panicked before it wrote a
-// status. See [RefundStatus].
+// Name appears in headers, bodies and metrics. Unit appears in RateLimit-Policy. Refund gets the status of the
+// response: 101 for a hijacked connection, and 500 if the handler panicked before it wrote a status. See
+// [RefundStatus].
 //
-// In four cases, [Middleware.Handler] does not call Refund, and gives nothing back. The client had gone when the answer
-// began. The body of the request broke off. The handler panicked after it wrote a status. A gRPC call has a status
-// other than OK. A handler that is a proxy may answer 502 because the server behind it failed, or because the client
-// has gone. Such a handler must use the request's context to distinguish these two cases.
+// [Middleware.Handler] does not call Refund, and gives nothing back, in these cases:
+//
+//   - The client had gone when the answer began.
+//   - The body of the request broke off.
+//   - The handler panicked after it wrote a status.
+//   - A gRPC call has a status other than OK.
+//
+// A proxy may answer 502 because its server failed, or because the client has gone. Only the request's context
+// distinguishes these, so such a handler must use it.
 type Limit = limits.Limit[*http.Request]
 
 // A KeyFunc returns the key from which a request takes its tokens: see [limits.KeyFunc].
@@ -61,7 +66,7 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// reset returns the time until the key is idle again. After a refusal, it returns the time until the request can pass.
+// reset returns the time until the key is idle again or, after a refusal, until the request can pass.
 func reset(c *Check) time.Duration {
 	if c.Decision.Allowed || c.Decision.RetryAfter == engine.Never {
 		return c.Decision.ResetAfter

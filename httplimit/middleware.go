@@ -29,10 +29,8 @@ type Middleware struct {
 // An Option for [New] changes one thing about a middleware.
 type Option func(*Middleware) error
 
-// New returns a middleware with the limits. A request is checked against the limits that match it, in the order of the
-// list. If one limit refuses, nothing is taken from the others.
-//
-// If a limit or an option is bad, the error names it and says what is wrong.
+// New returns a middleware with the limits. The limits that match a request are checked in the order of the list. If
+// one limit refuses, nothing is taken from the other limits. An error names the bad limit or option.
 func New(list []Limit, options ...Option) (*Middleware, error) {
 	m := &Middleware{styles: IETF, now: time.Now}
 	for i, option := range options {
@@ -81,9 +79,9 @@ func Body(format BodyFormat) Option {
 	}
 }
 
-// RefuseWith sets the function respond, which writes the status and body of refusals. The headers are already set when
-// respond is called. [Result.Status] is 429, or 503 if the store of a limit with [limits.Closed] has failed or a limit
-// could not be applied.
+// RefuseWith sets the function that writes the status and body of refusals. When it is called, the headers are already
+// set. [Result.Status] is 429, or 503 if the store of a limit with [limits.Closed] failed or a limit could not be
+// applied.
 func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option {
 	return func(m *Middleware) error {
 		if respond == nil {
@@ -94,8 +92,7 @@ func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option
 	}
 }
 
-// Skip sets a function that reports whether a request is exempt from all limits. The answer to such a request has no
-// headers of limits.
+// Skip sets a function that reports whether a request is exempt from all limits. Its answer has no headers of limits.
 func Skip(skip func(*http.Request) bool) Option {
 	return func(m *Middleware) error {
 		if skip == nil {
@@ -106,8 +103,7 @@ func Skip(skip func(*http.Request) bool) Option {
 	}
 }
 
-// Modes sets how each limit is applied to a request. The parameter limit is the index of the limit in the list of
-// [New]: see [limits.Options].
+// Modes sets how each limit is applied to a request. limit is the index in the list of [New]: see [limits.Options].
 func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	return func(m *Middleware) error {
 		if modes == nil {
@@ -118,8 +114,8 @@ func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	}
 }
 
-// OnLimited sets a callback for every limit that refuses a request, or would refuse it if the limit were not in shadow
-// mode. The callback runs before the answer is written, in the goroutine of the request.
+// OnLimited sets a callback for every limit that refuses a request, or would refuse it outside of shadow mode. It runs
+// in the goroutine of the request, before the answer is written.
 func OnLimited(callback func(*http.Request, Check)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
@@ -152,9 +148,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds a random time to every Retry-After, so that clients that were refused together do not come back
-// together. The parameter most is the longest time that is added, from 1s to 1h. The function random returns numbers in
-// [0, 1) and must be safe for concurrent use; nil means math/rand/v2.
+// RetryJitter adds a random time to every Retry-After, so that clients that were refused together do not return
+// together. most is the longest added time, 1s to 1h. random returns numbers in [0, 1) and must be safe for concurrent
+// use; nil means math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
 		if most < time.Second || most > spec.MaxJitter || most%time.Second != 0 {
@@ -165,10 +161,9 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// PartitionKeys adds the parameter "pk" to the [IETF] headers. The parameter has eight bytes of an HMAC-SHA256 of the
-// key. Without the secret, no one can find the key from these bytes. Processes with the same secret send the same
-// parameter for a key. A secret must have at least 16 bytes; nil means a random secret. The parameter makes answers
-// allocate.
+// PartitionKeys adds the parameter "pk" to the [IETF] headers: eight bytes of an HMAC-SHA256 of the key, from which
+// no one can find the key without the secret. Processes with the same secret send the same pk for a key. A secret has
+// at least 16 bytes; nil means a random one. The parameter makes answers allocate.
 func PartitionKeys(secret []byte) Option {
 	return func(m *Middleware) error {
 		if secret == nil {
@@ -183,8 +178,8 @@ func PartitionKeys(secret []byte) Option {
 	}
 }
 
-// Clock sets the clock of X-RateLimit-Reset. The default is time.Now. Nothing else needs the time of day. The function
-// now must be safe for concurrent use.
+// Clock sets the clock of X-RateLimit-Reset, by default time.Now. Nothing else needs the time of day. now must be safe
+// for concurrent use.
 func Clock(now func() time.Time) Option {
 	return func(m *Middleware) error {
 		if now == nil {
@@ -195,10 +190,9 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// MaxWaiting sets the largest number of requests that may wait for tokens at the same time, for all limits with a
-// MaxWait together. The default is 1,000. If that many requests wait, further requests that would have to wait are
-// refused at once, so that a flood of requests does not occupy many connections. The parameter most is the largest
-// number, 1 or more.
+// MaxWaiting sets how many requests may wait for tokens at once, for all limits with a MaxWait together: 1 or more, by
+// default 1,000. Further requests that would have to wait are refused at once, so that a flood does not occupy many
+// connections.
 func MaxWaiting(most int) Option {
 	return func(m *Middleware) error {
 		if most < 1 {
@@ -209,9 +203,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets the function that makes a request wait for a limit with a MaxWait. The default is a timer. The function
-// pause returns nil when the duration has passed. If the context is done before, it returns the error of the context.
-// It must be safe for concurrent use. Use this option in tests and for simulated time.
+// Pause replaces the timer with which a request waits for a limit with a MaxWait, for tests and simulated time. pause
+// returns nil when the duration has passed, or the error of the context if the context is done before. It must be safe
+// for concurrent use.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(m *Middleware) error {
 		if pause == nil {
@@ -222,20 +216,19 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
-// Decide checks a request against the limits, without answering it. The caller answers. If the request is refused, call
-// [Result.Refuse]. If it is allowed, write the headers with [Result.WriteHeaders]. At the end of an allowed request,
-// call [Result.Finish] if a limit has a Refund function. Otherwise, call [limits.Result.Release] if there is a limit of
-// requests in flight.
+// Decide checks a request against the limits, without answering it. It waits for tokens if a limit has a MaxWait. For
+// when a decision allocates, see [limits.Set.Decide].
 //
-// Decide waits for tokens if a limit has a MaxWait. The comment of [limits.Set.Decide] says when a decision allocates.
+// If the request is refused, call [Result.Refuse]. If it is allowed, write the headers with [Result.WriteHeaders]. At
+// its end, call [Result.Finish] if a limit has a Refund function; otherwise call [limits.Result.Release] if there is a
+// limit of requests in flight.
 func (m *Middleware) Decide(r *http.Request) (res Result) {
 	res.m = m
 	m.set.DecideInto(&res.Result, r.Context(), m.readOnce(r))
 	return res
 }
 
-// readOnce returns a request that caches what the limits read from it, if there are several limits and the request is
-// costly to read.
+// readOnce returns a request that caches what the limits read, if there are several limits and reading is costly.
 func (m *Middleware) readOnce(r *http.Request) *http.Request {
 	if m.set.Len() < 2 {
 		return r
@@ -254,18 +247,16 @@ func keeping(r *http.Request) *http.Request {
 // Waiting returns how many requests wait for tokens now, for all limits with a MaxWait together.
 func (m *Middleware) Waiting() int64 { return m.set.Waiting() }
 
-// Failures returns how many times so far the store of a limit has failed or a limit could not be applied.
+// Failures returns how many times the store of a limit has failed or a limit could not be applied.
 func (m *Middleware) Failures() uint64 { return m.set.Failures() }
 
-// Handler returns a handler that passes allowed requests to the handler next and refuses the others. Routers accept the
-// method value as a middleware.
+// Handler returns a handler that passes allowed requests to next and refuses the others. Routers accept the method
+// value as a middleware. A request is in flight until next returns or panics, even if next hijacked the connection. If
+// a limit has Hold, next gets the hold from [limits.HoldFrom] with the context of its request.
 //
-// A request is in flight until next returns or panics, even if next has hijacked the connection. If a limit has Hold,
-// next gets the hold by calling [limits.HoldFrom] with the context of its request.
-//
-// If no limit that applies has a Refund function, next gets the ResponseWriter unchanged. Otherwise next gets a wrapper
-// that records the status. The wrapper has the methods to flush, hijack and push if the original has them, and
-// [http.ResponseController] finds the original through the wrapper.
+// If no limit that applies has a Refund function, next gets the ResponseWriter unchanged. Otherwise a wrapper records
+// the status. The wrapper has the methods to flush, hijack and push if the original has them. [http.ResponseController]
+// finds the original.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res := Result{m: m}

@@ -11,23 +11,20 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// RoundTripper returns a transport for requests that the program sends. The transport checks each request against the
-// limits, and passes the admitted requests to the transport next, which sends them. A nil next means
-// [http.DefaultTransport]. The returned transport is safe for concurrent use if next is.
+// RoundTripper returns a transport for requests that the program sends. It checks each request against the limits, and
+// sends admitted requests by next; a nil next means [http.DefaultTransport]. It is safe for concurrent use if next is.
 //
 //	client := &http.Client{Transport: m.RoundTripper(nil)}
 //
-// If a limit has a MaxWait, a request waits for its tokens, but not longer than until its context is done. A refused
-// request is not sent, and RoundTrip returns a [*RefusedError]. Each request takes its tokens once, even if next sends
-// it again. A request that follows a redirect is a new request.
+// If a limit has a MaxWait, a request waits for its tokens, at most until its context is done. If a request is refused,
+// it is not sent, and RoundTrip returns a [*RefusedError]. A request takes its tokens once, even if next sends it
+// again. A redirect is a new request.
 //
-// With [Host] as its Key, a limit counts the requests to each server separately. With [Everyone], it counts all
-// requests together. A key that is a client's address, such as [RemoteIP], makes no sense for requests that the program
-// sends.
+// The key [Host] counts the requests to each server separately, and [Everyone] counts all together. A client's address,
+// such as [RemoteIP], makes no sense as a key here.
 //
-// Refund gets the status of the response when the body of the response is closed or was read to its end. Until then the
-// request is in flight. If there is no response, or the response breaks off, the request gives back its place in flight
-// but no tokens.
+// A request is in flight until the body of its response is closed, was read to its end, or breaks off. Refund gets the
+// status when the body is closed or read. If there is no response, or it breaks off, no tokens are given back.
 func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -39,10 +36,10 @@ func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 type RefusedError struct {
 	// Limit is the name of the limit with the longest wait; empty if no limit has decided.
 	Limit string
-	// RetryAfter is the time after which the request could pass. It is 0 if that time is not known, and [engine.Never]
-	// if the request can never pass.
+	// RetryAfter is the time after which the request could pass: 0 if unknown, [engine.Never] if the request can never
+	// pass.
 	RetryAfter time.Duration
-	// Err is the error of the request's context if the context was done while the request waited, and nil otherwise.
+	// Err is the error of the request's context if the context was done during the wait, and nil otherwise.
 	Err error
 }
 
@@ -110,8 +107,8 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// A finishing is the body of a response. It ends the request once: when the body is closed, was read to its end, or
-// breaks off.
+// A finishing is the body of a response. It ends the request once: when it is closed, was read to its end, or breaks
+// off.
 type finishing struct {
 	io.ReadCloser
 	once sync.Once

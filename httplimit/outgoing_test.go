@@ -115,8 +115,8 @@ func TestOutgoingHosts(t *testing.T) {
 	}
 }
 
-// TestOutgoingInFlight: a request is in flight until its response was read, is closed, or breaks off. If there is no
-// response, the request is no longer in flight when RoundTrip returns.
+// TestOutgoingInFlight: a request is in flight until its response was read, is closed, or breaks off, or until
+// RoundTrip returns without a response.
 func TestOutgoingInFlight(t *testing.T) {
 	for name, c := range map[string]struct {
 		body func() io.ReadCloser

@@ -11,23 +11,20 @@ import (
 type BodyFormat uint8
 
 const (
-	// ProblemJSON is application/problem+json (RFC 9457) with the problem types of the IETF draft. For 429, the type is
-	// quota-exceeded, and violated-policies has the names of the limits that refused. For 503, the type is
-	// temporary-reduced-capacity.
+	// ProblemJSON is application/problem+json (RFC 9457) with the problem types of the IETF draft: quota-exceeded for
+	// 429, with the refusing limits in violated-policies, and temporary-reduced-capacity for 503.
 	ProblemJSON BodyFormat = iota
-	// PlainJSON is {"error":"Too many requests","retryAfter":1}. The value of retryAfter is in seconds. It is null if
-	// the request can never pass, or if the time is not known.
+	// PlainJSON is {"error":"Too many requests","retryAfter":1}. retryAfter is in seconds, or null if the request can
+	// never pass or the time is not known.
 	PlainJSON
 )
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// Refuse answers a refused request with headers, status and body. If the request is allowed, Refuse does nothing,
-// because the handler answers it.
+// Refuse answers a refused request with headers, status and body. It does nothing for an allowed request.
 //
-// A gRPC call, which is an HTTP/2 request with the content type application/grpc, gets the answer that gRPC clients
-// expect. Its HTTP status is 200. Its gRPC status is RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE if the status
-// would be 503.
+// A gRPC call ([IsGRPC]) gets HTTP status 200 and the gRPC status RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE
+// if the status would be 503.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	if res.Allowed() {
 		return
@@ -40,9 +37,9 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	res.Answer(w, r, res.Status())
 }
 
-// Answer writes the status and the body of a refusal as [Result.Refuse] does without [RefuseWith], but with the
-// caller's status. If a function for RefuseWith writes its own answers only to some requests, it calls Answer for the
-// others. For a gRPC call, Answer ignores status.
+// Answer writes the status and body of a refusal like [Result.Refuse] without [RefuseWith], but with this status. A
+// RefuseWith function can call Answer for requests that it does not answer differently. For a gRPC call, Answer ignores
+// status.
 func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	if res.Allowed() {
 		return
@@ -62,8 +59,7 @@ func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	w.Write(append(body(make([]byte, 0, 512), status), '\n')) // an error means that the client has gone
 }
 
-// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which are valid strings of JSON,
-// too.
+// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which are valid in JSON, too.
 func (res *Result) problem(b []byte, status int) []byte {
 	if res.Verdict() == limits.Unavailable {
 		b = append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+

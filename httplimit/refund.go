@@ -10,20 +10,19 @@ import (
 	"sync/atomic"
 )
 
-// RefundStatus returns a Refund function ([Limit]). It gives the cost back if the status of the response is from low to
-// high. With 200 and 299, for example, only failures use up the limit. The headers are written before the cost is given
-// back, so they show the cost as taken.
+// RefundStatus returns a Refund function ([Limit]) that gives the cost back if the status is from low to high. With 200
+// and 299, only failures use up the limit. Headers are written before the refund, so they show the cost as taken.
 //
-// A failed gRPC call has the HTTP status 200, too. [Middleware.Handler] gives nothing back for a failed gRPC call, no
-// matter what low and high are. It also gives nothing back for an answer that was broken off ([Limit]).
+// A failed gRPC call has HTTP status 200, but [Middleware.Handler] never gives back its cost, nor the cost of an answer
+// that was broken off ([Limit]).
 func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
-// Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers of the limits, stores the holds
-// in the context, and ends the request when next returns. Serve is for frameworks whose handlers return errors. In such
-// a framework, other code may write the answer after next has returned. Then next must return the status that this code
-// will write. Otherwise next must return 0.
+// Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers, stores holds in the context,
+// and ends the request when next returns. Use Serve in frameworks whose handlers return errors. If other code writes
+// the answer after next has returned, next must return the status which that code will write. Otherwise next must
+// return 0.
 func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) (status int)) {
 	if res.InFlight() {
 		defer res.Release()
@@ -52,12 +51,11 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 	returned = true
 }
 
-// outcome returns the status that Refund gets. whole is false if nothing may be given back. The reason is that a client
-// must not get its tokens back by breaking off its own request. The cases are:
+// outcome returns the status for Refund. whole is false if nothing may be given back, because a client must not get
+// tokens back by breaking off its own request:
 //   - The client went away before the answer began. It may have caused the status, because a handler whose context is
 //     done answers with an error.
-//   - A panic broke off the answer. So the status of the answer does not mean success. It does not mean a failure of
-//     the server either, because the panic may have another cause.
+//   - A panic broke off the answer. So its status means neither success nor a failure of the server.
 //   - The body of the request broke off. A proxy then answers with an error, although the server behind it may have
 //     worked on the request.
 //   - The handler panicked before it wrote a status, and the client has gone. net/http/httputil.ReverseProxy panics in
@@ -88,9 +86,8 @@ type notedBody struct {
 	of *statusWriter
 }
 
-// Read implements [io.Reader]. Two errors do not mean that the body broke off. The first is that the body is too long
-// for the program. The second is that the body was read after it was closed, which a transport does if its server
-// answers early.
+// Read implements [io.Reader]. Two errors do not mean that the body broke off: it is too long for the program, or it
+// was read after it was closed, as transports do if their server answers early.
 func (b *notedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if tooLong := (*http.MaxBytesError)(nil); err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) &&
@@ -155,8 +152,8 @@ func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, err
 	return conn, buffer, err
 }
 
-// full returns a writer that has exactly the optional methods of the original, because handlers detect these methods by
-// type assertion.
+// full returns a writer with exactly the optional methods of the original, because handlers detect them by type
+// assertion.
 func (w *statusWriter) full() http.ResponseWriter {
 	_, flushes := w.ResponseWriter.(http.Flusher)
 	h, hijacks := w.ResponseWriter.(http.Hijacker)

@@ -24,8 +24,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// failuresOnly returns a middleware with a limit of 9 tokens. The limit gives back the cost of successes. The returned
-// function reports how many tokens are left.
+// failuresOnly returns a middleware with a limit of 9 tokens that refunds successes, and a function that returns the
+// tokens left.
 func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middleware, func() uint64) {
 	t.Helper()
 	l := shared("failures", testclock.New().Burst(t, 9))
@@ -107,8 +107,8 @@ func TestPanicsAreFailures(t *testing.T) {
 	assert.EqualValues(t, 9, left(l.Limiter))
 }
 
-// TestWhatIsCutOffIsNotRefunded: if an answer was cut off, nothing is given back, whichever statuses the limit refunds.
-// The reason is that the client may have caused the end of the answer.
+// TestWhatIsCutOffIsNotRefunded: nothing is given back for an answer that was cut off, because the client may have
+// caused the end.
 func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
@@ -137,8 +137,8 @@ func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 	}
 }
 
-// TestABodyThatBreaksOffIsNotRefunded: if the body of a request breaks off, a proxy answers with an error, although the
-// server behind it has worked on the request. Nothing is given back.
+// TestABodyThatBreaksOffIsNotRefunded: if a request's body breaks off, the server behind a proxy may have worked on the
+// request. So the proxy's error gives nothing back.
 func TestABodyThatBreaksOffIsNotRefunded(t *testing.T) {
 	worked := make(chan struct{}, 1)
 	server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,14 +238,14 @@ func TestHijackedConnections(t *testing.T) {
 		conn.Close()
 		assert.Equal(t, 101, <-seen)
 		s.Close()
-		// The test must wait here for two reasons: Close does not wait for hijacked connections, and the function seen
-		// is called before the tokens are given back.
+		// Poll, because Close does not wait for hijacked connections, and seen is called before the tokens are given
+		// back.
 		assert.Eventually(t, func() bool { return left(l.Limiter) == 9 }, time.Minute, time.Millisecond)
 	}
 }
 
-// TestTheWriterStaysWhatItIs: without a Refund function, the handler gets the original writer. With a Refund function,
-// the handler gets a writer that has exactly the optional methods of the original writer.
+// TestTheWriterStaysWhatItIs: without Refund, the handler gets the original writer. With Refund, its writer has exactly
+// the optional methods of the original.
 func TestTheWriterStaysWhatItIs(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { assert.Same(t, recorder, w) })
@@ -309,8 +309,7 @@ func TestControllersReachTheConnection(t *testing.T) {
 	assert.EqualValues(t, 9, left())
 }
 
-// TestFinishOnce: a program may call Finish itself. Only the first call has an effect, and Finish does nothing after a
-// refusal.
+// TestFinishOnce: only the first call of Finish has an effect, and none after a refusal.
 func TestFinishOnce(t *testing.T) {
 	var seen counts
 	m, left := failuresOnly(t, httplimit.ObserveWith(&seen))
@@ -379,8 +378,8 @@ func TestABackendThatFailsToRefund(t *testing.T) {
 	assert.EqualValues(t, 1, m.Failures())
 }
 
-// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the client goes away, so the handler's context is done. The
-// handler may then answer with a status for which the cost is refunded. Nevertheless, nothing must be given back.
+// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: a client that goes away may cause a status that is refunded. The
+// client must get nothing back.
 func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
@@ -403,8 +402,7 @@ func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestAClientThatGoesAfterTheAnswerBegan: if the client goes away after the answer began, it did not cause the answer,
-// so the tokens are given back.
+// TestAClientThatGoesAfterTheAnswerBegan: this client did not cause the answer, so the tokens are given back.
 func TestAClientThatGoesAfterTheAnswerBegan(t *testing.T) {
 	l := shared("all", testclock.New().Burst(t, 9))
 	l.Refund = func(_ *http.Request, status int) bool { return status == http.StatusInternalServerError }

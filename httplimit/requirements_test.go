@@ -20,9 +20,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// The tests in this file check behaviors that this package must have. They come from faults of other limiters and from
-// wishes of the users of those limiters. The name of a test says what it checks. Its comment gives the numbers of
-// issues of other limiters.
+// The tests in this file come from faults of other limiters and from wishes of their users. Each comment has the
+// numbers of the issues.
 
 func TestSevenQuickRequestsGiveFiveTimes200AndTwice429WithRetryAfter1(t *testing.T) {
 	s := startServer(t, one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 5)}).Handler(hello))
@@ -289,8 +288,7 @@ func TestCountingOnlyFailures(t *testing.T) {
 	assert.Equal(t, 429, serve(h, get("/right")).Code)
 }
 
-// One middleware takes from two limits in one order, and another middleware in the opposite order. A third middleware
-// has the same limit twice.
+// Two middlewares take from two limits in opposite orders. A third has the same limit twice.
 func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	c := testclock.New()
 	a, b := shared("a", c.Burst(t, 1000)), shared("b", c.Burst(t, 1000))

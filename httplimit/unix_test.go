@@ -15,8 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// TestAUnixSocketIsNoAddress: a client gives its end of a Unix socket a name that looks like an address. The name must
-// not count as its address.
+// TestAUnixSocketIsNoAddress: the name of a client's end of a Unix socket does not count as its address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	l, err := net.Listen("unix", "server")

@@ -18,8 +18,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inBubble runs a test in simulated time. The function bucket makes a limiter of one token per second with the given
-// burst.
+// inBubble runs a test in simulated time. bucket makes a limiter of one token per second.
 func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engine.Limiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, func(burst uint64) *engine.Limiter {
@@ -60,7 +59,7 @@ func TestRequestsWaitForTheirTokens(t *testing.T) {
 	})
 }
 
-// A client that disconnects leaves the line. If it was the last in the line, the next client gets its place.
+// A client that disconnects leaves the line. If it was last, the next client gets its place.
 func TestAWaitEndsWithTheContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute})
@@ -85,7 +84,7 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// If a client goes away, the clients behind it move up. If all clients go away, the line is empty.
+// If a client goes away, the clients behind it move up. If all go away, the line is empty.
 func TestALineMovesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := newMiddleware(t, []httplimit.Limit{
@@ -132,8 +131,8 @@ func TestALineMovesUp(t *testing.T) {
 	})
 }
 
-// If a client that waits for several tokens goes away, the clients behind it move up by that number of tokens, even if
-// they wait for other numbers of tokens.
+// If a client that waits for several tokens goes away, the clients behind it move up by these tokens, whatever their
+// own costs.
 func TestALineOfSeveralCosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(3), MaxWait: time.Minute, Cost: func(r *http.Request) uint64 {
@@ -159,8 +158,8 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	})
 }
 
-// A request continues when it has the tokens of all of its limits. If a limit refuses the request without a wait, the
-// request does not wait for the other limits, and takes nothing from them.
+// A request continues when it has the tokens of all limits. If one limit refuses without a wait, the request waits for
+// no other limit and takes nothing.
 func TestAllLimitsAreWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		first, second, third := bucket(1), bucket(2), bucket(10)
@@ -211,8 +210,8 @@ func TestFewRequestsWait(t *testing.T) {
 	})
 }
 
-// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: one key can have an eighth of the waiting places, and its places are
-// free again when its waits end in any way.
+// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: a key gets at most an eighth of the waiting places. They are free again
+// however its waits end.
 func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(16))
@@ -247,8 +246,8 @@ func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	})
 }
 
-// If a limit in shadow mode would have made a request wait, the limit takes the tokens in advance. The request does not
-// wait, and does not use a waiting place.
+// Where a limit would have made a request wait, in shadow mode it takes the tokens in advance. The request neither
+// waits nor uses a waiting place.
 func TestShadowDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true},
@@ -266,7 +265,7 @@ func TestShadowDoesNotWait(t *testing.T) {
 	})
 }
 
-// If a limit refunds the status of an answer, the tokens for which the request has waited are given back.
+// Tokens for which a request has waited are refunded, too.
 func TestWhatWasWaitedForIsRefunded(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute, Refund: httplimit.RefundStatus(404, 404)})
@@ -298,8 +297,8 @@ func TestWaitsThatCannotBe(t *testing.T) {
 
 type noBackend struct{ limits.Backend }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses a request, but the tokens come before the request can reserve
-// them. Then another limit refuses the request. The request must have taken nothing.
+// TestTokensThatCameMeanwhileGoBack: a limit refuses, but its tokens come before the request can reserve them. If
+// another limit then refuses, the request must have taken nothing.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
@@ -317,9 +316,8 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token. When the request ends, that token
-// has already come back with time, and other requests have taken it. The request must not give back the token a second
-// time, because then one request more than the limit allows could pass.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): when a request ends, the token for which it waited may have come
+// back with time and been taken again. Giving it back a second time would admit one request too many.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts  time.Duration
@@ -348,8 +346,8 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	}
 }
 
-// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes tokens in advance, and the request does not wait. When
-// the request ends, the tokens are given back, even if they are already due at that time.
+// TestAShadowGivesBackByItsReceipt: tokens that a limit in shadow mode took in advance are given back when the request
+// ends, even if they are already due.
 func TestAShadowGivesBackByItsReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		l := bucket(3)
