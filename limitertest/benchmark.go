@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Benchmark measures a limiter in eight kinds of traffic. Each kind is a row of weir's own benchmark and has the same
-// name:
+// Benchmark measures a limiter in eight kinds of traffic, which are rows of weir's own benchmark:
 //
 //	full-1k    1,000 keys, all admitted
 //	denied-1k  1,000 keys, all refused
@@ -21,13 +20,17 @@ import (
 //	everyday   100,000 clients, each below its limit
 //	mixed      50,000 clients, half of whose requests are refused
 //
-// Each row except mixed has a floor, which is a function that does only the work that every limiter must do for such a
-// request. It hashes the key, reads the clock, and changes or loads one word of a table. (In the row hot, it only
-// changes one word.) The limiter and the floor take turns in one loop, so that a busy machine slows both down. The
-// metric ns/op is the time of the limiter, floor-ns/op is the time of the floor, and x-floor is the ratio of the two,
-// which can be compared between machines. The metric allocs/op counts the allocations of the limiter. A row fails if
-// the limiter does not admit as many requests as it must in that kind of traffic. Benchmark uses only the field New of
-// the Config. If New returns nil for a row, the row is skipped. With -short the large rows have 1,000 keys.
+// Each row except mixed has a floor: the least work that any limiter must do for such a request. The floor hashes the
+// key, reads the clock, and changes or loads one word of a table. (In the row hot, it only changes one word.) Limiter
+// and floor take turns, so that a busy machine slows both down. The metrics are:
+//
+//	ns/op        the time of the limiter
+//	floor-ns/op  the time of the floor
+//	x-floor      the ratio of the two, which can be compared between machines
+//	allocs/op    the allocations of the limiter
+//
+// A row fails if the limiter admits fewer requests than it must. Benchmark uses only the field New of the Config, and
+// skips a row for which New returns nil. With -short the large rows have 1,000 keys.
 //
 //	func BenchmarkLimiter(b *testing.B) { limitertest.Benchmark(b, config) }
 func Benchmark(b *testing.B, c Config) {
@@ -49,8 +52,7 @@ type requests struct {
 	text     []byte
 }
 
-// fill prepares the next n requests. The texts of their keys are next to each other in memory, as in the buffers of a
-// server.
+// fill prepares the next n requests, with their keys next to each other in memory as in the buffers of a server.
 func (t *requests) fill(n int, next func(i int) (uint64, bool)) {
 	var ends [perTurn]int
 	t.text, t.admitted = t.text[:0], 0
@@ -106,8 +108,8 @@ func (r row) measure(b *testing.B, c Config) {
 	b.ReportMetric(testing.AllocsPerRun(100, func() { limiter.Take(turn.keys[0], 1) }), "allocs/op")
 }
 
-// turn makes each worker send one request for each key. It returns how long these requests took, and how many of them
-// were admitted.
+// turn makes each worker send one request for each key. It returns how long this took, and how many requests were
+// admitted.
 func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, admitted int64) {
 	work := func() (n int64) {
 		for _, key := range keys {
@@ -131,8 +133,8 @@ func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, adm
 	return time.Since(begin), sum.Load()
 }
 
-// newFloor returns a function that does the least work that a limiter must do for a request of a row. It returns nil if
-// the row has no floor.
+// newFloor returns a function with the least work that a limiter must do for a request of a row, or nil if the row has
+// no floor.
 func newFloor(r row) func(key string) bool {
 	seed, table, begin := maphash.MakeSeed(), make([]atomic.Uint64, 2*r.before), time.Now()
 	word := func(key string) *atomic.Uint64 { return &table[maphash.String(seed, key)%uint64(len(table))] }

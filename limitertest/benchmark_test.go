@@ -32,8 +32,7 @@ func TestBenchmarkCountsAndCompares(t *testing.T) {
 	}
 }
 
-// TestTheTrafficOfTheRows checks the traffic of each row: which keys are used, how often each key is used, and which
-// requests must be admitted.
+// TestTheTrafficOfTheRows checks which keys each row uses, how often, and which requests must be admitted.
 func TestTheTrafficOfTheRows(t *testing.T) {
 	for _, r := range rows(true) {
 		next := r.traffic(r, rand.New(rand.NewPCG(1, 2)))

@@ -70,8 +70,7 @@ func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 	return pauses[random.IntN(len(pauses))]
 }
 
-// conforming checks that a request is admitted at the first nanosecond at which the limit allows it, no matter how many
-// requests came before.
+// conforming checks that a request is admitted at the first nanosecond that the limit allows, whatever came before.
 func (s *suite) conforming(t *testing.T) {
 	for _, l := range s.limits {
 		for seed := range s.seeds(l) {
@@ -98,8 +97,7 @@ func (s *suite) conforming(t *testing.T) {
 	}
 }
 
-// conform waits until the limit allows a request, and then sends the request. Sometimes it also sends requests before
-// that time.
+// conform sends a request when the limit first allows it, and sometimes further requests before that time.
 func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 	for range random.IntN(4) {
 		wait := p.model.Until("k", p.now(), uint64(n))

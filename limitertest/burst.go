@@ -11,8 +11,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// burst sends requests for the same keys from several goroutines while the clock stands still. It checks that, for each
-// key, all goroutines together get exactly the burst.
+// burst sends concurrent requests for the same keys while the clock stands still. All goroutines together must get
+// exactly the burst of each key.
 func (s *suite) burst(t *testing.T) {
 	const goroutines, keys = 8, 16
 	for _, l := range s.limits {
@@ -48,10 +48,9 @@ func (s *suite) burst(t *testing.T) {
 	}
 }
 
-// burstOfNew checks the burst of keys that are new. All goroutines send requests for the same keys in the same order.
-// The goroutine that is ahead is slow, because the limiter must make each key for it. A goroutine behind it is faster,
-// because the limiter already has these keys. So it catches up, and then both goroutines cause the limiter to make the
-// same key at the same time.
+// burstOfNew checks the burst of new keys. All goroutines send requests for the same keys in the same order. The first
+// goroutine is slow, because the limiter makes each key for it. So another goroutine catches up, and then both make the
+// limiter create the same key at the same time.
 func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	const goroutines = 8
 	limiter, want := s.open(t, l), l.Capacity(s.Promise)
@@ -74,7 +73,7 @@ func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	}
 }
 
-// together runs f in goroutines that start at the same time, as far as that is possible, and waits for them.
+// together runs f in goroutines that start as simultaneously as possible, and waits for them.
 func together(goroutines int, f func(i int)) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})
@@ -88,8 +87,8 @@ func together(goroutines int, f func(i int)) {
 	all.Wait()
 }
 
-// nearEdge reports whether an aligned window may end during a subtest. It returns true only outside of a bubble, if a
-// window ends within a minute.
+// nearEdge reports whether, outside of a bubble, an aligned window ends within a minute and so perhaps during a
+// subtest.
 func (s *suite) nearEdge(l Limit) bool {
 	return !s.timed && s.now()%l.Per > l.Per-time.Minute
 }
@@ -97,8 +96,8 @@ func (s *suite) nearEdge(l Limit) bool {
 // A request is one request that a goroutine of the subtest linear sends.
 type request struct{ n uint64 }
 
-// linear sends concurrent requests while the clock stands still. It checks that the answers are possible for some
-// sequential order of the requests.
+// linear checks, with a clock that stands still, that the answers to concurrent requests are possible in some
+// sequential order.
 func (s *suite) linear(t *testing.T) {
 	const goroutines, calls, histories = 4, 5, 60
 	l := s.slow()
@@ -155,7 +154,7 @@ func (s *suite) linear(t *testing.T) {
 	})
 }
 
-// describe returns the calls of a history, with a line for each goroutine, and the start and end of each call.
+// describe returns the calls of a history, one line per goroutine, with the start and end of each call.
 func describe(model porcupine.Model, history [][]porcupine.Operation) (text string) {
 	for i, of := range history {
 		text += fmt.Sprintf("\tgoroutine %d:", i)

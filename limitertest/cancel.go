@@ -46,8 +46,8 @@ func (s *suite) cancel(t *testing.T) {
 	}
 }
 
-// canceling runs one part of the subtest Cancel for each limit. The function f is that part. It reports whether the
-// limiter has the method that the part needs.
+// canceling runs the part f of the subtest Cancel for each limit. f reports whether the limiter has the method that it
+// needs.
 func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
 	t.Run(name, func(t *testing.T) {
 		if reason, ok := s.Skip["Cancel/"+name]; ok {
@@ -66,8 +66,7 @@ func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testin
 	})
 }
 
-// refund gives back tokens that were taken, and more tokens than were taken, and checks how many can be taken
-// afterwards.
+// refund gives back the tokens that were taken, and then more, and checks how many can be taken afterwards.
 func (s *suite) refund(t *testing.T, limiter Refunder, l Limit) {
 	capacity := l.Capacity(s.Promise)
 	half := int64(capacity+1) / 2
@@ -108,8 +107,8 @@ const (
 	eachTwice  = "the last first, each twice"
 )
 
-// reserve makes eight reservations and cancels them. It does so once for each of the orders. After each time, it checks
-// when the turn of the next caller is.
+// reserve makes and cancels eight reservations in each of the orders. Each time, it checks when the next caller's turn
+// is.
 func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string) {
 	for i, order := range orders {
 		key, model := fmt.Sprintf("reserve-%d", i), s.checker(l)
@@ -142,8 +141,8 @@ func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string
 	}
 }
 
-// reserveAtRandom makes and cancels reservations at random. It counts each reservation that is not canceled at the time
-// of its turn, and checks that these reservations stay within the limit.
+// reserveAtRandom makes and cancels reservations at random. Reservations that are not canceled at their turn must stay
+// within the limit.
 func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	random := s.random(4)
 	for round := range 10 {
@@ -177,8 +176,7 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	}
 }
 
-// wait lets eight waiters run out of time and cancels eight other waiters. Then it checks when the turn of the next
-// waiter is.
+// wait lets eight waiters time out and cancels eight more. Then it checks when the next waiter's turn is.
 func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	key, model := "wait", s.checker(l)
 	model.Add(Event{At: s.now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})

@@ -21,8 +21,8 @@ func (s *suite) clock(t *testing.T) {
 	}
 }
 
-// crawl sends requests for a drained key. Between two requests, much less than a token comes back. Over the complete
-// time, several tokens come back.
+// crawl sends requests for a drained key at tiny intervals. In each interval much less than a token comes back, in all
+// of them several.
 func (s *suite) crawl(t *testing.T, l Limit) {
 	token := max(l.Per/time.Duration(min(l.Tokens, uint64(l.Per))), 1)
 	for _, step := range []time.Duration{1, token/300 + 1, token/7 + 1, token/2 + 1} {
@@ -40,8 +40,8 @@ func (s *suite) crawl(t *testing.T, l Limit) {
 	}
 }
 
-// leap drains a key after pauses that are so long that counters of time overflow. Each time the key must have exactly
-// the tokens of a full key.
+// leap drains a key after pauses so long that counters of time overflow. Each time the key must have exactly a full
+// key's tokens.
 func (s *suite) leap(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.program(t, l, early|late, func(p *program) {
@@ -55,8 +55,8 @@ func (s *suite) leap(t *testing.T, l Limit) {
 	})
 }
 
-// goBack sends requests at times that go back and leap ahead. It checks that the requests never get more tokens than
-// are available at the latest of those times.
+// goBack sends requests at times that go back and leap ahead. They must not get more tokens than the latest of these
+// times allows.
 func (s *suite) goBack(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.bubble(t, func(t *testing.T) {

@@ -63,8 +63,7 @@ func TestWhatIsSkippedSaysSo(t *testing.T) {
 	}
 }
 
-// broken has limiters and Configs with which nothing can be tested. For each of these, it has the message with which
-// the test must fail.
+// broken has limiters and Configs that cannot be tested, each with the message of the failing test.
 var broken = map[string]struct {
 	config Config
 	says   string
@@ -86,8 +85,8 @@ var broken = map[string]struct {
 		"no limit can be waited for: 1 in 876000h0m0s, burst 1 fills a key in 876000h0m0s, and a subtest can wait for 657000h0m0s"},
 }
 
-// TestWhatIsBrokenSaysSo: a broken configuration fails the test with a message that names the mistake. It neither ends
-// the process nor lets further subtests run.
+// TestWhatIsBrokenSaysSo: a broken configuration fails with a message that names the mistake. The process continues,
+// and no further subtests run.
 func TestWhatIsBrokenSaysSo(t *testing.T) {
 	if name := os.Getenv("LIMITERTEST_BROKEN"); name != "" {
 		Test(t, broken[name].config)
@@ -140,9 +139,8 @@ func TestTheMostInATime(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
 }
 
-// TestTheDensestInterval: a limiter admits a burst, then nothing during a pause, and then more calls than a burst. Over
-// the complete time, all calls together stay within the limit. In the interval after the pause, the calls exceed the
-// limit. The function densest must find this interval.
+// TestTheDensestInterval: calls within the limit over the complete time exceed it after a pause. densest must find this
+// interval.
 func TestTheDensestInterval(t *testing.T) {
 	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
 	var all answered

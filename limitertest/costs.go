@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// costing checks unusual costs. A request that can never be admitted is refused and takes nothing. A request for more
-// tokens than are left takes nothing. A request for 0 or fewer tokens adds no tokens.
+// costing checks unusual costs. A request that can never be admitted, or that costs more than what is left, takes
+// nothing. A request for 0 or fewer tokens adds none.
 func (s *suite) costing(t *testing.T) {
 	for _, l := range s.limits {
 		if s.nearEdge(l) {

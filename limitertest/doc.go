@@ -1,5 +1,5 @@
-// Package limitertest tests any rate limiter, from a library or from your own program. It checks what a benchmark does
-// not check: whether the limiter keeps the limit.
+// Package limitertest tests whether any rate limiter, from a library or from your own program, keeps its limit.
+// Benchmarks do not check this.
 //
 //	func TestLimiter(t *testing.T) {
 //		limitertest.Test(t, limitertest.Config{
@@ -11,8 +11,8 @@
 //	}
 //
 // [Test] compares a limiter with an exact model of its promise (package check). It runs in bubbles of testing/synctest,
-// in which waiting costs no real time. A failure is reported with the shortest program that shows it. [Check] compares
-// a log of decisions with the same model.
+// in which waiting costs no real time. A failure shows the shortest program that causes it. [Check] compares a log of
+// decisions with the same model.
 //
 // # The subtests
 //
@@ -30,26 +30,24 @@
 //	Real        16 goroutines in real time, outside of a bubble, stay below the bound, even in the densest interval
 //	Leak        no goroutine remains after Cleanup, and the resident memory of idle keys is released
 //
-// Test skips what a limiter does not promise, and the output says so. The reason may be an entry in [Config.Skip], a
-// method that the Limiter does not have, a limit for which New returns nil, or a RetryAfter below 0.
+// Test skips what a limiter does not promise, and says so: an entry in [Config.Skip], a method that the Limiter does
+// not have, a limit for which New returns nil, or a RetryAfter below 0.
 //
 // # Pitfalls
 //
 //   - In a bubble, only package time has the simulated time. If a limiter reads another clock (the processor's counter,
-//     a system call, or a linknamed runtime function), Test notices it and fails. Set [Config.Outside] for such a
-//     limiter.
-//   - If a package makes goroutines or channels only once, and does so in the first bubble, they cannot be used in the
-//     next bubble. Let the package make them before Test.
+//     a system call, a linknamed runtime function), Test fails. Set [Config.Outside] for such a limiter.
+//   - Goroutines and channels that a package makes only once, in the first bubble, cannot be used in the next bubble.
+//     Let the package make them before Test.
 //   - Take must not sleep before it admits a request, except for a LeakyQueue. Report the delay as [Decision.Wait].
-//   - A finalizer that uses a channel of a bubble ends the process. Test keeps every limiter alive so that no finalizer
-//     runs. If a limiter takes much memory, its adapter should drop the limiter in Cleanup, after closing it.
-//   - The timers of a limiter run for real in a bubble: a year of a one-second ticker takes a minute. Test measures
-//     this. If it takes long, Test lets less fake time pass, and logs that.
+//   - A finalizer that uses a channel of a bubble ends the process. So Test keeps every limiter alive. If a limiter takes
+//     much memory, its adapter should close and drop the limiter in Cleanup.
+//   - The timers of a limiter run for real in a bubble: a year of a one-second ticker takes a minute. If timers take
+//     long, Test lets less fake time pass, and logs that.
 //
 // # Benchmark
 //
-// [Benchmark] measures a limiter in the rows of weir's own benchmark. It compares each row with the least work that any
-// limiter must do.
+// [Benchmark] compares a limiter, in the rows of weir's own benchmark, with the least work that any limiter must do.
 //
 // # Cost
 //

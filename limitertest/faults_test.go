@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// faults has the names of faults that the test puts into a plain bucket. For each fault, it also has the subtest that
-// must catch the fault.
+// faults has the names of faults of a plain bucket, each with the subtest that must catch it.
 var faults = []struct{ name, caughtBy string }{
 	{"one more than the burst", "Burst"},
 	{"one less than the burst", "Burst"},
@@ -73,7 +72,7 @@ var faults = []struct{ name, caughtBy string }{
 	{"a clock of its own", ""}, // caught before the subtests
 }
 
-// TestFaults: each fault is caught by its subtest. Each fault runs in a separate process, and the process must fail.
+// TestFaults: each fault, in a process of its own, makes its subtest and the process fail.
 func TestFaults(t *testing.T) {
 	if seeded := os.Getenv("LIMITERTEST_FAULT"); seeded != "" {
 		Test(t, Config{Keys: 2000, Outside: strings.Contains(seeded, "the test moves"), New: func(tb testing.TB, l Limit) Limiter { return newFaulty(tb, l, seeded) }})
@@ -111,7 +110,7 @@ type seeded struct {
 	asked  atomic.Int64
 }
 
-// A clocked has the tokens of a key. It replaces the level of the key for faults in counting time.
+// A clocked has the tokens of a key. It replaces the level for faults in counting time.
 type clocked struct {
 	tokens int64
 	at     time.Time
@@ -119,8 +118,7 @@ type clocked struct {
 	since  float64
 }
 
-// If the bucket has a fault in taking tokens, faulty decides the request in a faulty way. done reports whether it has
-// decided.
+// faulty decides a request in a faulty way, if the bucket has a fault in taking tokens; then done is true.
 func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	switch b.fault {
 	case "a call never returns":
@@ -221,8 +219,8 @@ func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, do
 	return d, false
 }
 
-// inTwoSteps checks and takes in two steps, so that other calls come in between. If lost is set, the second step takes
-// from the number of tokens that the first step has read. Otherwise, it takes from the current number.
+// inTwoSteps checks and takes in two steps, so that other calls come in between. The second step takes from the current
+// number of tokens or, if lost is set, from the number that the first step read.
 func (b *bucket) inTwoSteps(key string, n int64, lost bool) Decision {
 	b.mu.Lock()
 	state, units := b.key(key, time.Now()), b.units(max(n, 0))
@@ -388,7 +386,7 @@ func (b *bucket) faultyClock(key string, n int64, now time.Time) (d Decision, do
 	return Decision{RetryAfter: -1}, true
 }
 
-// outside reads a clock that is outside of the bubble. It derives the time from the memory that was allocated so far.
+// outside reads a clock outside of the bubble: the memory that was allocated so far.
 func outside() time.Time {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

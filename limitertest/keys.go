@@ -15,8 +15,7 @@ func (s *suite) keys(t *testing.T) {
 	}
 	names := s.names()
 	s.program(t, l, early|late, func(p *program) {
-		// If possible, one request takes all tokens of a key. Then, if two keys share tokens, the request for the
-		// second key is refused.
+		// One request takes all tokens of a key if possible. If another key shares tokens, its request is then refused.
 		each := s.most(l)
 		for round := range l.Capacity(s.Promise)/uint64(each) + 1 {
 			for i, name := range names {
@@ -55,8 +54,8 @@ func (s *suite) names() (names []string) {
 	return names[:s.Keys]
 }
 
-// forget checks that a drained key has only the tokens that have come back since then, no matter how long the key was
-// not used, and how many other keys were used meanwhile.
+// forget checks that a drained key gets only tokens that came back since, however long it was unused and however many
+// other keys were used meanwhile.
 func (s *suite) forget(t *testing.T) {
 	l := s.slow()
 	for _, pause := range pauses {

@@ -32,26 +32,25 @@ const (
 	LeakyQueue      = check.LeakyQueue
 )
 
-// Check compares a log of decisions with a promise. The comparison is exact. Check returns an error if a number of the
-// limit is out of range. It does the same as check.Log. A program that calls check.Log instead does not link package
-// testing.
+// Check compares a log of decisions exactly with a promise. It returns an error if a number of the limit is out of
+// range. It does the same as check.Log, which does not link package testing.
 func Check(l Limit, p Promise, log []Event) (Report, error) { return check.Log(l, p, log) }
 
 // A Decision is the answer to a request.
 type Decision struct {
 	Allowed bool
-	// RetryAfter is the time after which a refused request passes if it is sent again, and if the key gets no other
-	// request meanwhile. It is negative if the limiter does not report this time, or if the request can never pass. It
-	// is ignored if the request is allowed.
+	// RetryAfter is the time after which a refused request passes, if the key gets no other request meanwhile. It is
+	// negative if the limiter does not report the time, or if the request can never pass. It is ignored if the request
+	// is allowed.
 	RetryAfter time.Duration
 	// Wait is how long an admitted request must be held, for a LeakyQueue.
 	Wait time.Duration
 }
 
-// A Limiter is the limiter under test, usually an adapter of a few lines. All methods are called from many goroutines.
+// A Limiter is the limiter under test, usually a small adapter. All methods are called from many goroutines.
 type Limiter interface {
-	// Take decides a request of n tokens. If Costs is skipped, n is always 1; otherwise n may be 0, negative or huge.
-	// An error of the limiter counts as a refusal.
+	// Take decides a request of n tokens. n may be 0, negative or huge, but is always 1 if Costs is skipped. An error
+	// of the limiter counts as a refusal.
 	Take(key string, n int64) Decision
 }
 
@@ -62,9 +61,8 @@ type TakeFunc func(key string, n int64) Decision
 func (f TakeFunc) Take(key string, n int64) Decision { return f(key, n) }
 
 // A ClockedLimiter has its own clock, which stands still until the test moves it. With [Config.Outside], the test uses
-// this clock instead of the clock of a bubble. Use a ClockedLimiter for a limiter in a server that has sockets, or for
-// a limiter with an injected clock. Each limiter that New returns must have its own clock, which begins between 2000
-// and 2100.
+// this clock instead of a bubble's: for a limiter in a server with sockets, or with an injected clock. Each limiter
+// that New returns must have its own clock, which begins between 2000 and 2100.
 type ClockedLimiter interface {
 	Limiter
 	Now() time.Time
@@ -86,8 +84,8 @@ type Refunder interface {
 // A Reserver promises tokens for later. The subtest Cancel tests it.
 type Reserver interface {
 	Limiter
-	// Reserve returns how long the request must wait, and a function that cancels the reservation. ok is false if the
-	// request can never pass.
+	// Reserve returns how long the request must wait, and a function that cancels the reservation. ok is false if it
+	// can never pass.
 	Reserve(key string, n int64) (wait time.Duration, cancel func(), ok bool)
 }
 
@@ -99,31 +97,32 @@ type Waiter interface {
 
 // A Config says which limiter to test and what it promises.
 type Config struct {
-	// New returns a limiter with the limit, or nil if the limiter does not support the limit. It is called in a
-	// testing/synctest bubble. Use tb.Cleanup to close the limiter, and tb.Fatal if something fails.
+	// New returns a limiter with the limit, or nil if the limit is not supported. It is called in a testing/synctest
+	// bubble. Close the limiter by tb.Cleanup, and report failures by tb.Fatal.
 	New func(tb testing.TB, l Limit) Limiter
 	// Promise is the rule that the limiter claims to enforce.
 	Promise Promise
 	// Limits are the limits to test. If Limits is empty, Test uses the limits that the function [Limits] returns.
 	Limits []Limit
-	// Keys is how many keys the limiter must be able to store at the same time; 0 means 10,000. The subtest Leak uses
-	// 100 times as many keys, but at least 200,000. It does not use all of them at the same time.
+	// Keys is how many keys the limiter must be able to store at once; 0 means 10,000. Leak uses 100 times as many
+	// keys, but at least 200,000, and not all at once.
 	Keys int
-	// EarlyBy returns the tolerated duration by which the limiter may admit a request too early. LateBy returns the
-	// tolerated duration for which the limiter may refuse a request although there is room. Use the durations that the
-	// limiter's documentation states, 0 to ten years. A nil function means 0. Do not use LateBy if the windows of a
-	// FixedWindow limiter are longer than Per, because the model would count requests at the end of such a window in
-	// the next window. Instead, let New return nil for the limits that have such windows.
+	// EarlyBy returns by how much the limiter may admit a request too early. LateBy returns for how long it may refuse
+	// a request although there is room. Use durations that the limiter's documentation states, 0 to ten years. A nil
+	// function means 0.
+	//
+	// Do not use LateBy for a FixedWindow limiter with windows longer than Per: the model would count requests at their
+	// end in the next window. Let New return nil for such limits.
 	EarlyBy, LateBy func(Limit) time.Duration
-	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means that RetryAfter is exact.
+	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means exact.
 	RetryUnit time.Duration
-	// Skip has the names of subtests that the limiter does not promise to pass, each with a reason, which is printed.
-	// Parts of Cancel have names, too: Cancel/Refund, Cancel/Reserve, Cancel/Order and Cancel/Wait.
+	// Skip has the subtests that the limiter does not promise to pass, each with a reason to print. Parts of Cancel are
+	// named Cancel/Refund, Cancel/Reserve, Cancel/Order and Cancel/Wait.
 	Skip map[string]string
-	// Outside means that the limiter does not use the time of package time, because it is in another process or reads
-	// another clock. Test then uses no bubble. Unless the limiter is a [ClockedLimiter], subtests that need time to
-	// pass are skipped, except Real. Burst, Keys, Costs and Linear use limits of a day, whose tokens do not come back
-	// during the test.
+	// Outside means that the limiter does not use the time of package time, for example because it is in another
+	// process. Test then uses no bubble. Unless the limiter is a [ClockedLimiter], subtests in which time must pass are
+	// skipped, except Real. Burst, Keys, Costs and Linear then use limits of a day, so that no tokens come back during
+	// the test.
 	Outside bool
 }
 
@@ -191,8 +190,8 @@ func (c Config) check() error {
 	return Limit{Tokens: 1, Per: 1, Burst: 1}.Check(c.Promise)
 }
 
-// Test tests a limiter in subtests: see the package comment. Call it from a test function that is not parallel and not
-// in a bubble.
+// Test tests a limiter in subtests: see the package comment. Call it outside of a bubble, from a test that is not
+// parallel.
 func Test(t *testing.T, c Config) {
 	t.Helper()
 	if err := c.check(); err != nil {

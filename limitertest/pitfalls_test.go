@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sweeping is a limiter with a goroutine that waits for a ticker, and with a finalizer that ends the goroutine.
-// Limiters without a method Close often work in this way.
+// A sweeping is a limiter with a goroutine that waits for a ticker until a finalizer ends it. Limiters without Close
+// often do so.
 type sweeping struct {
 	*bucket
 	stop chan struct{}
@@ -37,8 +37,8 @@ func newSweeping(tb testing.TB, l Limit) Limiter {
 	return s
 }
 
-// TestPitfalls: neither a finalizer that uses a channel of a bubble nor a ticker that runs ten times per second ends or
-// delays the test of a limiter that keeps its promise.
+// TestPitfalls: finalizers that use a bubble's channel, and frequent tickers, neither end nor delay the test of a good
+// limiter.
 func TestPitfalls(t *testing.T) {
 	if os.Getenv("LIMITERTEST_PITFALLS") != "" {
 		Test(t, Config{Keys: 200, New: newSweeping, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: time.Minute, Burst: 3}}})

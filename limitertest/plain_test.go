@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A bucket is a limiter with a plain token bucket for each key. It is exact and slow, and can be given a fault: see
-// faults_test.go.
+// A bucket is a limiter with an exact but slow token bucket for each key. It can be given a fault: see faults_test.go.
 type bucket struct {
 	limit Limit
 	fault string
@@ -53,7 +52,7 @@ func (b *bucket) burst() *big.Int {
 	return new(big.Int).Mul(integer(b.limit.Burst), integer(b.limit.Per))
 }
 
-// key returns the level of a key at the later of two instants: the parameter now, and the latest instant so far.
+// key returns the level of a key at the later of now and the latest instant so far.
 func (b *bucket) key(name string, now time.Time) *level {
 	l, ok := b.keys[name]
 	if !ok {
@@ -73,8 +72,7 @@ func (b *bucket) key(name string, now time.Time) *level {
 	return l
 }
 
-// forget drops keys whose buckets are full. It does nothing if it last did so less than the time of a token ago,
-// because within that time no bucket becomes full.
+// forget drops keys whose buckets are full, at most once in the time of a token, because no bucket becomes full sooner.
 func (b *bucket) forget(now time.Time) {
 	token := b.limit.Per / time.Duration(b.limit.Tokens)
 	if b.came++; b.came%1000 != 999 || now.Sub(b.kept) < token || b.fault == "keys are never forgotten" {
@@ -210,7 +208,7 @@ func (b *bucket) Wait(ctx context.Context, key string, n int64) error {
 	}
 }
 
-// A counting is a plain limiter for one of the promises with windows. It stores everything that it has admitted.
+// A counting is a plain limiter for one of the promises with windows. It stores everything it admitted.
 type counting struct {
 	mu    sync.Mutex
 	limit Limit
@@ -257,7 +255,7 @@ func (c *counting) Take(key string, n int64) Decision {
 	return Decision{Allowed: true}
 }
 
-// taken returns the sum of the tokens that were admitted at the instant from or later, and before the instant to.
+// taken returns the sum of the tokens that were admitted in [from, to).
 func taken(log []Event, from, to int64) (sum uint64) {
 	for i := len(log) - 1; i >= 0 && int64(log[i].At) >= from; i-- {
 		if int64(log[i].At) < to {

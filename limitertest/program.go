@@ -25,7 +25,7 @@ const (
 	late                    // refused although there was room
 )
 
-// A program sends requests to a limiter in a bubble, step by step. A model of the limiter's promise follows it.
+// A program sends requests to a limiter in a bubble, step by step. A model of its promise follows.
 type program struct {
 	*suite
 	t     *testing.T
@@ -41,8 +41,8 @@ type program struct {
 	verdict check.Verdict
 }
 
-// program makes a program and calls f with it in a bubble. The parameter looks has the faults to look for. If a verdict
-// has one of these faults, the test fails and prints a shortest program that has this fault.
+// program makes a program and calls f with it in a bubble. If a verdict has one of the faults in looks, the test fails
+// and prints a shortest program with this fault.
 func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
 	t.Helper()
 	p := &program{suite: s, limit: l, looks: looks}
@@ -59,8 +59,7 @@ func (p *program) start(t *testing.T) {
 	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), p.now()
 }
 
-// take sends a request to the limiter. The result on reports whether the program should continue. It is true if no
-// fault was found.
+// take sends a request to the limiter. on reports whether the program should continue, because no fault was found.
 func (p *program) take(key string, n int64) (admitted, on bool) {
 	p.t.Helper()
 	if p.fault != 0 {
@@ -81,8 +80,7 @@ func (p *program) take(key string, n int64) (admitted, on bool) {
 	return d.Allowed, p.fault == 0
 }
 
-// drain takes single tokens until a request of the key is refused. The result on reports whether the program should
-// continue.
+// drain takes single tokens until a request of the key is refused. on says whether the program should continue.
 func (p *program) drain(key string) (on bool) {
 	p.t.Helper()
 	n := p.most(p.limit)
@@ -102,7 +100,7 @@ func (p *program) drain(key string) (on bool) {
 // left returns how much fake time the program may still take.
 func (p *program) left() time.Duration { return max(p.span(p.limit)-(p.now()-p.begin), 0) }
 
-// sleep lets d of fake time pass, but not more than the program may still take. It reports whether all of d passed.
+// sleep lets d of fake time pass, unless the program has less time left. It reports whether d passed.
 func (p *program) sleep(d time.Duration) bool {
 	if d < 0 || d > p.left() {
 		return false
@@ -111,8 +109,7 @@ func (p *program) sleep(d time.Duration) bool {
 	return true
 }
 
-// again runs a new program with these steps, and returns the new program. If the field fault of the new program is set,
-// the new program ends with the same fault.
+// again returns a new program that has run these steps. Its field fault is set only if it ended with the same fault.
 func (p *program) again(t *testing.T, steps []step) *program {
 	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
 	p.bubble(t, func(t *testing.T) {
@@ -127,8 +124,7 @@ func (p *program) again(t *testing.T, steps []step) *program {
 	return q
 }
 
-// shortest returns the text of a failure. If the program fails again when it is repeated, the text has a shortest
-// program that fails.
+// shortest returns the text of a failure. If the failure repeats, the text has a shortest program that fails.
 func (s *suite) shortest(t *testing.T, p *program) string {
 	t.Helper()
 	const tries = 2000
@@ -155,8 +151,7 @@ func (s *suite) shortest(t *testing.T, p *program) string {
 	return shown.text()
 }
 
-// text returns the program as Go code, with the answers and with what is wrong. For a long program, it returns only the
-// end.
+// text returns the program as Go code, with the answers and what is wrong. A long program is cut to its end.
 func (p *program) text() string {
 	var text strings.Builder
 	what := fmt.Sprintf("%d tokens too many, %v too early", p.verdict.Excess, p.verdict.Early)

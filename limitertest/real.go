@@ -16,9 +16,8 @@ import (
 	"time"
 )
 
-// real checks, in real time and outside of any bubble, that many goroutines together get at most the tokens that the
-// limit allows. It checks this for the complete time, and for the interval in which the goroutines got the most tokens
-// beyond the rate.
+// real checks, in real time, that many goroutines together get at most what the limit allows: over the complete time,
+// and in the interval with the most tokens beyond the rate.
 func (s *suite) real(t *testing.T) {
 	const rounds = 3
 	limits := []Limit{{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1000, Per: time.Second, Burst: 50}}
@@ -66,8 +65,8 @@ type answered struct {
 	starts, ends []time.Duration // times of the calls that were admitted
 }
 
-// ask makes many goroutines send requests for one key. On a busy machine, they may run for only a small part of the
-// time. So they continue until they have made enough calls, but not for more than five times the usual time.
+// ask makes many goroutines send requests for one key. On a busy machine they run only part of the time, so they
+// continue for up to five times the usual time until they have made enough calls.
 func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answered) {
 	const length, enough = 100 * time.Millisecond, askers * 200
 	var mu sync.Mutex
@@ -95,8 +94,8 @@ func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answere
 	return all
 }
 
-// densest finds the interval in which the number of admitted calls exceeds the rate of a limit most. The result n is a
-// number of calls that were certainly admitted in this interval, and the result within is its length.
+// densest finds the interval in which admitted calls exceed the rate of a limit most. It returns its length, and how
+// many calls were certainly admitted within.
 func (a answered) densest(l Limit) (n int, within time.Duration) {
 	rate := float64(l.Tokens) / float64(l.Per)
 	started, least, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
@@ -107,8 +106,8 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 				least, from = v, started
 			}
 		}
-		// By the end of the interval, i+1 calls had ended. Of these calls, at most the number in the variable from
-		// began before the interval. So at least i+1-from calls were admitted in the interval.
+		// By the end of the interval, i+1 calls had ended. The calls that began before the interval number at most
+		// from. So at least i+1-from calls were admitted within.
 		if v := float64(i+1) - rate*float64(end) - least; v > best {
 			best, n, within = v, i+1-from, end-a.starts[from]
 		}
@@ -116,7 +115,7 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 	return n, within
 }
 
-// mostIn returns the most tokens that a key may get in an interval of length d, no matter when the interval starts.
+// mostIn returns the most tokens that a key may get in any interval of length d.
 func (s *suite) mostIn(l Limit, d time.Duration) *big.Int {
 	tokens, per := new(big.Int).SetUint64(l.Tokens), big.NewInt(int64(l.Per))
 	if s.EarlyBy != nil {
@@ -179,8 +178,7 @@ func (s *suite) leak(t *testing.T) {
 	}
 }
 
-// logAllocations logs how often a call allocates. If other tests run in parallel, it skips the test, because their
-// memory would count, too.
+// logAllocations logs how often a call allocates. It is skipped in parallel tests, because their memory would count.
 func logAllocations(t *testing.T, limiter Limiter) {
 	defer func() {
 		switch problem := recover(); {
@@ -194,8 +192,8 @@ func logAllocations(t *testing.T, limiter Limiter) {
 	t.Logf("a call of a key that is there allocates %v times", testing.AllocsPerRun(1000, func() { limiter.Take("k", 1) }))
 }
 
-// quick considers the limits below a thousand tokens per second. Of these, it returns the limit with which a drained
-// key is full again soonest.
+// quick returns, among the limits below a thousand tokens per second, the one with which a drained key is full again
+// soonest.
 func (s *suite) quick() Limit {
 	best, soonest := s.limits[0], time.Duration(math.MaxInt64)
 	for _, l := range s.limits {
@@ -206,8 +204,7 @@ func (s *suite) quick() Limit {
 	return best
 }
 
-// resident returns the memory of the process in bytes. This is the resident memory if the system reports it, and
-// otherwise the heap.
+// resident returns the resident memory of the process in bytes, or the heap if the system does not report it.
 func resident() int64 {
 	debug.FreeOSMemory()
 	var m runtime.MemStats

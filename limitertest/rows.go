@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A row is one kind of traffic. The row of weir's benchmark with the same name has the same traffic.
+// A row is one kind of traffic, the same as in the row of weir's benchmark with this name.
 type row struct {
 	name    string
 	limit   Limit
 	before  int // how many keys get one request before the measurement
 	workers int // how many goroutines send requests at the same time
 	floor   floorKind
-	// traffic returns a function that describes the request with the number i; the first request has the number 0. That
-	// function returns the number of the request's key, and whether the request must be admitted.
+	// traffic returns a function that, for request i (from 0), returns the number of its key and whether it must be
+	// admitted.
 	traffic func(r row, random *rand.Rand) func(i int) (key uint64, admitted bool)
 }
 
@@ -41,8 +41,8 @@ const (
 // rows returns the rows of weir's own benchmark that are possible for any limiter.
 func rows(short bool) []row {
 	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
-	// In weir's benchmark, the requests are spread over seconds, and the policy is 100 per second. Here, the requests
-	// come as fast as they are decided, so the rate of the policy is higher in proportion.
+	// weir's benchmark spreads the requests over seconds at 100 per second. Here they come as fast as possible, so the
+	// rate is proportionally higher.
 	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
 	all := []row{
 		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},
@@ -64,8 +64,8 @@ func rows(short bool) []row {
 	return all
 }
 
-// inTurn returns the traffic in which every key is used once, then every key once more in another order, and so on. The
-// order changes because processors learn an order that repeats.
+// inTurn returns the traffic in which every key is used once, then once more in another order, and so on. Processors
+// learn an order that repeats.
 func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
 	order := random.Perm(r.before)
 	return func(i int) (uint64, bool) {
@@ -96,8 +96,8 @@ func fresh(r row, _ *rand.Rand) func(int) (uint64, bool) {
 	return func(i int) (uint64, bool) { return uint64(r.before + i), true }
 }
 
-// poisson returns the traffic of clients that come at random. The first client comes 50 times as often as the last, and
-// the frequencies in between follow Zipf's law.
+// poisson returns the traffic of clients at random, with frequencies by Zipf's law: the first comes 50 times as often
+// as the last.
 func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	power := math.Log(50) / math.Log(float64(r.before))
 	below := make([]float64, r.before) // the sum of the rates up to each client
@@ -111,8 +111,8 @@ func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// mixed returns the traffic of visitors that come, send twice as many requests as are admitted, and go. The same number
-// of new visitors follows them.
+// mixed returns the traffic of visitors that come, send twice the admitted number of requests, and are replaced by as
+// many new visitors.
 func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
 	type request struct {
 		at  float64
@@ -139,8 +139,7 @@ func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// appendKey appends the text of a key, which has 12 to 40 bytes: an address with a port, a user of a tenant, or an API
-// key.
+// appendKey appends a key of 12 to 40 bytes: an address with a port, a user of a tenant, or an API key.
 func appendKey(b []byte, n uint64) []byte {
 	switch n % 3 {
 	case 0:

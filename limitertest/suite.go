@@ -14,21 +14,19 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A suite has the Config of a limiter under test, and the properties of the limiter that Test has found out at the
-// start.
+// A suite has the Config of the limiter under test, and what Test found out about the limiter at the start.
 type suite struct {
 	Config
 	limits []Limit        // the limits for which New returns a limiter
 	costs  bool           // the subtests use requests for more than one token
 	timed  bool           // time can pass: in a bubble, or by the limiter's own clock
 	own    ClockedLimiter // the limiter that was opened last, if it has a clock
-	// spans has, for each limit, the fake time that may pass in a bubble. It is bounded because a limiter's timers run
-	// for real in a bubble.
+	// spans has, for each limit, the fake time that may pass in a bubble, because timers of limiters run for real in a
+	// bubble.
 	spans map[Limit]time.Duration
 }
 
-// longest bounds how far the clock of a bubble is moved. The clock starts in 2000, and nanoseconds since 1970 overflow
-// in 2262.
+// longest bounds how far a bubble's clock moves: it starts in 2000, and nanoseconds since 1970 overflow in 2262.
 const longest = 150 * 365 * 24 * time.Hour
 
 // latest is the largest value that EarlyBy, LateBy and RetryUnit may have. Their sums must fit into a Duration.
@@ -40,8 +38,8 @@ var alive struct {
 	limiters []Limiter
 }
 
-// newSuite finds out which limits the limiter supports, whether the limiter uses the bubble's time, and how much
-// processor time the fake time costs.
+// newSuite finds out which limits the limiter supports, whether it uses the bubble's time, and how much processor time
+// the fake time costs.
 func newSuite(t *testing.T, c Config) *suite {
 	t.Helper()
 	s := &suite{Config: c, timed: !c.Outside, spans: map[Limit]time.Duration{}}
@@ -137,7 +135,7 @@ func (s *suite) make(tb testing.TB, l Limit) Limiter {
 	return s.New(tb, l)
 }
 
-// bubble runs f in a bubble, or without a bubble if Config.Outside is set. It reports whether all goroutines of the
+// bubble runs f in a bubble, or without one if Config.Outside is set. ended reports whether all goroutines in the
 // bubble ended.
 func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	t.Helper()
@@ -163,8 +161,7 @@ func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 // started is a time before everything that is measured.
 var started = time.Now()
 
-// measure sets how much fake time may pass in a bubble, so that a bubble costs about a fifth of a second of processor
-// time.
+// measure sets how much fake time may pass in a bubble, so that it costs about a fifth of a second of processor time.
 func (s *suite) measure(t *testing.T, l Limit) {
 	takes := func(fake time.Duration) time.Duration {
 		begin := spent()
@@ -182,8 +179,8 @@ func (s *suite) measure(t *testing.T, l Limit) {
 		}
 		if cost > 5*time.Millisecond { // the limiter has timers
 			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(longest)))
-			// On a busy machine, the cost may look higher than it is. So if a bubble in which a key becomes full does
-			// not cost too much more, the bubble gets as much time as the key needs.
+			// A busy machine makes the cost look higher. So if filling a key does not cost too much more, the bubble
+			// gets enough time for it.
 			if need := refill(l, s.Promise); need < longest/4 && need/25 < s.spans[l] {
 				s.spans[l] = max(s.spans[l], 4*need)
 			}
@@ -241,8 +238,7 @@ func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) 
 	return l.Take(key, n)
 }
 
-// drain takes all tokens that a key has, and returns their number. It stops when it has taken slightly more tokens than
-// a full key has.
+// drain takes all tokens of a key and returns their number. It stops slightly above the tokens of a full key.
 func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uint64) {
 	t.Helper()
 	most := limit.Capacity(s.Promise) + 2
@@ -287,8 +283,8 @@ func (s *suite) checker(l Limit) *check.Checker {
 	return c
 }
 
-// slow considers the limits with a small capacity. Of these, it returns the limit with which the fewest tokens come
-// back during a subtest.
+// slow returns, among the limits with a small capacity, the one with which the fewest tokens come back during a
+// subtest.
 func (s *suite) slow() Limit {
 	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
 		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100

@@ -11,8 +11,7 @@ import (
 
 // An Event is a request and the decision about it.
 type Event struct {
-	// At is the time of the request, counted from an instant at which aligned windows begin. For wall clocks this
-	// instant is 1970, UTC.
+	// At is the time of the request since an instant at which aligned windows begin: for wall clocks, 1970, UTC.
 	At      time.Duration
 	Key     string
 	N       int64 // the tokens of the request; a request for 0 or fewer is neither charged nor judged
@@ -25,20 +24,19 @@ type Event struct {
 type Verdict struct {
 	// Excess is how many tokens were admitted beyond the limit, including this request, rounded up.
 	Excess uint64
-	// Early is how much sooner the request was admitted than the limit allows. It is [Never] for a request above the
+	// Early is how much sooner the request was admitted than the limit allows, or [Never] for a request above the
 	// limit.
 	Early time.Duration
-	// Late is above 0 only if a request was refused although the limit had room. It is then how long there had been
-	// room for the request and for everything that was admitted meanwhile. Late includes the nanosecond of the refusal.
-	// So if all tokens came back later by the duration Late, the refusal would be right.
+	// Late is how long there had been room for a request that was refused, including the nanosecond of the refusal and
+	// room for everything admitted meanwhile. Otherwise it is 0. If all tokens came back later by Late, the refusal
+	// would be right.
 	Late time.Duration
 }
 
 // A Report says what is wrong with a log.
 type Report struct {
 	Events, Admitted, Refused int
-	// Excess is the largest number of tokens that were admitted beyond the limit, rounded up. Worst is the window with
-	// that excess.
+	// Excess is the largest number of tokens that were admitted beyond the limit, rounded up. Worst is its window.
 	Excess uint64
 	Worst  Window
 	// Early is the largest [Verdict.Early] of all events.
@@ -47,9 +45,8 @@ type Report struct {
 	// these refusals.
 	RefusedEarly int
 	Late         time.Duration
-	// Counterexample is a shortest part of the log that proves the excess. If there is no excess, it proves that a
-	// request was refused too early. It is empty if nothing is wrong, and always empty in the report of
-	// [Checker.Report].
+	// Counterexample is a shortest part of the log that proves the excess or, without an excess, a refusal that was too
+	// early. It is empty if nothing is wrong, and always empty in the report of [Checker.Report].
 	Counterexample []Event
 }
 
@@ -77,7 +74,7 @@ func (r Report) String() string {
 	return text.String()
 }
 
-// String returns the event as text. In the text of a report, times count from the first request of the counterexample.
+// String returns the event as text. In a report's text, times count from the first request of the counterexample.
 func (e Event) String() string {
 	said := "refused"
 	if e.Allowed {
@@ -89,11 +86,12 @@ func (e Event) String() string {
 	return fmt.Sprintf("%v %q %d: %s", e.At, e.Key, e.N, said)
 }
 
-// A Checker judges a log event by event. Its zero value is not usable: see [New]. It is not safe for concurrent use.
+// A Checker judges a log event by event. Make one with [New]; the zero value is not usable. It is not safe for
+// concurrent use.
 type Checker struct {
-	// A report does not mention an admission whose [Verdict.Early] is at most EarlyBy, or a refusal whose
-	// [Verdict.Late] is at most LateBy. Both are 0 unless they are set before the first event. They do not change
-	// verdicts.
+	// EarlyBy and LateBy are tolerances of reports. A report omits an admission whose [Verdict.Early] is at most
+	// EarlyBy, and a refusal whose [Verdict.Late] is at most LateBy. Set both before the first event; the default is 0.
+	// Verdicts ignore them.
 	EarlyBy, LateBy time.Duration
 
 	limit   Limit
@@ -125,8 +123,8 @@ func New(l Limit, p Promise) (*Checker, error) {
 	return &Checker{limit: l, promise: p, keys: map[string]*key{}}, nil
 }
 
-// key returns what is known about a key, and the time at which an event counts. This is the later of two times: the
-// parameter at, and the latest time of the key.
+// key returns what is known about a key, and the time at which an event counts. An event before the latest time of the
+// key counts at that latest time.
 func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	k := c.latest
 	if k == nil || k.name != name {
@@ -146,8 +144,8 @@ func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	return k, k.at
 }
 
-// Until returns how long after the instant at a request of n tokens is certain to be allowed, if the key gets no other
-// request meanwhile. It returns Never if the limit never allows the request.
+// Until returns the wait, counted from the given instant, after which a request of n tokens is certain to be allowed,
+// if the key gets no other request meanwhile. It returns Never if the limit never allows the request.
 func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	k, from := c.key(name, at)
 	if n == 0 {
@@ -156,8 +154,7 @@ func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	return later(from-at, k.wait(from, n, true))
 }
 
-// Add judges the next event. If the key has an earlier event with a later time, the next event counts at that later
-// time.
+// Add judges the next event. If an earlier event of the key has a later time, the event counts at that time.
 func (c *Checker) Add(e Event) (v Verdict) {
 	k, at := c.key(e.Key, e.At)
 	number := c.report.Events
@@ -210,7 +207,7 @@ func (c *Checker) refused(k *key, e Event, at time.Duration, number int) (v Verd
 // Report returns what is wrong with the events that were added.
 func (c *Checker) Report() Report { return c.report }
 
-// Log judges a log. Its events may be in any order: Log sorts them by At, and events with the same At keep their order.
+// Log judges a log in any order. Log sorts the events by At; events with the same At keep their order.
 func Log(l Limit, p Promise, log []Event) (Report, error) {
 	c, err := New(l, p)
 	if err != nil {
@@ -219,7 +216,7 @@ func Log(l Limit, p Promise, log []Event) (Report, error) {
 	return c.Log(log), nil
 }
 
-// Log judges a log as the function Log does. The Checker must have no events yet. The report has a counterexample.
+// Log judges a log like the function Log. The Checker must have no events yet. The report has a counterexample.
 func (c *Checker) Log(log []Event) Report {
 	log = slices.Clone(log)
 	slices.SortStableFunc(log, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -236,9 +233,9 @@ func (c *Checker) Log(log []Event) Report {
 	return r
 }
 
-// excess returns admitted requests that together exceed the limit. If any one of these requests is removed, the others
-// do not exceed the limit. (The first request of a FixedWindow is an exception.) If there are more than a thousand such
-// requests, excess returns a contiguous part of the log instead.
+// excess returns admitted requests that exceed the limit, but no longer do so if any one of them is removed. (The first
+// request of a FixedWindow is an exception.) Above a thousand requests, excess returns a contiguous part of the log
+// instead.
 func (c *Checker) excess(log []Event) []Event {
 	part := []Event{}
 	for _, e := range log[:c.worst.at+1] {
@@ -258,8 +255,8 @@ func (c *Checker) excess(log []Event) []Event {
 		}
 		return again.report.Excess > 0
 	}
-	// If a part of the log exceeds the limit, each longer part that contains it does so, too. So a binary search finds
-	// both ends of the part.
+	// If a part of the log exceeds the limit, so does each longer part that contains it. So a binary search finds both
+	// ends.
 	part = part[:sort.Search(len(part), func(n int) bool { return many(part[:n]) })]
 	part = part[max(sort.Search(len(part), func(n int) bool { return !many(part[n:]) }), 1)-1:]
 	if len(part) <= 1000 {
@@ -268,8 +265,7 @@ func (c *Checker) excess(log []Event) []Event {
 	return append(first, part...)
 }
 
-// refusedEarly returns all admitted requests that could still count at the time of the worst refusal, followed by this
-// refusal.
+// refusedEarly returns the worst refusal, after all admitted requests that could still count at that time.
 func (c *Checker) refusedEarly(log []Event) (part []Event) {
 	last := log[c.refusal.at]
 	for _, e := range log[:c.refusal.at] {

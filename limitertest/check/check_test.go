@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plain computes the excess of a request of n tokens directly from the definition of a promise. It returns by how much
-// the request, together with the requests admitted before it, exceeds the limit. If the request was refused, the result
-// shows whether there was room.
+// plain computes, from the definition of a promise, by how much a request of n tokens and the requests admitted before
+// exceed the limit. For a refused request, the result shows whether there was room.
 type plain func(l Limit, admitted []Event, at time.Duration, n *big.Int) (excess *big.Rat)
 
 func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
@@ -31,8 +30,8 @@ func tokens(events []Event, of func(at int64) bool) *big.Int {
 	return sum
 }
 
-// overEveryInterval returns the largest excess of all intervals that end now. Each interval includes the n tokens of
-// the request. The parameter returns is a function that computes how many tokens have come back in an interval.
+// overEveryInterval returns the largest excess of all intervals that end now, including the n tokens of the request. It
+// calls returns to compute how many tokens come back in an interval.
 func overEveryInterval(l Limit, admitted []Event, at time.Duration, n *big.Int, returns func(from, to int64) *big.Rat) *big.Rat {
 	worst := new(big.Rat).SetInt(new(big.Int).Sub(n, integer(l.Burst)))
 	sum := new(big.Int).Set(n)
@@ -93,8 +92,8 @@ var plains = map[Promise]plain{
 	},
 }
 
-// excesses returns the excess of a SlidingEstimate with its share rounded down (loose) and up (strict). For other
-// promises, both are the excess.
+// excesses returns the excess of a SlidingEstimate with its share rounded down (loose) and up (strict). Other promises
+// have one excess.
 func excesses(p Promise, excess *big.Rat) (loose, strict *big.Int) {
 	one := big.NewInt(1)
 	loose, rest := new(big.Int).DivMod(excess.Num(), excess.Denom(), new(big.Int))
@@ -162,9 +161,8 @@ func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 	}
 }
 
-// roomFor computes for how long there has been room, directly from the definition of the promise. It starts with the
-// current nanosecond and counts the nanoseconds backward, as long as n more tokens and all tokens admitted since would
-// have fitted. The parameter most is the largest number that it returns.
+// roomFor computes from the definition for how long there has been room for n more tokens and all tokens admitted
+// since. It counts nanoseconds backward from now, up to most.
 func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, most int) (late time.Duration) {
 	for ; int(late) < most; late++ {
 		u, more, before := at-late, new(big.Int).SetUint64(n), []Event{}
@@ -182,8 +180,8 @@ func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, m
 	return late
 }
 
-// TestLateIsSinceThereWasRoom: for a wrong refusal, the time in the field Late begins at the moment from which there
-// was room for the request and for everything admitted since, and not from the latest charge.
+// TestLateIsSinceThereWasRoom: Late begins when there was room for the request and everything admitted since, not at
+// the latest charge.
 func TestLateIsSinceThereWasRoom(t *testing.T) {
 	const most = 300
 	for p := range plains {
@@ -216,9 +214,8 @@ func TestLateIsSinceThereWasRoom(t *testing.T) {
 	}
 }
 
-// TestALimiterThatIsLate: if all tokens of a limiter come back later by LateBy, no refusal is reported. If the tokens
-// come back one nanosecond later than that, refusals are reported, no matter how many other requests the limiter
-// admits.
+// TestALimiterThatIsLate: no refusal is reported if all tokens come back later by LateBy. One nanosecond more, and
+// refusals are reported, however many other requests are admitted.
 func TestALimiterThatIsLate(t *testing.T) {
 	const late = 3
 	l := Limit{2, 10, 6}
@@ -247,8 +244,8 @@ func TestALimiterThatIsLate(t *testing.T) {
 	}
 }
 
-// TestACounterexampleIsShortest: a counterexample shows the fault. If any one of its requests is removed, the rest does
-// not show the fault. If windows begin with a request, this is true for all requests except the first.
+// TestACounterexampleIsShortest: a counterexample shows the fault, but not if any one of its requests is removed. (If
+// windows begin with a request, the first request is an exception.)
 func TestACounterexampleIsShortest(t *testing.T) {
 	for p := range plains {
 		t.Run(p.String(), func(t *testing.T) {
@@ -318,8 +315,7 @@ func TestLargeNumbers(t *testing.T) {
 	assert.Len(t, r.Counterexample, 1)
 }
 
-// TestOneNanosecond: at a rate of 3 tokens in 10 ns, the tokens are not a whole number of nanoseconds apart. Even an
-// excess of the smallest part of a token is found.
+// TestOneNanosecond: at 3 tokens in 10 ns, tokens are not whole nanoseconds apart. The smallest excess is found.
 func TestOneNanosecond(t *testing.T) {
 	l := Limit{3, 10, 1} // a token is available after 4 ns, but not after 3 ns
 	for after, excess := range map[time.Duration]uint64{3: 1, 4: 0} {
@@ -375,8 +371,8 @@ func TestKeysAreApart(t *testing.T) {
 	assert.Contains(t, r.String(), "1 too many: 2 admitted within 1ns, by up to 999.999999ms too early")
 }
 
-// TestAnEarlierEventComesWithTheLatest: if a Checker gets an event that is earlier than the latest one, the event
-// counts at the time of the latest one.
+// TestAnEarlierEventComesWithTheLatest: an event that is earlier than the latest one counts at the time of the latest
+// one.
 func TestAnEarlierEventComesWithTheLatest(t *testing.T) {
 	c, err := New(Limit{1, 10, 1}, Bucket)
 	require.NoError(t, err)

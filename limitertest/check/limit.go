@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Never is the wait of a request that a limit never admits. A wait that does not fit into a Duration is Never, too.
+// Never is the wait of a request that a limit never admits, and any wait that does not fit into a Duration.
 const Never time.Duration = math.MaxInt64
 
-// A Limit is the limit of one key: the key gets Tokens tokens every Per, and a full bucket has Burst tokens. Windows
-// have no burst; a window admits up to Tokens.
+// A Limit is the limit of one key: Tokens tokens every Per. A full bucket has Burst tokens. A window ignores Burst, and
+// admits up to Tokens.
 type Limit struct {
 	Tokens uint64        // 1 or more
 	Per    time.Duration // above 0
@@ -24,27 +24,25 @@ func (l Limit) String() string { return fmt.Sprintf("%d in %v, burst %d", l.Toke
 type Promise uint8
 
 const (
-	// Bucket: in any interval of length t, at most Burst + t * Tokens/Per tokens are admitted. This is the promise of
-	// token buckets, of leaky buckets used as a meter, and of GCRA.
+	// Bucket: in any interval of length t, at most Burst + t * Tokens/Per tokens are admitted. Token buckets, leaky
+	// buckets used as a meter, and GCRA promise this.
 	Bucket Promise = iota
 	// BatchRefill: a bucket that gets Tokens at once at every multiple of Per, up to Burst.
 	BatchRefill
-	// FixedWindow: at most Tokens are admitted in a window of length Per. A window begins with the first request after
-	// the previous window has ended.
+	// FixedWindow: at most Tokens are admitted in a window of length Per, which begins with the first request after the
+	// previous window has ended.
 	FixedWindow
 	// AlignedWindow: at most Tokens are admitted in a window of length Per. Windows begin at multiples of Per.
 	AlignedWindow
-	// SlidingEstimate: the current aligned window has a count, and so has the previous one. The share is the part of
-	// the previous window that is within the last Per. The count of the current window, plus this share of the count of
-	// the previous window, is at most Tokens. A limiter may round the product of the share and the count down or up. So
-	// an admitted request exceeds the limit only if there is no room even with rounding down. A refusal is too early
-	// only if there is room even with rounding up.
+	// SlidingEstimate: the count of the current aligned window, plus a share of the count of the previous window, is at
+	// most Tokens. The share is the part of the previous window that is within the last Per. A limiter may round share
+	// times count down or up. So an admission is wrong only if there is no room with rounding down, and a refusal only
+	// if there is room with rounding up.
 	SlidingEstimate
-	// SlidingExact: at most Tokens are admitted in any window of length Per. A window includes its beginning but not
-	// its end.
+	// SlidingExact: at most Tokens are admitted in any window of length Per, including its beginning but not its end.
 	SlidingExact
 	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). Their tokens leave one by one, Per/Tokens
-	// apart. At most Burst tokens that were admitted have not left yet, as in a Bucket.
+	// apart. At most Burst admitted tokens have not left yet, as in a Bucket.
 	LeakyQueue
 
 	promises int = iota

@@ -2,20 +2,20 @@ package check
 
 import "time"
 
-// A model has the state of one key under a promise. Its methods are called with instants that never go back, and with
-// costs above 0.
+// A model has the state of one key under a promise. The instants given to its methods never go back, and costs are
+// above 0.
 type model interface {
-	// wait returns how long it takes until n tokens may be taken, if no other tokens are taken. If a promise allows two
-	// roundings, strict selects the rounding with the longer wait.
+	// wait returns how long it takes until n tokens may be taken, if no others are taken. If a promise allows two
+	// roundings, strict selects the longer wait.
 	wait(at time.Duration, n uint64, strict bool) time.Duration
 	// charge takes n tokens. It returns how many tokens are now admitted beyond the limit, and in which window.
 	charge(at time.Duration, n uint64) (excess uint64, in Window)
 	// since returns two instants. Requests before the first instant no longer count. If there is room for n tokens,
-	// then since the second instant there has been room for these tokens and for all tokens charged since.
+	// there has been room since the second instant for these tokens and all tokens charged since then.
 	since(at time.Duration, n uint64) (counts, room time.Duration)
 }
 
-// A Window is an interval in which tokens were admitted. It includes both of its ends, which are times of events.
+// A Window is an interval in which tokens were admitted, including both ends. The ends are times of events.
 type Window struct {
 	From, To time.Duration
 	Tokens   uint64 // tokens admitted in the interval
@@ -40,9 +40,8 @@ func newModel(l Limit, p Promise) model {
 // never is an instant before all others.
 const never = -Never - 1
 
-// A bucket has a level in units of token x period. The field per is the number of units in a token, and the field
-// tokens is the number of units that leave in each nanosecond. In a bucket of batches, a unit is a token, and a batch
-// leaves at each multiple of the period.
+// A bucket has a level in units of token x period. A token has per units, and in each nanosecond as many units leave as
+// the field tokens says. In a bucket of batches, a unit is a token, and a batch leaves at each multiple of the period.
 type bucket struct {
 	tokens, per uint64
 	burst       wide
@@ -59,15 +58,14 @@ type bucket struct {
 	known    time.Duration // past has all units that have left since this instant
 }
 
-// A busy is a busy time of the bucket. It starts with a charge at level 0, and ends when the level is 0 again. The
-// field left is the number of units that have left in that time.
+// A busy is a busy time of the bucket, from a charge at level 0 until the level is 0 again. left is how many units have
+// left.
 type busy struct {
 	from time.Duration
 	left wide
 }
 
-// mostPast is how many busy times are stored. If more of them would count, there may have been room for longer than is
-// reported.
+// mostPast is how many busy times are stored. If more would count, the reported time of room may be too short.
 const mostPast = 4096
 
 // left returns the level of the bucket at an instant.
@@ -142,8 +140,7 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// begins returns the instant at which the period number index begins. If that instant does not fit into a Duration,
-// begins returns the first or the last instant that fits.
+// begins returns the instant at which period index begins, or the nearest instant that fits into a Duration.
 func begins(index int64, per time.Duration) time.Duration {
 	if index >= 0 {
 		return span(product(uint64(index), uint64(per)).by(1))

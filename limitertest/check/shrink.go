@@ -2,10 +2,10 @@ package check
 
 import "slices"
 
-// Shrink removes items as long as the function fails returns true for the rest, and returns the rest. If any one more
-// item is removed from the rest, the function fails returns false. For all items together, it must return true. For n
-// items, Shrink usually calls the function a little more than n log n times. The parameter most limits the number of
-// these calls: when it is reached, Shrink stops and returns the shortest part that it has found until then.
+// Shrink removes items while fails returns true for the rest, and returns the rest. If any one more item is removed,
+// fails returns false. For all items together, fails must return true. For n items, Shrink usually calls fails a little
+// more than n log n times. The parameter most bounds the number of calls: then Shrink returns the shortest part that it
+// has found.
 func Shrink[T any](items []T, most int, fails func([]T) bool) []T {
 	items = slices.Clone(items)
 	for chunk := max(len(items)/2, 1); ; chunk = max(chunk/2, 1) {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A wide is an unsigned integer of 128 bits. A sum that is too large becomes the largest wide, and a difference below
-// zero becomes zero.
+// A wide is an unsigned integer of 128 bits. Sums stop at the largest wide, and differences at zero.
 type wide struct{ high, low uint64 }
 
 func product(a, b uint64) (w wide) {
@@ -57,7 +56,7 @@ func span(nanos uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// later returns at + d, or Never if that sum does not fit. The parameter d must not be negative.
+// later returns at + d, or Never if the sum does not fit. d must not be negative.
 func later(at, d time.Duration) time.Duration {
 	if at > 0 && d > Never-at {
 		return Never

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A window counts tokens until it ends. It begins with a request, or at a multiple of its length if it is aligned.
+// A window counts tokens until it ends. It begins with a request, or if aligned, at a multiple of its length.
 type window struct {
 	limit   uint64
 	per     time.Duration
@@ -80,8 +80,8 @@ func (w *window) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// An estimate counts tokens in aligned windows. The tokens of the previous window count in proportion to the share of
-// that window that is within the last per.
+// An estimate counts tokens in aligned windows. The previous window counts in proportion to its share within the last
+// per.
 type estimate struct {
 	limit uint64
 	per   time.Duration
@@ -112,7 +112,7 @@ func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	return is, uint64(e.per) - apart(is.start, at)
 }
 
-// taken returns how many tokens count as taken at an instant. If strict is set, the share is rounded up.
+// taken returns how many tokens count as taken at an instant. strict rounds the share up.
 func (e *estimate) taken(at time.Duration, strict bool) uint64 {
 	is, share := e.in(at)
 	before := product(is.previous, share)
@@ -136,8 +136,7 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
 }
 
-// counts returns a share of a window in nanoseconds. The parameter tokens is the number of tokens in the window. With
-// the returned share, these tokens count as at most spare tokens, and the share is the largest such share.
+// counts returns the largest share of a window, in nanoseconds, at which its tokens count as at most spare tokens.
 func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {
 		return math.MaxUint64
@@ -209,8 +208,7 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 	}
 }
 
-// An exact stores the charges of the last window. It also stores earlier charges, back to the point where these earlier
-// charges together have at least limit tokens.
+// An exact stores the charges of the last window, and earlier charges until those have at least limit tokens.
 type exact struct {
 	limit uint64
 	per   time.Duration
@@ -226,8 +224,8 @@ type charged struct {
 	n  uint64
 }
 
-// leaves returns the instant at which the window has room for n more tokens, because enough older tokens have left it.
-// If the window already had room at the latest charge, leaves returns never, the instant before all others.
+// leaves returns when enough older tokens have left the window for n more, or never (the instant before all others) if
+// there was room at the latest charge.
 func (x *exact) leaves(n uint64) time.Duration {
 	if x.count <= x.limit-n {
 		return never
@@ -251,8 +249,7 @@ func (x *exact) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	return 0
 }
 
-// charge adds a charge to the log. A count that does not fit becomes the largest number, which is an excess in any
-// case.
+// charge adds a charge to the log. A count that does not fit becomes the largest number, which is an excess anyway.
 func (x *exact) charge(at time.Duration, n uint64) (uint64, Window) {
 	for ; x.first < len(x.log) && apart(x.log[x.first].at, at) >= uint64(x.per); x.first++ {
 		x.count -= x.log[x.first].n

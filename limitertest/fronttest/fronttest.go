@@ -30,7 +30,7 @@ type Fronts struct {
 // A Limiter sends requests to a front, so that package limitertest can test it.
 type Limiter struct{ Front }
 
-// Take sends a request for n tokens. If n is below 0, it sends no request, and returns a refusal.
+// Take sends a request for n tokens. For n below 0, it refuses without a request.
 func (l Limiter) Take(key string, n int64) limitertest.Decision {
 	if n < 0 { // costs in the protocol have no sign
 		return limitertest.Decision{RetryAfter: -1}
@@ -39,8 +39,8 @@ func (l Limiter) Take(key string, n int64) limitertest.Decision {
 	return limitertest.Decision{Allowed: admitted, RetryAfter: retry}
 }
 
-// Test runs the subtests of limitertest over two limits. The subtests take minutes under the race detector, so Test
-// skips them with -short.
+// Test runs the subtests of limitertest over two limits. With -short it skips them, because they take minutes under the
+// race detector.
 func (f Fronts) Test(t *testing.T) {
 	if testing.Short() {
 		t.Skip("minutes under the race detector, which the tests of the packages run under")
