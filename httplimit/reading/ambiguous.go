@@ -8,9 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Ambiguity returns the first part of a path that servers read in different ways, or "" if there is none. Necessary
-// escapes, such as escapes of non-ASCII letters, are not ambiguous. Upper and lower case do not count as ambiguous
-// either.
+// Ambiguity returns the first part of a path that servers read in different ways, or "". Necessary escapes, such as
+// those of non-ASCII letters, and letter case do not count.
 func Ambiguity(u *url.URL) string {
 	if u.Opaque != "" {
 		return "a target without a path"
@@ -47,9 +46,8 @@ func Ambiguity(u *url.URL) string {
 	return ""
 }
 
-// needless returns the first escape in a segment that an ordinary program would not send. It is an escape of a letter,
-// a digit, one of -._~ (RFC 3986, 2.3) or a control character, or an escape of a percent sign that then begins another
-// escape.
+// needless returns the first escape in a segment that an ordinary program would not send: an escape of a letter, a
+// digit, one of -._~ (RFC 3986, 2.3) or a control character, or of a percent sign that then begins another escape.
 func needless(segment string) string {
 	for i := strings.IndexByte(segment, '%'); i >= 0 && i+3 <= len(segment); {
 		escape := segment[i : i+3]
@@ -66,8 +64,8 @@ func needless(segment string) string {
 	return ""
 }
 
-// overlong returns the index of the first character with an overlong encoding in UTF-8, or -1 if there is none. A
-// server with a careless decoder reads %c0%ae, for example, as a dot.
+// overlong returns the index of the first character with an overlong encoding in UTF-8, or -1. For example, careless
+// decoders read %c0%ae as a dot.
 func overlong(s string) int {
 	for i := range len(s) - 1 {
 		first := s[i]

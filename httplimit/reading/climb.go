@@ -7,10 +7,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Climbs reports whether some server may read a target's path as a path above its root. That is the case if, in some
-// reading, there is a ".." without a segment before it that it could remove. Behind a proxy that adds a base path, such
-// a path leaves the base. If there are too many readings to try, Climbs returns true. It does not allocate for paths
-// without "..".
+// Climbs reports whether some server may read the path as a path above its root: in some reading, a ".." has no segment
+// before it to remove. Behind a proxy that adds a base path, such a path leaves the base. Climbs returns true if there
+// are too many readings to try. It does not allocate for paths without "..".
 func Climbs(u *url.URL) bool {
 	once, twice := u.Path, spelling.Unescape(u.Path)
 	hasOverlong := overlong(once) >= 0 || overlong(twice) >= 0
@@ -55,8 +54,8 @@ func climbs(u *url.URL) bool {
 	return false
 }
 
-// isParent reports whether a server may treat a segment as "..". Some servers ignore certain characters after the dots,
-// as trimSegment does.
+// isParent reports whether a server may treat a segment as "..". Some servers ignore the text after the dots
+// (trimSegment).
 func isParent(segment string) bool {
 	rest, ok := strings.CutPrefix(segment, "..")
 	return ok && (rest == "" || strings.Trim(rest, " \t\n\v\f\r") == "" || strings.ContainsAny(rest[:1], "\x00?#") ||

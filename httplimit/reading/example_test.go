@@ -46,7 +46,7 @@ func Example() {
 	// /logout 200
 }
 
-// An exception from a limit must apply only to a request whose path every server reads in the same way.
+// An exception from a limit must apply only if every server reads the path in the same way.
 func ExampleMatch_IsCertain() {
 	health, err := reading.ParsePath("/health")
 	if err != nil {

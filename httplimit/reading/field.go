@@ -66,8 +66,8 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 // shortLine is a length in bytes. Up to this length, reading a line again is faster than caching it.
 const shortLine = 64
 
-// FirstLine returns the first line of a field, or "" if there is none. The line has the same form as the values of a
-// [HeaderField]. The parameter name must be in the form of [http.CanonicalHeaderKey].
+// FirstLine returns the first line of a field, in the form of the values of a [HeaderField], or "" if the field is
+// absent. name is in the form of [http.CanonicalHeaderKey].
 func FirstLine(r *http.Request, name string) string {
 	lines := r.Header[name]
 	if len(lines) == 0 {
@@ -79,8 +79,8 @@ func FirstLine(r *http.Request, name string) string {
 	return spelling.Line(name, lines[0])
 }
 
-// ClientAddr returns the address of the client of a request. It calls the function find, which the parameter finder
-// identifies. If the request has a [Parsed], find is called only once for each finder, and finder must be a pointer.
+// ClientAddr returns the client's address by calling find. finder identifies the function find. If the request has a
+// [Parsed], find is called only once for each finder, and finder must be a pointer.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {
@@ -92,7 +92,7 @@ func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr 
 	return p.fields.addr
 }
 
-// meetsFields reports whether each of the wanted fields of the header has a wanted value in one of its lines.
+// meetsFields reports whether each wanted field of the header has a wanted value in one of its lines.
 func (m *Match) meetsFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
@@ -106,8 +106,7 @@ func (m *Match) meetsFields(r *http.Request) bool {
 	return true
 }
 
-// matchesFields does the same as meetsFields, but uses only the reading of net/http, in which upper and lower case
-// differ.
+// matchesFields is meetsFields in the reading of net/http only, in which letter case matters.
 func (m *Match) matchesFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
@@ -142,8 +141,8 @@ func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
 	return slices.ContainsFunc(r.Header[field.Name], func(line string) bool { return is(lineOf(field.Name, line)) })
 }
 
-// IsOverridden reports whether a header field names a method other than the request's. Some frameworks use the method
-// in X-HTTP-Method-Override or a similar field instead of the request's method.
+// IsOverridden reports whether a header field, such as X-HTTP-Method-Override, names another method than the request's.
+// Some frameworks use the method in such a field.
 func IsOverridden(r *http.Request) bool {
 	return slices.ContainsFunc(fieldMethods(r), func(method string) bool { return !strings.EqualFold(method, r.Method) })
 }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Index compares a request with many matches. It compares the path only with patterns that begin with the same
-// segment, and with patterns whose first segment is not fixed. Its methods are safe for concurrent use.
+// An Index compares a request with many matches. It tries only patterns that begin with the path's first segment, or
+// whose first segment is not fixed. Its methods are safe for concurrent use.
 type Index struct {
 	matches []*Match
 	first   map[string][]indexed // patterns by their first segment, in the form of [appendFirst]
@@ -45,8 +45,8 @@ func NewIndex(matches ...*Match) *Index {
 	return x
 }
 
-// Meets reports the same as [Match.Meets] of the i-th match. If the request has a [Parsed], its path is read once for
-// all matches. Then a match whose patterns the path does not meet costs only a lookup.
+// Meets is [Match.Meets] of the i-th match. If the request has a [Parsed], the path is read once for all matches, and a
+// match whose patterns the path does not meet costs only a lookup.
 func (x *Index) Meets(i int, r *http.Request, client AddrFunc) bool {
 	m := x.matches[i]
 	if p := parsedOf(r); p != nil && len(m.Paths) > 0 {
@@ -74,8 +74,8 @@ func (p *Parsed) meets(x *Index, i int, u *url.URL) bool {
 	return p.path.met[i/64]>>(i%64)&1 != 0
 }
 
-// meetFirst records the matches whose patterns begin with the first segment. If the path has only one segment,
-// meetFirst also tries this segment without its extension.
+// meetFirst records the matches whose patterns begin with the first segment. If a path has only one segment, meetFirst
+// also tries this segment without its extension.
 func (p *Parsed) meetFirst(x *Index, segments []string) {
 	first := segments[0]
 	var room [64]byte
@@ -123,8 +123,8 @@ func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
 	}
 }
 
-// appendFirst appends a canonical form of the segment. All segments that [sameSegment] treats as equal when it ignores
-// case have the same canonical form.
+// appendFirst appends a canonical form of a segment, which is the same for all segments that [sameSegment] treats as
+// equal when it ignores case.
 func appendFirst(to []byte, segment string) []byte {
 	segment = trimSegment(segment)
 	for i := 0; i < len(segment); {

@@ -8,10 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// KeyPath returns the path that selects a bucket of the rule to which the match belongs. If the pattern that the
-// request meets stands for exactly one path, KeyPath returns that path, no matter how the request spells it. Otherwise
-// it returns the result of the function [KeyPath]. From this result, it removes the text that a client may add after
-// the last name of a pattern.
+// KeyPath returns the path that selects a bucket of the match's rule. If the request meets a pattern that stands for
+// one path only, KeyPath returns that path for all spellings. Otherwise it returns the result of the function
+// [KeyPath], without the text that a client may add after the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
@@ -27,13 +26,11 @@ func (m *Match) KeyPath(r *http.Request) string {
 	return key
 }
 
-// KeyPath returns the path that selects a bucket. It has no escapes, parameters, double slashes, dot segments or slash
-// at the end, and is in lower case unless keepCase is set. KeyPath does not allocate for a path that already has this
-// form.
+// KeyPath returns the path that selects a bucket: without escapes, parameters, double slashes, dot segments or a slash
+// at the end, and in lower case unless keepCase is set. It does not allocate for a path that is already in this form.
 //
-// Servers may read one path in different ways. If different readings of a path give different keys, KeyPath returns one
-// key that all such paths share. So all spellings that a server treats as one path have at most two keys, and a client
-// cannot make up more keys.
+// All paths whose readings have different keys share one key. So all spellings that a server treats as one path have at
+// most two keys, and a client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
 // keyPath does the same as KeyPath, but calls the function one instead of [oneKey].
@@ -58,8 +55,8 @@ func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) strin
 	return path
 }
 
-// fold returns a text in which all letters have one canonical form. Lower case is not enough, because some letters have
-// two lower-case forms, such as s and the long s. It does not allocate for lower-case ASCII letters.
+// fold returns a text in which all letters have one canonical form. Lower case alone fails for letters with two
+// lower-case forms, such as s and the long s. fold does not allocate for lower-case ASCII letters.
 func fold(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		s = strings.ToUpper(s)
@@ -67,12 +64,11 @@ func fold(s string) string {
 	return strings.ToLower(s)
 }
 
-// ambiguousKey is the key of all paths whose readings have different keys. It is never equal to a path, because it has
-// no slash.
+// ambiguousKey is the key of all paths whose readings have different keys. It has no slash, so it is never a path.
 const ambiguousKey = "ambiguous"
 
-// oneKey returns the key that all readings of a path have in common. ok is false if readings have different keys, or if
-// the path is not read.
+// oneKey returns the key that all readings of a path share. ok is false if they have different keys, or the path is not
+// read.
 func oneKey(u *url.URL) (key string, ok bool) {
 	all := readingsOf(u)
 	if all.tooLong() {
@@ -94,8 +90,7 @@ type commonKey struct {
 	room     []string // for the key of the next reading
 }
 
-// add adds a reading. It returns false if the reading has a key that differs from the common key, or if the path ends
-// at different places for different servers.
+// add adds a reading. It returns false if the reading has another key, or if servers differ in where the path ends.
 func (k *commonKey) add(segments []string) bool {
 	this := coarsest(k.room[:0], segments)
 	if k.any && !slices.Equal(this, k.segments) {
@@ -113,8 +108,8 @@ func (k *commonKey) add(segments []string) bool {
 // key returns the key of the readings.
 func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
 
-// coarsest appends the segments of one reading of a path to the slice into. Before that, it changes the segments in
-// every way in which other readings might change them, such as removing parameters and dots.
+// coarsest appends the segments of a reading to into, without everything that other readings might remove, such as
+// parameters and dots.
 func coarsest(into, segments []string) []string {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
 		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
@@ -133,9 +128,8 @@ func coarsest(into, segments []string) []string {
 	return resolve(withoutEmpty(segments))
 }
 
-// isOrdinary reports whether every server reads a segment without escapes as it is written. Such a segment has none of
-// the characters that end a name, and does not end with a character that some servers ignore at the end. isOrdinary
-// lets the callers handle most segments of most paths quickly.
+// isOrdinary reports whether every server reads a segment without escapes as it is written. It is a quick test for most
+// segments: no character ends a name, and none at the end is ignored by some servers.
 func isOrdinary(s string) bool {
 	for i := range len(s) {
 		if isSpecial[s[i]] {

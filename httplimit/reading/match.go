@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Match selects requests. A request is selected if it satisfies every part of the Match that is not empty. The zero
-// Match selects all requests. Its methods do not change it, and are safe for concurrent use.
+// A Match selects the requests that satisfy all of its parts. Empty parts do not count, so the zero Match selects all
+// requests. Its methods do not change it, and are safe for concurrent use.
 type Match struct {
 	Hosts    []string // in lower case, without a port; "*.example.com" means every name below example.com
 	Paths    []Path
@@ -24,16 +24,15 @@ type Match struct {
 	Not      []Match // exceptions: requests that certainly match any of these are not selected
 }
 
-// A Field requires that a request has a header field, or a parameter of the query, with one of the values. If Values is
-// empty, any value will do. [HeaderField] makes the Field for a header.
+// A Field requires that a header field or query parameter has one of the values, or any value if Values is empty. For a
+// header, make it with [HeaderField].
 type Field struct {
 	Name   string
 	Values []string
 }
 
-// HeaderField returns the Field for a header. It converts the name and the values to the form in which they are
-// compared: the name to the form of [http.CanonicalHeaderKey], and the values to texts without leading and trailing
-// blanks.
+// HeaderField returns the Field for a header. It converts the name to the form of [http.CanonicalHeaderKey], and trims
+// blanks from the values.
 func HeaderField(name string, values ...string) Field {
 	f := Field{Name: http.CanonicalHeaderKey(name)}
 	for _, value := range values {
@@ -42,12 +41,12 @@ func HeaderField(name string, values ...string) Field {
 	return f
 }
 
-// An AddrFunc returns the address of the client of a request, or the zero Addr if the client has none. The method Addr
-// of httplimit.ClientIP is an AddrFunc.
+// An AddrFunc returns the address of a request's client, or the zero Addr if there is none. An example is the method
+// Addr of httplimit.ClientIP.
 type AddrFunc func(*http.Request) netip.Addr
 
-// The three methods Matches, Meets and IsCertain compare a request with a match. They report different results if
-// servers may read the request in different ways. Which method is safe depends on the use of the result.
+// Matches, Meets and IsCertain differ if servers may read a request in different ways. Which one is safe depends on the
+// use of the result.
 
 // Matches reports whether the request matches in net/http's reading of its path. Use it for routes. It does not
 // allocate for paths without double slashes and dots.
@@ -56,17 +55,16 @@ func (m *Match) Matches(r *http.Request) bool {
 		m.matchesFields(r)
 }
 
-// Meets reports whether the request matches in any reading. Use Meets for limits: then a limit applies whenever a
-// server behind it might read the request in a way that matches. The function client is called only if
-// [Match.UsesClient] reports true, and may be nil otherwise. Meets does not allocate for plain paths of up to 32
+// Meets reports whether the request matches in any reading. Use it for limits, so that no spelling avoids a limit.
+// client may be nil unless [Match.UsesClient] reports true. Meets does not allocate for plain paths of up to 32
 // segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
 
 // IsCertain reports whether the request matches in every server's reading. Use it for exceptions from a limit, because
-// a doubtful request must not be exempt. The path must not be ambiguous. The path and the method must match as they are
-// written. Every value of a wanted field must be a wanted value.
+// a doubtful request must not be exempt. The path must not be ambiguous, path and method must match as they are
+// written, and every value of a wanted field must be a wanted value.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		m.certainFields(r) && m.isCertainQuery(r) &&
@@ -85,8 +83,8 @@ func hasOneReading(r *http.Request) bool {
 	return p.path.one
 }
 
-// meetsPath compares the patterns with all readings of the path. A path that is too long to be read meets every
-// pattern. So does a target without a path ("http:a/login"), because a server could find a path in it.
+// meetsPath compares the patterns with all readings of the path. A path that is too long meets every pattern. So does a
+// target without a path ("http:a/login"), in which a server could find a path.
 func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, r) }
 
 // meetsPaths does the same as meetsPath, for the given patterns.
@@ -148,8 +146,7 @@ func (m *Match) meetsTexts(paths []Path, all [][]string) bool {
 	return false
 }
 
-// MatchesHost reports whether a host is one of Hosts. The parameter host may have a port, and a dot at the end of the
-// name.
+// MatchesHost reports whether a host is one of Hosts. host may have a port, and a dot after the name.
 func (m *Match) MatchesHost(host string) bool {
 	if len(m.Hosts) == 0 {
 		return true
@@ -183,9 +180,9 @@ func (m *Match) matchesMethod(method string) bool {
 	})
 }
 
-// meetsMethods reports whether the match accepts a method of the request. Forms in HTML can send only GET and POST. So
-// some frameworks read the method from a header field ([spelling.MethodOverrides]). For a POST, some read it from the
-// parameter _method of the query. meetsMethods compares these methods, too.
+// meetsMethods reports whether the match accepts the request's method, or a method that frameworks read instead,
+// because HTML forms can send only GET and POST. They read it from a header field ([spelling.MethodOverrides]) or, for
+// a POST, from the query parameter _method.
 func (m *Match) meetsMethods(r *http.Request) bool {
 	if m.meetsMethod(r.Method) {
 		return true
@@ -200,8 +197,7 @@ func (m *Match) meetsMethods(r *http.Request) bool {
 	return slices.ContainsFunc(overrides(r), m.meetsMethod)
 }
 
-// overrides caches the results of the function overrides, in a form that is the same for all texts that
-// [strings.EqualFold] treats as equal.
+// overrides caches the results of the function overrides in a form that ignores case, like [strings.EqualFold].
 func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	if p.methods == nil {
 		all := overrides(r)
@@ -215,11 +211,11 @@ func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	return p.methods
 }
 
-// longestMethod is the length of the longest method that is compared, in bytes. A longer text is not a method.
+// longestMethod is the length of the longest method that is compared, in bytes. Longer texts are not methods.
 const longestMethod = 256
 
-// leastFold returns the smallest of the characters that [strings.EqualFold] treats as equal to r. For an ASCII letter,
-// that is the upper-case letter.
+// leastFold returns the smallest character that [strings.EqualFold] treats as equal to r, such as an ASCII letter's
+// upper case.
 func leastFold(r rune) rune {
 	least := r
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {

@@ -10,12 +10,12 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Parsed caches what was read from one request, so that the next rule does not read it again. The zero Parsed is
-// ready for use. The functions of this package find the Parsed in the context of the request, under [ParsedKey].
-// Without a Parsed, they read what they need each time. For ordinary requests and a few rules, this is just as fast.
+// A Parsed caches what was read from one request, for the next rules. The zero Parsed is ready for use. The functions
+// of this package find it in the request's context, under [ParsedKey], and otherwise read what they need each time. For
+// ordinary requests and few rules, this is just as fast.
 //
-// The target and the header of the request must not change while the Parsed is in use. A Parsed is not safe for
-// concurrent use.
+// The target and header of the request must not change while a Parsed is in use. A Parsed is not safe for concurrent
+// use.
 type Parsed struct {
 	path    parsedPath
 	query   parsedPairs
@@ -37,8 +37,8 @@ func parsedOf(r *http.Request) *Parsed {
 	return p
 }
 
-// IsCostly reports whether it takes noticeable time to read the request several times. That is the case if its target
-// and header are longer than two kibibytes, or if its path has several readings.
+// IsCostly reports whether reading the request several times takes noticeable time: its target and header are longer
+// than two kibibytes, or its path has several readings.
 func IsCostly(r *http.Request) bool {
 	const long = 2 << 10
 	size := len(r.URL.Path) + len(r.URL.RawQuery) + len(r.Host)
@@ -53,11 +53,11 @@ func IsCostly(r *http.Request) bool {
 	return size > long || !isPlain(r.URL.EscapedPath())
 }
 
-// TooLong returns the part of a request that is not read, because reading it would take too long. It returns "" if
-// everything is read. A request with such a part meets every rule for a path or parameter. Its path, parameters and
-// cookies do not give it a separate key. Answer such a request with 400.
+// TooLong returns the part of a request that is not read because reading would take too long, or "". A request with
+// such a part meets every rule for a path or parameter. Its path, parameters and cookies do not give it a separate key.
+// Answer it with 400.
 //
-// A host is not read if it is longer than host names may be, and a field is not read if it has more than 128 lines.
+// A host that is longer than host names may be is not read, nor is a field with more than 128 lines.
 func TooLong(r *http.Request) string {
 	switch {
 	case pathTooLong(r):
@@ -92,8 +92,8 @@ const (
 	maxLines = 128                 // common servers accept 100 fields in all
 )
 
-// maxPairs bounds the number of parameters in a query, and the number of cookies. Common servers accept 1,000
-// parameters, and browsers store a few hundred cookies for a site.
+// maxPairs bounds the parameters of a query and the cookies. Common servers accept 1,000 parameters, and browsers store
+// a few hundred cookies for a site.
 const maxPairs = 2048
 
 func tooManyPairs(s string, separators ...string) bool {
@@ -131,7 +131,7 @@ type parsedPath struct {
 	judged, one bool // judged: the value of one is known; one: all servers read the path in the same way
 }
 
-// readings returns the different readings of a path. ok is false if the path is too long, or if there is no path.
+// readings returns the different readings of a path. ok is false if the path is too long or absent.
 func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
 	if p.path.read {
 		return p.path.all, !p.path.long
@@ -230,7 +230,7 @@ type parsedPairs struct {
 	all    []pair
 }
 
-// A pair is a parameter or a cookie as it was sent, except that escapes in its name are undone.
+// A pair is a parameter or a cookie as it was sent, but without escapes in its name.
 type pair struct {
 	name, value string
 	inner       bool // a cookie after a comma or a blank
@@ -308,8 +308,7 @@ func (p *Parsed) text(kind textKind, r *http.Request, name string, read func(*ht
 	return value, ok
 }
 
-// HeaderKey returns the value of a header, by which a bucket is selected, or "" if the header is absent: see
-// httplimit.HeaderValue.
+// HeaderKey returns the value of a header that selects a bucket: see httplimit.HeaderValue.
 func HeaderKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textHeader, r, name, readHeader)
 }
@@ -328,16 +327,18 @@ func readHeader(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// CookieKey returns the value of a cookie, by which a bucket is selected, or "" if the cookie is absent: see
-// httplimit.CookieValue.
+// CookieKey returns the value of a cookie that selects a bucket: see httplimit.CookieValue.
 func CookieKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textCookie, r, name, readCookie)
 }
 
-// QueryKey returns the value of a parameter, by which a bucket is selected. It returns "" if the parameter is absent or
-// empty. All spellings that some server reads as the same value give the same text. For example, V, V+ and %56 give
-// "V". ok is false if readings of the query give the parameter different values ([QueryValues]), if the value has a
-// zero byte, or if the query has too many parameters to be read.
+// QueryKey returns the value of a parameter that selects a bucket, or "" if the parameter is absent or empty. All
+// spellings that some server reads as the same value give the same text: V, V+ and %56 give "V". ok is false in these
+// cases:
+//
+//   - Readings of the query give the parameter different values ([QueryValues]).
+//   - The value has a zero byte.
+//   - The query has too many parameters to be read.
 func QueryKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textQuery, r, name, readQuery)
 }

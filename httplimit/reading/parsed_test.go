@@ -73,7 +73,7 @@ func equalReadings(t testing.TB, x *Index, r *http.Request) {
 	require.NotZero(t, p.work)
 }
 
-// Values that are cached in a Parsed, and the results of an Index, equal the values that are read each time.
+// Values cached in a Parsed, and results of an Index, equal values that are read each time.
 func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	x := NewIndex(manyMatches(t)...)
 	for _, p := range paths {
@@ -98,7 +98,7 @@ func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	}
 }
 
-// FuzzWhatIsReadOnce looks for a request for which the result of an index or a cached value differs from a new reading.
+// FuzzWhatIsReadOnce: the results of an index and of a Parsed equal a new reading, for any request.
 func FuzzWhatIsReadOnce(f *testing.F) {
 	x := NewIndex(manyMatches(f)...)
 	f.Add("/x/%2e%2e/login;v=1", "k=V+&K=W", "sid=V, a=b; SID=%56")
@@ -146,7 +146,7 @@ func sixtyFour(t testing.TB) *Index {
 	return NewIndex(all...)
 }
 
-// workOf returns how many steps it takes to read a request for 64 rules, each of which has a key.
+// workOf returns the steps to read a request for 64 rules with keys.
 func workOf(x *Index, r *http.Request) int {
 	kept, p := once(r)
 	if TooLong(kept) != "" {
@@ -173,7 +173,7 @@ func workOf(x *Index, r *http.Request) int {
 	return p.work
 }
 
-// With 64 rules, the worst of 10,000 hostile requests takes at most five times the steps of a plain request of the same
+// With 64 rules, the worst of 10,000 hostile requests takes at most five times the steps of a plain request of its
 // size. BenchmarkHostileRequests in cmd/internal/serve measures the time.
 func TestHostileRequestsAreLittleMoreWork(t *testing.T) {
 	x := sixtyFour(t)
@@ -214,8 +214,8 @@ func FuzzWork(f *testing.F) {
 		for _, name := range []string{"X-Api-Key", "X-Kind", "X-Tier", "X-Http-Method-Override"} {
 			r.Header[name] = slices.Repeat([]string{field}, 1+int(lines))
 		}
-		// The bound has three parts: up to 16 steps for each segment of all readings, which are compared with some
-		// patterns, then some steps for each byte, and a constant.
+		// The bound is the sum of 16 steps for each segment of all readings (to compare with some patterns), 5 for each
+		// byte, and a constant.
 		if work, size := workOf(x, r), hostile.Size(r); work > 16*maxSplit+5*size+1000 {
 			t.Errorf("%d steps for %d bytes", work, size)
 		}

@@ -10,14 +10,19 @@ import (
 	"strings"
 )
 
-// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]. "/login" stands for exactly that path, and
-// "/static/" for all paths that begin with it. {id} in "/users/{id}" stands for any single segment, and {rest...} in
-// "/files/{rest...}" for all segments that follow. "/{$}" stands only for the root. [ParsePath] makes a Path; the zero
-// Path means the root. [ParsePrefix] and [ParseRegexp] make text patterns.
+// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]:
+//
+//	/login            exactly this path
+//	/static/          all paths that begin with it
+//	/users/{id}       {id} stands for any one segment
+//	/files/{rest...}  {rest...} stands for all segments that follow
+//	/{$}              only the root
+//
+// [ParsePath] makes a Path; the zero Path means the root. [ParsePrefix] and [ParseRegexp] make text patterns.
 //
 // For a limit ([Match.Meets]), the pattern is compared with every reading of a path, and a slash at the end does not
-// matter. For a route ([Match.Matches]), the pattern is compared with the path without escapes, double slashes and
-// dots, and a slash at the end matters.
+// matter. For a route ([Match.Matches]), it is compared with the path without escapes, double slashes and dots, and a
+// slash at the end matters.
 type Path struct {
 	text     string
 	segments []string // anySegment stands for any segment
@@ -32,11 +37,11 @@ type Path struct {
 // anySegment stands for {name} in a pattern. No segment equals it, because segments have no slash.
 const anySegment = "/"
 
-// String returns the pattern as it was written, after the word "prefix" or "regex" if it is a text pattern.
+// String returns the pattern as written. A text pattern follows the word "prefix" or "regex".
 func (p Path) String() string { return p.text }
 
-// ParsePath parses a pattern. A pattern must begin with a slash. It must not have a *, an escape, a query, an empty
-// segment or a dot segment. Braces must enclose a complete segment. For any other text, ParsePath returns an error.
+// ParsePath parses a pattern. It must begin with a slash, and must not have a *, an escape, a query, an empty segment
+// or a dot segment. Braces must enclose a complete segment. Otherwise ParsePath returns an error.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	switch plain, err := url.PathUnescape(text); {
@@ -104,10 +109,9 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// meets reports whether the pattern matches the parameter segments. The pattern must not be a text pattern, and no
-// segment may be empty. The last segment may have an extension, because many frameworks treat /login.json as /login. If
-// the last name of the pattern is a file, more segments may follow, because CGI and PHP treat /login.php/x as
-// /login.php.
+// meets reports whether a pattern other than a text pattern matches segments, none of them empty. The last segment may
+// have an extension, because many frameworks treat /login.json as /login. After a file at the pattern's end more
+// segments may follow, because CGI and PHP treat /login.php/x as /login.php.
 func (p *Path) meets(segments []string, m *Match) bool {
 	last := len(p.segments) - 1
 	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
@@ -124,9 +128,9 @@ func (p *Path) meets(segments []string, m *Match) bool {
 	return true
 }
 
-// within returns the part of a key of [KeyPath] that the pattern describes. It is for patterns that end in a name and
-// stand for several paths. within removes what a client may add to a path: an extension, and everything after a file.
-// ok is false if the key does not meet the pattern. within does not allocate for keys of up to 32 segments.
+// within returns the part of a [KeyPath] that the pattern describes, for patterns that end in a name and stand for
+// several paths. It removes what a client may add: an extension, and everything after a file. ok is false if the key
+// does not meet the pattern. within does not allocate for keys of up to 32 segments.
 func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	last := len(p.segments) - 1
 	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
@@ -176,8 +180,8 @@ func sameSegment(want, got string, keepCase bool) bool {
 // stream is the beginning of the name of a file's stream on Windows.
 const stream = "::$"
 
-// trimSegment removes the text that some servers ignore at the end of a segment. Windows ignores dots, blanks and the
-// stream name of a file's data ("::$DATA"). Programs in C ignore everything after a zero byte.
+// trimSegment removes what some servers ignore at the end of a segment. Windows ignores dots, blanks and "::$DATA" (the
+// stream of a file's data). Programs in C ignore everything after a zero byte.
 func trimSegment(s string) string {
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		s = s[:i]

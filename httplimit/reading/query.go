@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// QueryValues returns the values of a parameter of the query, without escapes. It finds the parameter under any
-// spelling of its name. Some servers end a parameter at a semicolon, and some decode %u0041. If such a difference
-// changes the value, QueryValues returns both values.
+// QueryValues returns the values of a query parameter, without escapes, under any spelling of its name. Some servers
+// end a parameter at a semicolon, and some decode %u0041. If the value depends on this, QueryValues returns both
+// values.
 func QueryValues(u *url.URL, name string) (values []string) {
 	eachParameter(u, name, func(_, value string) { values = append(values, spelling.UntilZero(value)) })
 	return values
@@ -25,8 +25,8 @@ type queryValue struct {
 	ok    bool   // text is valid
 }
 
-// queryValues returns the values of a parameter in all readings of the request's query. It returns no values if the
-// query has too many parameters to be read.
+// queryValues returns the values of a parameter in all readings of the query, or none if the query has too many
+// parameters to be read.
 func queryValues(r *http.Request, name string) (values []queryValue) {
 	if r.URL.RawQuery == "" || tooManyParameters(r) {
 		return nil
@@ -72,8 +72,7 @@ func readQuery(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// meetsQuery reports whether the query has a wanted value for each wanted parameter, or has too many parameters to be
-// read.
+// meetsQuery reports whether each wanted parameter has a wanted value, or the query has too many parameters to be read.
 func (m *Match) meetsQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || tooManyParameters(r) || !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)
@@ -129,9 +128,8 @@ func (p *Parsed) readQuery(query string) {
 	})
 }
 
-// eachParameter calls the function each for every value of the parameter, in every reading of the query. The function
-// each gets two texts. The first is the name as the query has it, which some server treats as the parameter's name. The
-// second is the value, which may contain zero bytes.
+// eachParameter calls each for every value of the parameter, in every reading of the query. got is the name as sent,
+// which some server treats as the parameter's name. value may contain zero bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }
@@ -171,9 +169,8 @@ func eachPair(query string, one func(pair)) {
 	}
 }
 
-// isElement reports whether the parameter got is an element of a list with the given name. For example, t[] and t[0]
-// are elements of the list t. PHP, Rails and Node's qs make a list of such parameters, and some programs use a list of
-// one element as its value.
+// isElement reports whether got is an element of the list name: t[] and t[0] are elements of t. PHP, Rails and Node's
+// qs make a list of such parameters, and some programs use a list of one element as its value.
 func isElement(got, name string) bool {
 	list, is := listOf(got)
 	return is && spelling.SameName(list, name)

@@ -7,13 +7,17 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Servers read a path in several ways. They undo escapes before or after they split the path. Escapes are undone once,
-// or twice if a proxy in front of the server undoes them, too. Servers remove ";x" from a segment or keep it, resolve
-// dots or keep them, and treat a backslash as a slash or not. If a limit uses one of these ways and the server uses
-// another, a client can avoid the limit. So a pattern is compared with every reading.
+// Servers read a path in several ways:
+//
+//   - They undo escapes before or after they split the path, and twice if a proxy in front undoes them, too.
+//   - They remove ";x" from a segment or keep it.
+//   - They resolve dots or keep them.
+//   - They treat a backslash as a slash or not.
+//
+// If a limit and the server differ in this, a client can avoid the limit. So a pattern is compared with every reading.
 
-// A reading is one way to read a path. The zero reading splits the path and then undoes the escapes in each segment. It
-// leaves everything else unchanged.
+// A reading is one way to read a path. The zero reading splits the path, then undoes the escapes in each segment, and
+// changes nothing else.
 type reading struct {
 	unescapeFirst bool // escapes are undone before the path is split: %2f is a slash
 	twice         bool // escapes are undone twice: %2541 is A
@@ -44,10 +48,9 @@ const (
 	dotsEnd
 )
 
-// These constants bound the work of reading a path. The constant maxPath bounds the number of bytes of the path. The
-// constant maxRead bounds the number of bytes multiplied by the number of readings of the path. The constant maxSplit
-// bounds the number of segments of the path multiplied by the number of readings. No ordinary program sends a longer
-// path, and without a bound a client could cause much work.
+// These constants bound the work that a client can cause by a path. No ordinary program sends a longer path. maxPath
+// bounds the bytes of the path, maxRead the bytes times the number of readings, and maxSplit the segments times the
+// number of readings.
 const (
 	maxPath  = 8 << 10
 	maxRead  = 8 << 10
@@ -115,8 +118,8 @@ func readingsOf(u *url.URL) readings {
 	return rs
 }
 
-// behindHost returns the part after the first name of a path that begins with several slashes. For any other path, it
-// returns "". Programs that resolve the path against the URL of the server (new URL(path, base)) treat the name as a
+// behindHost returns the part of a path like //name/path after the name, and "" for paths that do not begin with
+// several slashes. Programs that resolve the path against the server's URL (new URL(path, base)) treat the name as a
 // host.
 func behindHost(escaped string) string {
 	rest := strings.TrimLeft(escaped, "/")
@@ -127,8 +130,7 @@ func behindHost(escaped string) string {
 	return "/" + behind
 }
 
-// readingsOfText returns the readings of a path. The parameter escaped is the path as it was sent, and plain is the
-// path without escapes.
+// readingsOfText returns the readings of a path, given as it was sent (escaped) and without escapes (plain).
 func readingsOfText(escaped, plain string) readings {
 	return readings{
 		escaped: strings.TrimPrefix(escaped, "/"),
@@ -142,8 +144,8 @@ func readingsOfText(escaped, plain string) readings {
 	}
 }
 
-// isPlain reports whether every server reads an escaped path in the same way. It is true if the path has no escapes,
-// semicolons or backslashes, no segment that is or ends with dots, and no empty segment except at the end.
+// isPlain reports whether every server reads an escaped path in the same way: no escapes, semicolons or backslashes, no
+// segment that is or ends with dots, and no empty segment except at the end.
 func isPlain(escaped string) bool {
 	for _, c := range []byte(`%;\`) { // ContainsAny takes longer
 		if strings.IndexByte(escaped, c) >= 0 {
@@ -185,8 +187,7 @@ func (rs *readings) tooLong() bool {
 	return n*len(rs.escaped) > maxRead || n*segments > maxSplit
 }
 
-// next appends the segments of the next reading to the slice into, without empty segments. ok is false after the last
-// reading.
+// next appends the non-empty segments of the next reading to into. ok is false after the last reading.
 func (rs *readings) next(into []string) ([]string, bool) {
 	if rs.done {
 		return nil, false
@@ -218,8 +219,8 @@ func (rs *readings) readBehind() {
 	*rs = behind
 }
 
-// readAgain continues with the readings in which escapes are undone twice. The first of these readings undo the escapes
-// in each segment. The others undo them once before everything else.
+// readAgain continues with the readings that undo escapes twice: first those that undo them in each segment, then those
+// that undo them once before everything else.
 func (rs *readings) readAgain() {
 	once := rs.again
 	twice := readingsOfText(once, spelling.Unescape(once))
@@ -351,9 +352,9 @@ func hasOneEnd(path string) bool {
 	return true
 }
 
-// endOf returns the segments up to the place where the path ends for some servers, or nil if there is no such place.
-// For programs in C, a path ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at a
-// question mark or a number sign.
+// endOf returns the segments up to where the path ends for some servers, or nil if there is no such place. For programs
+// in C, it ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at a question mark or a
+// number sign.
 func endOf(segments []string) []string {
 	for i, segment := range segments {
 		at := strings.IndexAny(segment, ends)

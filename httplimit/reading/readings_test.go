@@ -27,8 +27,8 @@ func patternsOf(t testing.TB, texts ...string) (all []Path) {
 	return all
 }
 
-// patterns has patterns of a rule file, by the name that the table paths uses. The expression of each pattern describes
-// the paths that a server serves with a route of this pattern.
+// patterns has patterns of a rule file by name. The expression of each describes the paths that a server serves with
+// this route.
 var patterns = map[string]struct {
 	text   string
 	served *regexp.Regexp
@@ -41,7 +41,7 @@ var patterns = map[string]struct {
 	"script": {"/run.php", regexp.MustCompile(`^/run\.php/?$`)},
 }
 
-// paths has paths in many spellings. The field want names the patterns that a request for the path must meet.
+// paths has paths in many spellings. want names the patterns that a request for the path must meet.
 var paths = []struct{ raw, want string }{
 	{"/login", "login"}, {"/login/", "login"}, {"/LOGIN", "login"}, {"/Login/", "login"}, {"//login", "login root"},
 	{"///login//", "login root"}, {"/./login", "login"}, {"/login/.", "login"}, {"/login/./", "login"},
@@ -102,8 +102,8 @@ var paths = []struct{ raw, want string }{
 	{"/users/a%3b/../search", ""},
 }
 
-// servers has eleven ways in which common servers read a path. These functions do not use the code that is tested. A
-// slash within a segment is shown as a bar.
+// servers has eleven ways in which common servers read a path, independent of the tested code. A slash within a segment
+// is shown as a bar.
 var servers = map[string]func(escaped string) string{
 	"escaped, split and then undone": func(escaped string) string {
 		segments := strings.Split(escaped, "/")
@@ -165,8 +165,8 @@ var servers = map[string]func(escaped string) string{
 	},
 }
 
-// If one of the servers serves a path with a route, the path must meet the pattern of that route. A path of the table
-// must meet the patterns that the table names, and no others.
+// A path must meet the pattern of every route with which a server serves it. A path of the table meets exactly the
+// patterns that the table names.
 func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.GreaterOrEqual(t, len(paths), 160)
 	assert.Len(t, servers, 11)
@@ -194,7 +194,7 @@ func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.Greater(t, slipped, 140, "the table has what one reading does not see")
 }
 
-// If net/http's mux serves a path with a route, without a redirect, the path meets a pattern in the table.
+// If net/http's mux serves a path with a route without a redirect, the path meets a pattern of the table.
 func TestReadingsOfServeMux(t *testing.T) {
 	mux := http.NewServeMux()
 	for _, pattern := range []string{"/login", "/users/{id}/search", "/admin/", "/files/{rest...}", "/{$}"} {
@@ -270,8 +270,8 @@ func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { m.KeyPath(&http.Request{URL: json}) }))
 }
 
-// Each spelling of a path has the key of the path or the key of ambiguous paths. A path with an extension has another
-// key, but not for a rule whose pattern stands for the path.
+// Each spelling of a path has the path's key or that of ambiguous paths. An extension makes another key, unless the
+// rule's pattern stands for the path.
 func TestKeyPath(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -304,8 +304,8 @@ func TestKeyPath(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { KeyPath(plain, false) }))
 }
 
-// Some servers read the text after an escaped question mark as a query, and the text after an escaped number sign as a
-// fragment. So such a text does not make a separate key.
+// Some servers read the text after an escaped question mark as a query, or after an escaped number sign as a fragment.
+// It must not make a separate key.
 func TestTheEndOfAPathMakesNoKey(t *testing.T) {
 	for _, raw := range []string{"/login%3f1", "/login%3f2", "/login%3F", "/login%231", "/login%23", "/login%00", "/%3flogin",
 		"/login%253f1", "/a/login%3f/b"} {
@@ -315,8 +315,8 @@ func TestTheEndOfAPathMakesNoKey(t *testing.T) {
 	}
 }
 
-// If a path is too long for the number of its readings, it is not read and meets every pattern. So no client can cause
-// much work.
+// A path that is too long for the number of its readings is not read and meets every pattern, so that no client can
+// cause much work.
 func TestALongPathMeetsEveryPattern(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -342,8 +342,7 @@ func TestALongPathMeetsEveryPattern(t *testing.T) {
 	}
 }
 
-// A path has at most 240 readings. A reading does not have more segments than the path has characters, and no segment
-// is empty.
+// A path has at most 240 readings. Readings have no empty segments, and no more segments than the path has characters.
 func FuzzReadings(f *testing.F) {
 	for _, p := range paths {
 		f.Add(p.raw)
@@ -366,9 +365,8 @@ func FuzzReadings(f *testing.F) {
 	})
 }
 
-// If Ambiguity returns "" for a path, all servers in the table read it in the same way. Differences in the case of
-// letters, in extensions, after scripts and at question marks do not count. Rules take these differences into account,
-// and ordinary paths have them, too.
+// If Ambiguity returns "", all servers in the table read a path in the same way. Letter case, extensions, and text
+// after scripts and question marks do not count, because rules cover them and ordinary paths have them.
 func TestAmbiguity(t *testing.T) {
 	for _, p := range paths {
 		u, err := url.ParseRequestURI(p.raw)
@@ -418,9 +416,8 @@ func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
 	}
 }
 
-// TestAPathHasTwoKeysAtMost: for each way of reading, all spellings that are read as one path have either the key of
-// this path or the key that ambiguous paths share. So a client cannot get a fresh bucket by another spelling of the
-// path.
+// TestAPathHasTwoKeysAtMost: all spellings that one way of reading treats as one path have its key or the key of
+// ambiguous paths. So no spelling gives a client a fresh bucket.
 func TestAPathHasTwoKeysAtMost(t *testing.T) {
 	keys := map[string]map[string]bool{} // keys by the way of reading and the path that is read
 	add := func(raw string) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ParsePrefix returns a Path for all paths that begin with a text. The text may end within a segment: "/log" matches
-// "/login" and "/log/in". ParsePrefix returns an error for a text that does not begin with a slash, or that has an
-// escape, a query, an empty segment or a dot segment.
+// ParsePrefix returns a Path for all paths that begin with a text, which may end within a segment: "/log" matches
+// "/login" and "/log/in". It returns an error for a text that does not begin with a slash, or that has an escape, a
+// query, an empty segment or a dot segment.
 func ParsePrefix(text string) (Path, error) {
 	p := Path{text: "prefix " + text, prefix: text, foldedPrefix: fold(text)}
 	switch plain, err := url.PathUnescape(text); {
@@ -28,11 +28,10 @@ func ParsePrefix(text string) (Path, error) {
 	return p, nil
 }
 
-// ParseRegexp returns a Path for all paths that a regular expression in the syntax of package [regexp] matches. The
-// expression is compared with the path without escapes, dots and double slashes, such as "/users/42". For a limit, it
-// is also compared with the path with a slash at the end. A match may begin anywhere unless the expression begins with
-// ^, and may end anywhere unless the expression ends with $. ParseRegexp returns the error of [regexp.Compile], or an
-// error for an empty text.
+// ParseRegexp returns a Path for all paths that a regular expression of package [regexp] matches. The expression is
+// compared with the path without escapes, dots and double slashes, such as "/users/42". For a limit, it is also
+// compared with the path and a slash at the end. A match may begin anywhere without ^, and end anywhere without $.
+// ParseRegexp returns the error of [regexp.Compile], or an error for an empty text.
 func ParseRegexp(text string) (p Path, err error) {
 	p.text = "regex " + text
 	if text == "" {
@@ -45,16 +44,15 @@ func ParseRegexp(text string) (p Path, err error) {
 	return p, nil
 }
 
-// IsText reports whether [ParsePrefix] or [ParseRegexp] made the pattern, so that it is compared with the text of a
-// path.
+// IsText reports whether the pattern is compared with the text of a path ([ParsePrefix], [ParseRegexp]).
 func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 
-// maxScan is the largest number of bytes, in all readings of a path together, that an expression reads. A path with
-// more bytes matches all expressions.
+// maxScan is how many bytes, in all readings of a path together, an expression reads. Longer paths match all
+// expressions.
 const maxScan = 4 << 10
 
-// texts has the texts of a path that are compared with text patterns. There are three kinds: the readings of the path,
-// the readings without the extension of the last name, and the readings without the segments after a file.
+// texts has the texts of a path for text patterns: the readings, the readings without the extension of the last name,
+// and the readings without the segments after a file.
 type texts struct {
 	longest int                  // the longest prefix, in bytes; 0 if there is none
 	begins  []pathText           // beginnings of the readings, at least as long as the longest prefix
@@ -64,7 +62,7 @@ type texts struct {
 	seen    [2]map[pathText]bool // the texts in begins and in whole
 }
 
-// A pathText is a path with a slash at the end. The field cut says whether an extension was cut off.
+// A pathText is a path with a slash at the end. cut says whether an extension was cut off.
 type pathText struct {
 	text string
 	cut  bool
@@ -122,8 +120,8 @@ func (ts *texts) addReading(segments []string) {
 	}
 }
 
-// read returns the segments that patterns need. Expressions need all segments. Prefixes need only the first segments,
-// up to the length of the longest prefix.
+// read returns the segments that patterns need: all for expressions, otherwise the first ones, up to the length of the
+// longest prefix.
 func (ts *texts) read(segments []string) []string {
 	size := len("/")
 	for i, s := range segments {
@@ -164,8 +162,8 @@ func (ts *texts) addWhole(segments []string, cut bool) {
 	ts.long = ts.size > maxScan
 }
 
-// begin returns the beginning of a path, with a slash at the end. The beginning has at least size bytes, unless the
-// path is shorter, and does not end within a segment.
+// begin returns at least the first size bytes of a path, or all if it is shorter. The result has a slash at the end,
+// and does not end within a segment.
 func begin(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')
@@ -204,7 +202,7 @@ func (p *Path) meetsText(ts *texts, m *Match) bool {
 	})
 }
 
-// textMatches does the same as Matches, for a text pattern ([Path.IsText]) and a clean path with its slash at the end.
+// textMatches is Matches for a text pattern ([Path.IsText]) and a clean path with its slash at the end.
 func (p *Path) textMatches(text string) bool {
 	if p.expression != nil {
 		return p.expression.MatchString(text)

@@ -25,8 +25,8 @@ func regexpOf(t testing.TB, text string) Path {
 	return p
 }
 
-// sameAsText returns text patterns for each name in the variable patterns. The prefixes and expressions under a name
-// match at least the paths that the pattern matches.
+// sameAsText returns text patterns by the names of the variable patterns. They match at least the paths of that
+// pattern.
 func sameAsText(t testing.TB) map[string][]Path {
 	return map[string][]Path{
 		"login":  {prefixOf(t, "/login"), prefixOf(t, "/log"), regexpOf(t, "^/login$"), regexpOf(t, "login")},
@@ -38,8 +38,8 @@ func sameAsText(t testing.TB) map[string][]Path {
 	}
 }
 
-// TestNoReadingGoesAroundAText: if a path meets a pattern of segments, it also meets the text patterns that match the
-// same paths or more.
+// TestNoReadingGoesAroundAText: a path that meets a pattern of segments also meets text patterns that match the same
+// paths or more.
 func TestNoReadingGoesAroundAText(t *testing.T) {
 	texts := sameAsText(t)
 	for _, p := range paths {
@@ -57,7 +57,7 @@ func TestNoReadingGoesAroundAText(t *testing.T) {
 	}
 }
 
-// FuzzText: if a path meets a pattern of segments, it also meets the text patterns that match the same paths or more.
+// FuzzText is [TestNoReadingGoesAroundAText] for random paths.
 func FuzzText(f *testing.F) {
 	for _, p := range paths {
 		f.Add(p.raw)
@@ -82,7 +82,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestPathsOfText checks which paths meet a prefix or an expression for a limit, and which match it for a route.
+// TestPathsOfText: which paths meet a prefix or expression for a limit, and which match for a route.
 func TestPathsOfText(t *testing.T) {
 	for _, c := range []struct {
 		path            Path
@@ -120,8 +120,7 @@ func TestPathsOfText(t *testing.T) {
 	assert.Equal(t, "/a/x", both.KeyPath(httptest.NewRequest("GET", "/A/x/", nil)))
 }
 
-// TestExpressionsReadSoMuch: if all readings of a path together have more bytes than an expression reads, the path
-// meets every expression.
+// TestExpressionsReadSoMuch: a path whose readings have more bytes than an expression reads meets every expression.
 func TestExpressionsReadSoMuch(t *testing.T) {
 	m := &Match{Paths: []Path{regexpOf(t, "^/never$")}}
 	for raw, want := range map[string]bool{
