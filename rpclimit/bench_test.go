@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled says that the race detector is on. A sync.Pool then drops values at random, so allocations cannot be
+// raceEnabled says that the race detector is on. Then a sync.Pool drops values at random, so allocations cannot be
 // counted.
 var raceEnabled bool
 
@@ -23,8 +23,7 @@ func plenty(t testing.TB, name string, key rpclimit.KeyFunc) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
 }
 
-// decisions returns functions that decide on a call without an allocation. The keys of the map name the feature that
-// the limits use.
+// decisions returns functions that decide a call without an allocation, by the feature that the limits use.
 func decisions(t testing.TB) map[string]func() {
 	t.Helper()
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))

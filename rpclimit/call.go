@@ -8,25 +8,25 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Call describes a remote procedure call for the functions of a [Limit]. The fronts make Calls. A Call may be copied
-// and stored.
+// A Call describes a remote procedure call for the functions of a [Limit]. Fronts make Calls. A Call may be copied and
+// stored.
 type Call struct {
-	// Context is the context of the call; nil means context.Background(). In a server, the context ends when the client
-	// has gone.
+	// Context is the context of the call; nil means context.Background(). In a server, it ends when the client has
+	// gone.
 	Context context.Context
 	// Method is the method's full name, "/package.Service/Method".
 	Method string
-	// Unknown is set if the server has no method of this name and passes the call on, as a proxy does. Then the client
+	// Unknown is set if the server does not have the method and passes the call on, as a proxy does. Then the client
 	// may have made up the name.
 	Unknown bool
-	// Peer is the address of the client's end of the connection over which a server got the call. It is the zero Addr
-	// for a Unix socket, for any other transport without IP addresses, and in a client.
+	// Peer is the address of the client's end of a server's connection. It is the zero Addr for a transport without IP
+	// addresses, such as a Unix socket, and in a client.
 	Peer netip.Addr
 	// Target is the target of a client's call, such as "dns:///api.example.com"; "" in a server.
 	Target string
 	// Message is the request message, or nil when a stream opens. The message must not be changed.
 	Message any
-	// Stream is set if the call is a stream. The messages of a stream are decided one by one ([Limits.DecideMessage]).
+	// Stream is set if the call is a stream, whose messages are decided one by one ([Limits.DecideMessage]).
 	Stream bool
 	// Metadata is the request metadata; nil if there is none.
 	Metadata Metadata
@@ -44,15 +44,14 @@ const (
 
 // Metadata is the metadata of a call.
 type Metadata interface {
-	// Values returns all values of a name. The parameter name is in lower case. If it ends in -bin, Values decodes the
-	// values, and ok is false if a value cannot be decoded. The caller must not change the values.
+	// Values returns all values of a name in lower case. It decodes values of names that end in -bin; ok is false if
+	// one cannot be decoded. The caller must not change the values.
 	Values(ctx context.Context, name string) (values []string, ok bool)
 }
 
-// Value returns the value of a name in the metadata, or "" if the name is absent. ok is false if the name has several
-// different values. In that case no value identifies the client, because some servers read the first value, some read
-// the last value, and some read all values. ok is also false if a value cannot be decoded. For authorization, all
-// spellings of the scheme and the blanks give the same value, such as "Bearer V".
+// Value returns the value of a name in the metadata, or "" if the name is absent. ok is false if a value cannot be
+// decoded, or if the name has several different values, because servers differ in which value they read. For
+// authorization, all spellings of the scheme and the blanks give the same value, such as "Bearer V".
 func (c Call) Value(name string) (value string, ok bool) {
 	if c.Metadata == nil {
 		return "", true
@@ -78,8 +77,8 @@ const (
 	Unavailable       Code = 14
 )
 
-// FullMethod returns a method's name with a leading slash, because some transports let a client omit the slash.
-// FullMethod does not allocate for a name that already has the slash.
+// FullMethod returns a method's name with a leading slash, which some transports let a client omit. It does not
+// allocate for a name with the slash.
 func FullMethod(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name
@@ -88,8 +87,7 @@ func FullMethod(name string) string {
 }
 
 // ParsePeer parses an address with or without a port, such as "192.0.2.1:80" or "2001:db8::1". For any other text it
-// returns the zero Addr. It does not allocate for an address with a port. It does not allocate for "" either, which is
-// the address of some Unix sockets.
+// returns the zero Addr. It does not allocate for an address with a port, nor for "", the address of some Unix sockets.
 func ParsePeer(text string) netip.Addr {
 	if text == "" {
 		return netip.Addr{}

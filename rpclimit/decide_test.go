@@ -66,7 +66,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	assert.Equal(t, "small", tightest.Name())
 }
 
-// TestOneLimiterTwice: if two limits share a limiter and a call has the same key in both, both limits take tokens.
+// TestOneLimiterTwice: if two limits share a limiter and a key, both take tokens.
 func TestOneLimiterTwice(t *testing.T) {
 	limiter := testclock.New().Burst(t, 3)
 	l := newLimits(t, []rpclimit.Limit{{Name: "a", Limiter: limiter}, {Name: "b", Limiter: limiter}})
@@ -142,8 +142,8 @@ func TestQuota(t *testing.T) {
 	assert.Equal(t, 1, seen.of(limits.Failed))
 }
 
-// TestAQuotaThatFailsGivesBackWhatOthersTook: if the quota of one limit fails, the other limits get their tokens back.
-// In shadow mode, a limit whose quota fails refuses nothing.
+// TestAQuotaThatFailsGivesBackWhatOthersTook: if one limit's quota fails, the other limits get their tokens back. In
+// shadow mode, such a limit refuses nothing.
 func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
 	bad := func(rpclimit.Call) (engine.Policy, error) { return engine.Policy{}, nil }
 	other := testclock.New().Burst(t, 1)
@@ -325,8 +325,7 @@ func TestTheLongestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestFinishOnce: only the first call of Finish has an effect. A limit in shadow mode that took nothing gives nothing
-// back.
+// TestFinishOnce: only the first Finish has an effect. A limit in shadow mode that took nothing gives nothing back.
 func TestFinishOnce(t *testing.T) {
 	seen := &counts{}
 	l := newLimits(t, []rpclimit.Limit{{Name: "real", Limiter: testclock.New().Burst(t, 2), Refund: rpclimit.RefundCodes(ok)},

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// stopped is a clock that stands still, so that the output of the examples is always the same. Without this option, a
-// limiter uses the system's clock.
+// stopped is a clock that stands still, so that the examples always print the same. By default, a limiter uses the
+// system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
 // A front for another framework checks a call against the limits, and ends the call.
@@ -37,8 +37,8 @@ func Example() {
 	// 8 rate limit exceeded 1s
 }
 
-// Each API key has a bucket for each service. Without an API key, the client's address is the key. The clients are
-// behind proxies in 10.0.0.0/8.
+// Each API key has a bucket for each service. Without an API key, the key is the client's address, behind proxies in
+// 10.0.0.0/8.
 func ExampleJoin() {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	if err != nil {

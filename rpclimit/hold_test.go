@@ -15,15 +15,14 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// budget returns a limit of the given number of tokens for all clients together. Every call takes the same estimate.
+// budget returns a limit for all clients together. Every call takes the same estimate.
 func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return estimate },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}
 }
 
-// TestAHandlerSettles: a handler finds the holds of its call by the names of the limits, and settles them. This works
-// even if the limit belongs to an earlier interceptor. The cost may be less or more than the estimate, and a second
-// Settle changes nothing. A hold that is not settled costs the estimate.
+// TestAHandlerSettles: a handler finds its call's holds by the names of the limits, even limits of an earlier
+// interceptor. It may settle a cost below or above the estimate, once. A hold that is not settled costs the estimate.
 func TestAHandlerSettles(t *testing.T) {
 	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
 	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})
@@ -51,8 +50,7 @@ func TestNoHoldNoContext(t *testing.T) {
 	assert.Equal(t, ctx, res.Context(ctx))
 }
 
-// TestAnEstimateAboveTheLimit: a call with an estimate above the limit passes when all tokens of the limit are
-// available. A refusal before that time says when all tokens will be available.
+// TestAnEstimateAboveTheLimit: such a call passes when all tokens of the limit are available, and a refusal says when.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	gate, l := inFlight(t, 1), budget(t, "budget", 100, 1000)
 	set := newLimits(t, []rpclimit.Limit{gate, l})
@@ -70,8 +68,8 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 	assert.EqualValues(t, 1, left(gate.Limiter))
 }
 
-// TestWhatIsHeldGoesBack: a hold is given back if a later limit refuses, or if the call ends with a code that is
-// refunded. If the handler has settled the hold, nothing is given back, and the call does not count as refunded.
+// TestWhatIsHeldGoesBack: a hold is given back if a later limit refuses, or if the call's code is refunded. If the
+// handler has settled it, nothing is given back, and the call does not count as refunded.
 func TestWhatIsHeldGoesBack(t *testing.T) {
 	seen := &counts{}
 	l := budget(t, "budget", 100, 30)

@@ -25,8 +25,7 @@ func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 // left returns how many tokens a limiter has left for the key of Everyone.
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestACallIsInFlightUntilItEnds: a call gives its place back when it ends, no matter how it ends, and gives it back
-// only once.
+// TestACallIsInFlightUntilItEnds: a call gives its place back once, when it ends in any way.
 func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -54,8 +53,8 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestCallsInFlightBesideRates: a limit of calls in flight and a limit with a rate apply to a call. If one of them
-// refuses, nothing is taken from the other. RetryAfter is the wait for the limit with the rate.
+// TestCallsInFlightBesideRates: if a limit in flight or a rate refuses, nothing is taken from the other. RetryAfter is
+// the wait for the rate.
 func TestCallsInFlightBesideRates(t *testing.T) {
 	for _, rateFirst := range []bool{false, true} {
 		c := testclock.New()

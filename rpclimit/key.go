@@ -10,27 +10,26 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A Hasher makes the keys of one limit. A text or an address has the same key as in a limit of package httplimit.
+// A Hasher makes the keys of one limit. Texts and addresses have the same keys as in package httplimit.
 type Hasher = limits.Hasher
 
-// A KeyFunc returns the key from which a call takes its tokens: see [limits.KeyFunc]. It is also called for each
-// message.
+// A KeyFunc returns the key from which a call or a message takes its tokens: see [limits.KeyFunc].
 type KeyFunc = limits.KeyFunc[Call]
 
 // peerIP makes the key for [Peer].
 var peerIP, _ = httplimit.NewClientIP() // without options it never fails
 
-// Peer is a [KeyFunc] whose key is the address of the connection. For IPv6, the key is only the first 64 bits of this
-// address. If there is no proxy between the client and the server, the key identifies the client. All peers without an
-// address, such as peers on a Unix socket, share one key. In a client, all calls share that key, too.
+// Peer is a [KeyFunc] whose key is the connection's address, or its first 64 bits for IPv6. Use it if no proxy is
+// between client and server. All peers without an address, such as those on a Unix socket, share one key. In a client,
+// all calls share that key.
 func Peer(h Hasher, c Call) (engine.Key, bool) {
 	return h.KeyAddr(peerIP.PrefixOf(peerIP.AddrOf(c.Peer, nil)).Addr()), true
 }
 
-// ClientAddr returns a [KeyFunc] whose key is the client's address. The parameter ip finds this address. It is usually
-// the address of the peer. If the peer is a proxy that ip trusts, the client's address is the address that the proxies
-// have written into the metadata (x-forwarded-for, or the name from [httplimit.IPHeader]). Metadata from any other peer
-// is ignored, so a client cannot choose its key. If ip is nil, ClientAddr returns an error.
+// ClientAddr returns a [KeyFunc] whose key is the client's address, which ip finds. The client is the peer, unless ip
+// trusts the peer as a proxy. Then the address comes from the metadata (x-forwarded-for, or the name from
+// [httplimit.IPHeader]). The metadata of any other peer is ignored, so a client cannot choose its key. If ip is nil,
+// ClientAddr returns an error.
 func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 	if ip == nil {
 		return nil, errors.New("rpclimit: ClientAddr(nil): want what httplimit.NewClientIP returns")
@@ -50,18 +49,14 @@ func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 
 // MetadataValue returns a [KeyFunc] whose key is a value of the metadata, such as x-api-key. If the name is absent or
 // its value is empty, fallback makes the key. With a nil fallback, the limit does not apply to such calls, so a client
-// that omits the name has no limit. Therefore give a fallback, such as [Peer].
+// could avoid the limit by omitting the name. Therefore give a fallback, such as [Peer].
 //
-// All calls in which the name has several different values ([Call.Value]) share one key. The reason is that the server
-// may use another value than the limit uses. If the first value were the key, a client could get a new bucket for every
-// call.
+// All calls with several different values ([Call.Value]) share one key. Otherwise a client could add values to get a
+// new bucket for every call. Verify the value before the limit, because each made-up value gets a fresh bucket. A key
+// has eight bytes for a value of any length.
 //
-// Use a value that is verified before the limit, because each value that a client makes up would get a fresh bucket.
-// The key has eight bytes for a value of any length.
-//
-// The name may have upper-case letters, although names in metadata have only lower case. MetadataValue returns an error
-// for a name that metadata cannot have, and for a name that begins with grpc-, because the protocol reserves these
-// names.
+// The name may be in any case, although metadata has only lower case. MetadataValue returns an error for a name that
+// metadata cannot have, and for a name that begins with grpc-, which the protocol reserves.
 func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	lower := strings.ToLower(name)
 	if strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || lower == "" {
@@ -81,8 +76,7 @@ func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	}, nil
 }
 
-// ambiguous returns the key for calls whose value or method is not certain. All these calls share it. No text and no
-// address has this key.
+// ambiguous returns the key of all calls whose value or method is not certain. No text and no address has this key.
 func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Everyone is the [KeyFunc] of a global limit: all calls have the same key.
@@ -91,9 +85,8 @@ func Everyone(h Hasher, _ Call) (engine.Key, bool) { return h.KeyUint64(0), true
 // Target is a [KeyFunc] whose key is the target of a client's call ([Call].Target).
 func Target(h Hasher, c Call) (engine.Key, bool) { return h.Key(c.Target), true }
 
-// Method is a [KeyFunc] whose key is the method. All methods that the server does not have ([Call].Unknown) share one
-// key, so that made-up methods share one bucket. In a proxy, use [MethodOf] with the names of the methods that the
-// proxy passes on.
+// Method is a [KeyFunc] whose key is the method. Methods that the server does not have ([Call].Unknown) share one key,
+// so that made-up methods share one bucket. In a proxy, use [MethodOf] with the methods that the proxy passes on.
 func Method(h Hasher, c Call) (engine.Key, bool) {
 	if c.Unknown {
 		return ambiguous(h)
@@ -101,9 +94,8 @@ func Method(h Hasher, c Call) (engine.Key, bool) {
 	return h.Key(c.Method), true
 }
 
-// MethodOf returns a [KeyFunc] for methods. The parameter names has names in the form of [MatchMethods]. Each name has
-// its own key. So if a name ends in a star, all methods that it matches share the key of this name. All methods that no
-// name matches share one further key.
+// MethodOf returns a [KeyFunc] for methods, with one key for each name in the form of [MatchMethods]. If a name ends in
+// a star, all methods that it matches share its key. All methods that no name matches share one further key.
 func MethodOf(names ...string) (KeyFunc, error) {
 	known, err := newMethods("MethodOf", names)
 	if err != nil {
@@ -117,9 +109,9 @@ func MethodOf(names ...string) (KeyFunc, error) {
 	}, nil
 }
 
-// Join returns a [KeyFunc] whose key has several parts, for example for a limit per user and method. The keys of ("a",
-// "bc") and ("ab", "c") differ. If one of the parts says that the limit does not apply, the limit does not apply. Join
+// Join returns a [KeyFunc] whose key has several parts, for example for a limit per user and method. The parts ("a",
+// "bc") and ("ab", "c") make different keys. If the limit does not apply according to one part, it does not apply. Join
 // itself does not allocate for a call.
 //
-// Every part must make its key with the [Hasher] that it is given; otherwise the part counts as the empty text.
+// Every part must make its key with the given [Hasher]; otherwise it counts as the empty text.
 func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }

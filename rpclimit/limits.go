@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Limits has several limits and checks each call against all of them together. Make it with [New]. All methods are safe
-// for concurrent use. Limits that New did not make refuse every call.
+// Limits checks each call against several limits together. Make it with [New]; otherwise it refuses every call. All
+// methods are safe for concurrent use.
 type Limits struct {
 	set      *limits.Set[Call]
 	messages []Limit // the limits that count messages
@@ -22,10 +22,10 @@ type Limits struct {
 // A Limit is one of the limits of [Limits]: see [limits.Limit]. Name and one of Limiter, Spread and Source must be set.
 // A nil Key means [Peer], unless Spread is set.
 //
-// Refund gets the status code of the call as its outcome: see [RefundCodes]. If the call's context is done when the
-// call ends, Refund is not called and nothing is given back. Otherwise a client could get its tokens back by going
-// away. A deadline that the client sets may end the call before the server's context is done. So give tokens back only
-// for codes that a client cannot cause.
+// Refund gets the status code of the call: see [RefundCodes]. If the call's context is done when the call ends, Refund
+// is not called and nothing is given back, because a client must not get tokens back by going away. But a deadline that
+// the client sets may end the call before the server's context is done. So give tokens back only for codes that a
+// client cannot cause.
 type Limit = limits.Limit[Call]
 
 // A Check has the effect of one limit on a call or message: see [limits.Check].
@@ -34,11 +34,9 @@ type Check = limits.Check[Call]
 // An Option for [New] changes one thing about the limits.
 type Option func(*Limits) error
 
-// New returns limits of calls. A stream counts as one call. A call is checked against the limits that match it, in the
-// order of the list. If one limit refuses, nothing is taken from the others. [Messages] adds limits that count
-// messages.
-//
-// If a limit or an option is bad, the error names it and says why.
+// New returns limits of calls; a stream counts as one call. The limits that match a call are checked in the order of
+// the list. If one limit refuses, nothing is taken from the other limits. [Messages] adds limits that count messages.
+// An error names the bad limit or option.
 func New(calls []Limit, options ...Option) (*Limits, error) {
 	l := &Limits{}
 	for i, option := range options {
@@ -91,8 +89,7 @@ func checkMessages(l *Limit) error {
 }
 
 // Messages adds limits that count every request message: the single message of a unary call, and each message of a
-// stream. A stream ends when one of its messages is refused. These limits cannot count calls in flight, and cannot have
-// Hold or Refund.
+// stream. A refused message ends its stream. These limits cannot count calls in flight, and cannot have Hold or Refund.
 func Messages(messages ...Limit) Option {
 	return func(l *Limits) error {
 		l.messages = append(l.messages, messages...)
@@ -103,8 +100,8 @@ func Messages(messages ...Limit) Option {
 // CountMessages reports whether one of the limits counts messages. If so, a front must call [Limits.DecideMessage].
 func (l *Limits) CountMessages() bool { return l != nil && len(l.messages) > 0 }
 
-// Skip sets a function that selects calls to which no limit applies. The function skip returns true for these calls. It
-// is called for each message, too. See [HealthAndReflection].
+// Skip sets a function that returns true for calls to which no limit applies. It is called for each message, too. See
+// [HealthAndReflection].
 func Skip(skip func(Call) bool) Option {
 	return func(l *Limits) error {
 		if skip == nil {
@@ -115,8 +112,8 @@ func Skip(skip func(Call) bool) Option {
 	}
 }
 
-// OnLimited sets a callback. It is called for every limit that refuses a call or message, or would refuse it if the
-// limit were not in shadow mode. The callback runs in the goroutine of the call.
+// OnLimited sets a callback for every limit that refuses a call or message, or would refuse it outside of shadow mode.
+// It runs in the goroutine of the call.
 func OnLimited(callback func(Call, Check)) Option {
 	return func(l *Limits) error {
 		if callback == nil {
@@ -138,8 +135,8 @@ func OnError(callback func(limit string, err error)) Option {
 	}
 }
 
-// ObserveWith sets the metrics that count outcomes. The same metrics may also be used for HTTP requests. A limit that
-// cannot be applied counts as [limits.Failed].
+// ObserveWith sets the metrics that count outcomes. HTTP requests may use the same metrics. A limit that cannot be
+// applied counts as [limits.Failed].
 func ObserveWith(metrics limits.Metrics) Option {
 	return func(l *Limits) error {
 		if metrics == nil {
@@ -150,9 +147,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds a random time to the retry time of a refusal, so that clients that were refused together do not come
-// back together. The parameter most is the largest time that it adds, above 0 and up to 1h. The function random returns
-// numbers in [0, 1) and must be safe for concurrent use; nil means math/rand/v2.
+// RetryJitter adds a random time to the retry time of refusals, so that clients that were refused together do not
+// return together. most is the longest added time, above 0 and up to 1h. random returns numbers in [0, 1) and must be
+// safe for concurrent use; nil means math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
 		if most <= 0 || most > spec.MaxJitter {
@@ -163,10 +160,9 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// MaxWaiting sets the largest number of calls and messages that may wait for tokens at the same time, for all limits
-// with a MaxWait together. The default is 1,000. The parameter most is the largest number, 1 or more. If that many
-// wait, further calls and messages that would have to wait are refused at once, so that a flood of calls does not
-// occupy many streams.
+// MaxWaiting sets how many calls and messages may wait for tokens at once, for all limits with a MaxWait together: 1 or
+// more, by default 1,000. Further calls and messages that would have to wait are refused at once, so that a flood does
+// not occupy many streams.
 func MaxWaiting(most int) Option {
 	return func(l *Limits) error {
 		if most < 1 {
@@ -177,9 +173,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets the function that makes a call wait for a limit with a MaxWait. The default is a timer. The function pause
-// returns nil when the duration has passed. If the context is done before, it returns the error of the context. It must
-// be safe for concurrent use. Use this option in tests and for simulated time.
+// Pause replaces the timer with which a call waits for a limit with a MaxWait, for tests and simulated time. pause
+// returns nil when the duration has passed, or the error of the context if the context is done before. It must be safe
+// for concurrent use.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(l *Limits) error {
 		if pause == nil {
@@ -190,11 +186,11 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
-// Decide checks a call against the limits. For a stream, call Decide when the stream opens. For a unary call, call it
-// once for the call and its message. A front must end a refused call with [Result.Code]. At the end of an admitted
-// call, it must call [Result.Finish] if [Result.Refundable] reports true.
+// Decide checks a call against the limits: a stream when it opens, and a unary call once together with its message. It
+// waits for tokens if a limit has a MaxWait. For when a decision allocates, see [limits.Set.Decide].
 //
-// Decide waits for tokens if a limit has a MaxWait. The comment of [limits.Set.Decide] says when a decision allocates.
+// A front must end a refused call with [Result.Code]. At the end of an admitted call, it must call [Result.Finish] if
+// [Result.Refundable] reports true.
 func (l *Limits) Decide(c Call) (res Result) {
 	c.phase = countsCalls
 	if !c.Stream {

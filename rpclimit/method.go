@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// methods maps a method, or the beginning of the methods of a service, to the name in the list that matches it.
+// methods maps a method, or the beginning of a service's methods, to the name in the list that matches.
 type methods map[string]string
 
-// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". The parameter function is
-// the name of the calling function, for errors.
+// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". function is the caller's
+// name, for errors.
 func newMethods(function string, names []string) (methods, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("rpclimit: %s(): want at least one method, such as /package.Service/Method or /package.Service/*", function)
@@ -30,8 +30,8 @@ func newMethods(function string, names []string) (methods, error) {
 	return m, nil
 }
 
-// find returns the name that matches a method. The name of a method takes precedence over the name of its service. It
-// does not allocate.
+// find returns the name that matches a method. A method's name takes precedence over its service's. find does not
+// allocate.
 func (m methods) find(method string) (name string, found bool) {
 	if name, found = m[method]; found {
 		return name, true
@@ -40,12 +40,11 @@ func (m methods) find(method string) (name string, found bool) {
 	return name, found
 }
 
-// MatchMethods returns a [Limit].Match function for methods: "/package.Service/Method" matches one method, and
-// "/package.Service/*" matches all methods of a service. Names are case-sensitive, as in servers.
+// MatchMethods returns a [Limit].Match function: "/package.Service/Method" matches one method, and "/package.Service/*"
+// all methods of a service. Names are case-sensitive, as in servers.
 //
-// A server that passes calls on to another server ([Call].Unknown) must not rely only on such limits, because the other
-// server may accept another spelling of a method's name. In such a server, also set a limit for all methods, or refuse
-// methods that it does not know.
+// A server that passes calls on ([Call].Unknown) must not rely only on such limits, because the next server may accept
+// another spelling of a method. Also set a limit for all methods, or refuse unknown methods.
 func MatchMethods(names ...string) (func(Call) bool, error) {
 	known, err := newMethods("MatchMethods", names)
 	if err != nil {
@@ -57,9 +56,8 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 	}, nil
 }
 
-// MethodCosts returns a [Limit].Cost function. The map costs has the costs of methods, and its keys are names in the
-// form of [MatchMethods]. The name of a method takes precedence over the name of its service. The parameter others is
-// the cost of all methods that no name matches.
+// MethodCosts returns a [Limit].Cost function. costs has the costs by names in the form of [MatchMethods]; a method's
+// name takes precedence over its service's. others is the cost of methods that no name matches.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))
@@ -78,9 +76,8 @@ func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, err
 	}, nil
 }
 
-// HealthAndReflection is a function for [Skip]. If the server itself implements gRPC's health and reflection services,
-// the function selects their calls. Without it, these calls are limited like all other calls. With it, no limit counts
-// their streams either, such as the stream of Watch.
+// HealthAndReflection is a function for [Skip]. It exempts calls of gRPC's health and reflection services, if the
+// server itself implements them. Their streams, such as the stream of Watch, are then not counted either.
 func HealthAndReflection(c Call) bool {
 	if c.Unknown {
 		return false

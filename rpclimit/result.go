@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A Result is the decision on a call or a message, with the methods that end the call. Its methods are not safe for
-// concurrent use. If a Result is copied, only one of the copies may be finished or released.
+// A Result is the decision on a call or a message, with methods that end the call. It is not safe for concurrent use.
+// Only one copy of a Result may be finished or released.
 type Result struct {
 	limits.Result[Call]
 	call   Call
@@ -20,9 +20,13 @@ type Result struct {
 // Allowed reports whether the call or message may pass.
 func (res *Result) Allowed() bool { return !res.unmade && res.Result.Allowed() }
 
-// Code returns the status code of the decision. It is OK for an admitted call, and ResourceExhausted for a refused
-// call. If the context ended while the call waited, it is Canceled or DeadlineExceeded. If a store failed or a quota
-// could not be applied, it is Unavailable. If [New] did not make the limits, it is Internal.
+// Code returns the status code of the decision:
+//
+//   - OK: admitted
+//   - ResourceExhausted: refused
+//   - Canceled or DeadlineExceeded: the context ended while the call waited
+//   - Unavailable: a store failed or a quota could not be applied
+//   - Internal: [New] did not make the limits
 func (res *Result) Code() Code {
 	if res.unmade {
 		return Internal
@@ -64,8 +68,8 @@ func (res *Result) Reason() string {
 }
 
 // RetryAfter returns the time after which a refused call could pass, including jitter. It is [engine.Never] for a call
-// that costs more than the limit. It is 0 if the call was not refused. It is also 0 if the time is not known, for
-// example if only a limit of calls in flight refuses.
+// that costs more than the limit. It is 0 if the call was not refused or the time is not known, for example if only a
+// limit of calls in flight refuses.
 func (res *Result) RetryAfter() time.Duration {
 	if res.Code() != ResourceExhausted {
 		return 0
@@ -85,8 +89,8 @@ func (res *Result) Tightest() (c *Check, ok bool) {
 // front must call [Result.Finish] or [limits.Result.Release].
 func (res *Result) Refundable() bool { return res.Result.Refundable() || res.InFlight() }
 
-// Context returns the context for the handler of an admitted call, in which [limits.HoldFrom] finds the holds of limits
-// with Hold. It returns ctx if there are no holds.
+// Context returns the context for an admitted call's handler, in which [limits.HoldFrom] finds the holds of limits with
+// Hold. Without holds, it returns ctx.
 func (res *Result) Context(ctx context.Context) context.Context {
 	if res.unmade {
 		return ctx
@@ -94,9 +98,9 @@ func (res *Result) Context(ctx context.Context) context.Context {
 	return res.Result.Context(ctx)
 }
 
-// Finish ends an admitted call. The parameter code is the code with which the call has ended. The call is no longer in
-// flight ([limits.Result.Release]). Limits whose Refund function returns true get their tokens back, unless the context
-// of the call is done ([Limit]). A second call of Finish does nothing, and neither does a call after a refusal.
+// Finish ends an admitted call, which has ended with this code. The call is no longer in flight
+// ([limits.Result.Release]). Limits whose Refund returns true get their tokens back, unless the call's context is done
+// ([Limit]). Second calls of Finish and calls after a refusal do nothing.
 func (res *Result) Finish(code Code) {
 	res.Release()
 	if res.call.Context != nil && res.call.Context.Err() != nil {
@@ -105,9 +109,9 @@ func (res *Result) Finish(code Code) {
 	res.Result.Finish(res.call.Context, res.call, int(code))
 }
 
-// RefundCodes returns a Refund function ([Limit]). The function gives tokens back to calls that end with one of the
-// codes. The codes are from package grpc/codes or from connect. For example, with codes.OK only failed calls count.
-// With codes.Unavailable, a call that fails with this code does not count.
+// RefundCodes returns a Refund function ([Limit]) that gives tokens back to calls that end with one of the codes, from
+// package grpc/codes or connect. With codes.OK, only failed calls count. With codes.Unavailable, calls that fail with
+// it do not count.
 func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	set := map[Code]bool{}
 	for _, c := range codes {

@@ -43,8 +43,8 @@ func TestAWaitThatIsTooLongIsRefusedAtOnce(t *testing.T) {
 		"its deadline would come first")
 }
 
-// TestWaitOfAWindow: with algorithms other than the token bucket, a call cannot take tokens in advance. So it waits,
-// and then the limits are checked again.
+// TestWaitOfAWindow: only a token bucket lets a call take tokens in advance. With other algorithms, the call waits and
+// the limits are checked again.
 func TestWaitOfAWindow(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.SlidingWindow(1, time.Second), engine.SlidingLog(1, time.Second),
 		engine.BatchRefill(1, time.Second, 1)} {
@@ -56,8 +56,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	}
 }
 
-// TestAskingAgainEnds: if other calls have taken the tokens first, the waiting call waits again. Even so, all its waits
-// together are not longer than MaxWait.
+// TestAskingAgainEnds: if other calls take the tokens first, the call waits again, but in total not longer than
+// MaxWait.
 func TestAskingAgainEnds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -116,8 +116,7 @@ func TestRefundOfAWait(t *testing.T) {
 	assert.Equal(t, begin, c.Now(), "no wait")
 }
 
-// TestMaxWaiting: while as many calls wait as MaxWaiting allows, further calls are refused at once. When a wait ends,
-// in any way, its place is free again.
+// TestMaxWaiting: calls above MaxWaiting are refused at once. When a wait ends in any way, its place is free.
 func TestMaxWaiting(t *testing.T) {
 	c := testclock.New()
 	limiter := c.Burst(t, 1)
@@ -156,9 +155,8 @@ func TestWaitInRealTime(t *testing.T) {
 	})
 }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses a call at first. Tokens come back before the call can reserve any,
-// so the call takes these tokens. Then another limit refuses the call. The call must give back the tokens of the first
-// limit.
+// TestTokensThatCameMeanwhileGoBack: a limit refuses, but its tokens come before the call can reserve them. If another
+// limit then refuses, the call must give back these tokens.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
@@ -175,8 +173,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestTheLongestWait: several limits make a call wait. The complete wait of the call is only as long as the longest of
-// these waits.
+// TestTheLongestWait: a call waits as long as the longest wait of its limits, not as long as their sum.
 func TestTheLongestWait(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -187,8 +184,7 @@ func TestTheLongestWait(t *testing.T) {
 	assert.Equal(t, time.Minute, c.Now().Sub(begin))
 }
 
-// TestWaitsOfBothKinds: a bucket and a window make a call wait. The complete wait of the call is only as long as the
-// longer of the two waits.
+// TestWaitsOfBothKinds: a call waits for a bucket and a window as long as the longer wait, not as long as the sum.
 func TestWaitsOfBothKinds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -214,9 +210,8 @@ func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, set, rpclimit.MaxWaiting(1), rpclimit.Pause(c.Pause)), 4, from("")))
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token. When the call ends, that token has
-// already come back with time, and other calls have taken it. The call must not give back the token a second time,
-// because then one call more than the limit allows could pass.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): when a call ends, the token for which it waited may have come
+// back with time and been taken again. Giving it back a second time would admit one call too many.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts  time.Duration
