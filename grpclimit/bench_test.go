@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled is true if the race detector is on. With the race detector, a sync.Pool drops values at random, so
-// allocations cannot be counted.
+// raceEnabled says that the race detector is on. Then a sync.Pool drops values at random, so allocations cannot be
+// counted.
 var raceEnabled bool
 
 // plenty returns limits that are so high that they never refuse in these tests.
@@ -36,8 +36,7 @@ func plenty(t testing.TB, set ...rpclimit.Limit) *rpclimit.Limits {
 	return l
 }
 
-// An interception has the limits of an interceptor, and the number of allocations that an admitted call may cause in
-// the interceptor.
+// An interception has the limits of an interceptor, and how many allocations an admitted call may cause in it.
 type interception struct {
 	name   string
 	set    *rpclimit.Limits
@@ -123,8 +122,7 @@ func BenchmarkInterceptor(b *testing.B) {
 	}
 }
 
-// BenchmarkCall measures calls of a real client to a server over loopback: once with an interceptor that does nothing,
-// and once with a limit.
+// BenchmarkCall measures calls over loopback with an interceptor that does nothing, and with a limit.
 func BenchmarkCall(b *testing.B) {
 	for _, test := range []struct {
 		name    string

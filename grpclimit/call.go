@@ -50,9 +50,8 @@ func peerOf(ctx context.Context) netip.Addr {
 	case *net.UnixAddr:
 		return netip.Addr{}
 	}
-	// If the server runs behind net/http, the peer's address has a type of gRPC that contains the address as text. On a
-	// Unix socket, this text is a name that the client has chosen for its end of the socket. The name may look like an
-	// address.
+	// Behind net/http, gRPC's type of the peer's address contains text. On a Unix socket, the client chooses this text,
+	// which may look like an address.
 	if _, unix := p.LocalAddr.(*net.UnixAddr); unix {
 		return netip.Addr{}
 	}

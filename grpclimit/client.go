@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// DialOptions returns the options for a client whose calls are all limited. They add [UnaryClient] and [StreamClient]
+// DialOptions returns the options of a client whose calls are all limited: [UnaryClient] and [StreamClient] are added
 // to the chains of interceptors.
 func DialOptions(limits *rpclimit.Limits) []grpc.DialOption {
 	return []grpc.DialOption{
@@ -24,10 +24,9 @@ func DialOptions(limits *rpclimit.Limits) []grpc.DialOption {
 }
 
 // UnaryClient returns the interceptor that limits the unary calls of a client. A refused call fails with
-// ResourceExhausted, and nothing is sent. If a limit has a MaxWait, the call first waits until its tokens are available
-// or its context is done. If the tokens will come only after the deadline of the context, the call fails at once.
-//
-// A call is counted once, no matter how often gRPC retries it.
+// ResourceExhausted, and nothing is sent. If a limit has a MaxWait, the call waits for its tokens until its context is
+// done. If the tokens will come only after the context's deadline, the call fails at once. Retries by gRPC do not count
+// again.
 func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {
@@ -56,9 +55,9 @@ func clientCall(ctx context.Context, method string, cc *grpc.ClientConn) rpclimi
 	return call
 }
 
-// StreamClient returns the interceptor that limits the streams of a client. Each stream is counted when it opens. If
-// there is a limit on messages ([rpclimit.Messages]), each message that the client sends is also counted. If that limit
-// has a MaxWait, SendMsg waits. A refused message is not sent, and ends the stream.
+// StreamClient returns the interceptor that limits the streams of a client. A stream is counted when it opens. Limits
+// on messages ([rpclimit.Messages]) also count each message that the client sends; SendMsg waits if such a limit has a
+// MaxWait. A refused message is not sent, and ends the stream.
 func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer,
 		opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -108,8 +107,8 @@ type clientStream struct {
 	result  rpclimit.Result // the decision on opening the stream
 }
 
-// end records that the stream has ended, and cancels its context. If a message was refused, the parameter refused is
-// the error for this message. Otherwise the stream has ended with the status in the parameter code.
+// end records that the stream has ended, and cancels its context. If a message was refused, refused is its error.
+// Otherwise refused is nil, and the stream has ended with the status code.
 func (s *clientStream) end(code rpclimit.Code, refused error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -132,17 +131,16 @@ func (s *clientStream) release() {
 	s.result.Release()
 }
 
-// closed is called when an attempt of the call has ended. gRPC or an interceptor may start another attempt. So closed
-// gives back the stream's place in flight only if the connection is closed, because no further attempt is possible
-// then.
+// closed is called when an attempt of the call has ended, but gRPC or an interceptor may start another one. So it gives
+// back the place in flight only if the connection is closed, because no attempt is possible then.
 func (s *clientStream) closed(cc *grpc.ClientConn) {
 	if cc.GetState() == connectivity.Shutdown {
 		s.release()
 	}
 }
 
-// Header returns the header of the answer. If there is no header, the stream has ended, and the caller may never call
-// RecvMsg. So Header gives back the place in flight in this case.
+// Header returns the header of the answer. Without a header the stream has ended, and the caller may never call
+// RecvMsg. So Header then gives back the place in flight.
 func (s *clientStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	if header == nil {

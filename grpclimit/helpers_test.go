@@ -53,7 +53,7 @@ func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpc
 	return set
 }
 
-// A service is a test server. If a request has an EchoStatus, the service ends the call with that error.
+// A service is a test server. It ends a call with the EchoStatus of the request, if there is one.
 type service struct {
 	pb.UnimplementedTestServiceServer
 	unary    atomic.Int64 // number of unary calls so far

@@ -22,14 +22,13 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of n calls in flight for all clients together. The function left returns how many more calls
-// may enter.
+// inFlight returns a limit of n calls in flight for all clients together. left returns how many more calls may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
-// ends contains the ways in which the handler of a call can end: it returns a result or an error, or panics.
+// ends has the ways in which the handler of a call can end.
 var ends = map[string]func() error{
 	"well":    func() error { return nil },
 	"badly":   func() error { return status.Error(codes.Unavailable, "as asked") },
@@ -74,8 +73,7 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestARefusalByALimitInFlight: the error names the limit. The error does not say when the client may retry, because
-// that time is not known.
+// TestARefusalByALimitInFlight: the error names the limit, but no time to retry, because that time is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -96,8 +94,7 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left())
 }
 
-// TestAClientThatGoesIsNotInFlight: if a client cancels its stream, the stream's place in flight is given back when the
-// stream's handler on the server ends.
+// TestAClientThatGoesIsNotInFlight: the place of a canceled stream is given back when the server's handler ends.
 func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	client := limited(t, &service{}, set)
@@ -112,8 +109,7 @@ func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends. It does not matter how the call
-// ends, and whether the client receives the end.
+// TestACallOfAClientIsInFlightUntilItEnds: the call ends in any way, whether or not the client receives the end.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	for name, end := range ends {
 		set, left := inFlight(t, 1)
@@ -155,9 +151,8 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientWhoseEndNobodyReceives: gRPC usually requires that a client receives from its stream until it gets
-// an error. As alternatives, gRPC allows a client to close the connection, or to call Header until it returns no
-// header. In both cases the place of the call is given back.
+// TestACallOfAClientWhoseEndNobodyReceives: gRPC requires that a client receives until it gets an error, closes the
+// connection, or calls Header until there is none. In the last two cases, the place of the call is given back, too.
 func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
 	address := start(t, &service{})
 	for name, end := range map[string]func(pb.TestService_FullDuplexCallClient, *grpc.ClientConn){

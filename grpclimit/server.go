@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// ServerOptions returns the options for a server whose calls are all limited. They add [UnaryServer] and [StreamServer]
-// to the chains of interceptors. If you add only one of the two, the other kind of calls has no limit.
+// ServerOptions returns the options of a server whose calls are all limited: [UnaryServer] and [StreamServer] are added
+// to the chains of interceptors. With only one of the two, the other kind of calls has no limit.
 //
-// Interceptors run in the order of the options. Put an interceptor that recovers from panics before these options. If a
-// key depends on the authenticated caller, also put the interceptor that authenticates before these options.
+// Interceptors run in the order of the options. Put interceptors that recover from panics before these options. If a
+// key depends on the authenticated caller, put the interceptor that authenticates before them, too.
 func ServerOptions(limits *rpclimit.Limits) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServer(limits)),
@@ -46,10 +46,9 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 	}
 }
 
-// StreamServer returns the interceptor that limits the streams of a server. Each stream is counted when it opens. If
-// there is a limit on messages ([rpclimit.Messages]), every message that the handler receives is also counted. A
-// refused message ends the stream: RecvMsg returns the error to the handler, now and at every later call. The stream
-// ends with this error unless the handler returns another one.
+// StreamServer returns the interceptor that limits the streams of a server. A stream is counted when it opens. Limits
+// on messages ([rpclimit.Messages]) also count every message that the handler receives. After a refused message,
+// RecvMsg always returns the error. The stream ends with this error unless the handler returns another one.
 func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		call := serverCall(ss.Context(), info.FullMethod)

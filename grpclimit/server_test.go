@@ -68,8 +68,7 @@ func TestWhatCanNeverPassSaysSo(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestALongWaitIsNoPushback: if the wait is long, the trailer does not contain the wait, because a client that retries
-// automatically would hang for that time.
+// TestALongWaitIsNoPushback: the trailer omits a long wait, because a client that retries automatically would hang.
 func TestALongWaitIsNoPushback(t *testing.T) {
 	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, engine.FixedWindow(1, time.Hour))}))
 	call(within(t), client)
@@ -79,8 +78,7 @@ func TestALongWaitIsNoPushback(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestRetriesOfClientsBackOff: if the service configuration of a client allows retries, the client waits for the time
-// in the trailer before it retries.
+// TestRetriesOfClientsBackOff: a client whose service configuration allows retries waits for the time in the trailer.
 func TestRetriesOfClientsBackOff(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 200*time.Millisecond), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
@@ -147,8 +145,8 @@ func serveHTTP(t *testing.T, h http.Handler) (address string) {
 	return l.Addr().String()
 }
 
-// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy has appended to the header. The text that
-// a client has written before that address does not matter.
+// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy appended, whatever the client has written
+// before.
 func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.0/8"))
 	require.NoError(t, err)
@@ -203,8 +201,7 @@ func TestHealthIsExemptIfAsked(t *testing.T) {
 		check(one(t, rpclimit.Limit{Limiter: burst(t, 1)}, rpclimit.Skip(rpclimit.HealthAndReflection))))
 }
 
-// TestMethodsThatAClientMakesUp: calls of methods that a client has made up reach the server's handler for unknown
-// methods, and share one bucket.
+// TestMethodsThatAClientMakesUp: calls of made-up methods reach the handler for unknown methods, and share one bucket.
 func TestMethodsThatAClientMakesUp(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Method})
 	unknown := grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error {
@@ -229,7 +226,7 @@ func TestRefundsByStatus(t *testing.T) {
 		_, err := client.UnaryCall(within(t), failing(codes.Unavailable))
 		assert.Equal(t, codes.Unavailable, status.Code(err))
 	}
-	// If a client goes away while the server works, it gets nothing back, no matter which code the server then returns.
+	// A client that goes away while the server works gets nothing back, whatever code the server returns.
 	ctx, cancel := context.WithCancel(within(t))
 	done := make(chan struct{})
 	s.onUnary = func(served context.Context) error {
@@ -244,8 +241,7 @@ func TestRefundsByStatus(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "who goes away gets nothing back")
 }
 
-// TestOnlyFailuresCount: a refund depends on the code that the client gets. An io.EOF that a handler returns is not a
-// success.
+// TestOnlyFailuresCount: a refund depends on the client's code. An io.EOF from a handler is not a success.
 func TestOnlyFailuresCount(t *testing.T) {
 	s := &service{}
 	client := limited(t, s, one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.OK)}))
@@ -341,8 +337,7 @@ func TestCalledOutsideOfAServer(t *testing.T) {
 	assert.Equal(t, "/test.Service/Get", method)
 }
 
-// TestAUnixSocketIsNoAddress: a client gives its end of a Unix socket a name that looks like an address. The name must
-// not count as the client's address.
+// TestAUnixSocketIsNoAddress: the name of a client's end of a Unix socket does not count as its address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	require.NoError(t, err)

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// exchange sends n messages on a stream. It sends each message after the answer to the previous one. It returns how
-// many messages were answered, and the code with which the stream ended.
+// exchange sends n messages on a stream, each after the answer to the previous one. It returns how many were answered,
+// and the code at the end of the stream.
 func exchange(t testing.TB, client pb.TestServiceClient, n int, last codes.Code) (answered int, code codes.Code) {
 	t.Helper()
 	stream, err := client.FullDuplexCall(within(t))
@@ -83,8 +83,8 @@ func TestEveryMessageOfAStreamCounts(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, status.Code(err), "and so is the request of a stream of answers")
 }
 
-// TestAHandlerCannotHideARefusal: even if a handler treats the error of Recv as the normal end of the stream, the
-// client gets the refusal.
+// TestAHandlerCannotHideARefusal: the client gets the refusal even if the handler treats Recv's error as the stream's
+// normal end.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	client := limited(t, &service{swallow: true}, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	stream, err := client.StreamingInputCall(within(t))
@@ -172,8 +172,8 @@ func TestAClientWaits(t *testing.T) {
 	assert.Equal(t, codes.Canceled, call(ctx, client))
 }
 
-// TestAClientsMessagesAreHeldBack: if the client's limits refuse a message, the message is not sent, and the stream
-// ends on both sides.
+// TestAClientsMessagesAreHeldBack: a message that the client's limits refuse is not sent, and the stream ends on both
+// sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := &service{}
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
@@ -219,8 +219,8 @@ func TestOutgoingMetadata(t *testing.T) {
 	assert.Equal(t, codes.OK, call(within(t, "tenant", "b"), client))
 }
 
-// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with an error code of the
-// server. A client could cause this on purpose, so the client must not get its tokens back.
+// TestABrokenStreamGetsNothingBack: a message that the server cannot read ends the stream with an error of the server.
+// A client could cause this on purpose, so it must get nothing back.
 func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{
 		"malformed": {grpc.ForceCodec(garbage{})},
@@ -289,8 +289,8 @@ func TestARefusedStreamStaysRefused(t *testing.T) {
 	assert.Equal(t, 2, ss.received)
 }
 
-// TestAStreamThatCannotBeSentGetsNothingBack: if the server cannot send on a stream, nothing is given back, because the
-// client may have left on purpose.
+// TestAStreamThatCannotBeSentGetsNothingBack: if the server cannot send, the client may have left on purpose, so it
+// gets nothing back.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
 	ss := &scripted{send: status.Error(codes.Unavailable, "transport is closing")}
@@ -352,8 +352,8 @@ func TestCostsByMessage(t *testing.T) {
 	}
 }
 
-// TestAClientsStreamThatDoesNotOpen: if a client's stream cannot be opened, it ends with the code of the error. A
-// stream with a single reply ends with the code of the reply.
+// TestAClientsStreamThatDoesNotOpen: a stream that cannot be opened ends with the code of the error. A stream with a
+// single reply ends with the code of the reply.
 func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable, codes.OK)})
 	intercept := grpclimit.StreamClient(set)
@@ -373,8 +373,8 @@ func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestAClientsRefusedStreamStaysRefused: if the limits of a client refuse a message, further messages on the stream are
-// refused, even after tokens have come back.
+// TestAClientsRefusedStreamStaysRefused: after a refused message, further messages are refused, even if tokens came
+// back.
 func TestAClientsRefusedStreamStaysRefused(t *testing.T) {
 	c := testclock.New()
 	set := onMessages(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))})

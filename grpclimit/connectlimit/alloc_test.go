@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled is true if the race detector is on. With the race detector, a sync.Pool drops values at random, so
-// allocations cannot be counted.
+// raceEnabled says that the race detector is on. Then a sync.Pool drops values at random, so allocations cannot be
+// counted.
 var raceEnabled bool
 
 func TestAnAdmittedCallAllocatesNothing(t *testing.T) {

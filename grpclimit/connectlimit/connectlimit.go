@@ -19,12 +19,11 @@ import (
 
 type interceptor struct{ limits *rpclimit.Limits }
 
-// New returns an interceptor that checks the calls of handlers or clients against the limits. It checks each unary
-// call, and each stream when it opens. If there is a limit on messages ([rpclimit.Messages]), it also checks every
-// request message of a stream.
+// New returns an interceptor that checks the calls of handlers or clients: each unary call, and each stream when it
+// opens. Limits on messages ([rpclimit.Messages]) also check every request message of a stream.
 //
-// Interceptors run in the order in which they are given. If a key depends on the authenticated caller, put the
-// interceptor that authenticates before this one.
+// Interceptors run in the given order. If a key depends on the authenticated caller, put the interceptor that
+// authenticates before this one.
 func New(limits *rpclimit.Limits) connect.Interceptor { return interceptor{limits} }
 
 // WrapUnary implements [connect.Interceptor].
@@ -47,8 +46,8 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingHandler implements [connect.Interceptor]. A refused message ends the stream: Receive returns the error,
-// now and at every later call. The stream ends with this error unless the handler returns another one.
+// WrapStreamingHandler implements [connect.Interceptor]. After a refused message, Receive always returns the error. The
+// stream ends with this error unless the handler returns another one.
 func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		call := newCall(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader())
@@ -78,8 +77,7 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 	}
 }
 
-// header is the metadata of a call. It contains binary values as they were sent, in any variant of base64. Values
-// decodes them.
+// header is the metadata of a call. Values decodes binary values, which are stored as sent, in any variant of base64.
 type header http.Header
 
 // Values implements [rpclimit.Metadata].
@@ -105,8 +103,7 @@ func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata
 		call.Target = peer.Addr
 		return call
 	}
-	// On a Unix socket, the address of the peer is a name that the client has chosen for its end of the socket. The
-	// name may look like a network address.
+	// On a Unix socket, the client chooses the name of the peer, which may look like a network address.
 	if _, unix := ctx.Value(http.LocalAddrContextKey).(*net.UnixAddr); !unix {
 		call.Peer = rpclimit.ParsePeer(peer.Addr)
 	}

@@ -31,8 +31,7 @@ type number = wrapperspb.Int64Value
 
 const unary, sum, echo = "/test.Service/Unary", "/test.Service/Sum", "/test.Service/Echo"
 
-// A server returns the number that it gets. For a negative number, it returns an error whose code is the absolute value
-// of the number.
+// A server returns the number that it gets. For a negative number, it returns the error with the code -number.
 type server struct {
 	*httptest.Server
 	calls, messages atomic.Int64
@@ -150,8 +149,8 @@ func codeOf(err error) connect.Code {
 	return connect.CodeOf(err)
 }
 
-// exchange sends numbers on a stream. It sends each number after the answer to the previous one. It returns how many
-// numbers were answered, and the code with which the stream ended.
+// exchange sends numbers on a stream, each after the answer to the previous one. It returns how many were answered, and
+// the code at the end of the stream.
 func exchange(t testing.TB, c *connect.Client[number, number], numbers ...int64) (answered int, code connect.Code) {
 	t.Helper()
 	stream := c.CallBidiStream(within(t))
@@ -236,8 +235,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestAHandlerCannotHideARefusal: even if a handler treats the error of a refused message as the normal end of the
-// stream, the client gets the refusal.
+// TestAHandlerCannotHideARefusal: the client gets the refusal even if the handler treats its error as the stream's
+// normal end.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	s := start(t, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	s.swallow = true
@@ -325,8 +324,8 @@ func TestAClientWaits(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(begin), 60*time.Millisecond)
 }
 
-// TestAClientsMessagesAreHeldBack: if the client's limits refuse a message, the message is not sent, and the stream
-// ends on both sides.
+// TestAClientsMessagesAreHeldBack: a message that the client's limits refuse is not sent, and the stream ends on both
+// sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := start(t)
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
@@ -375,8 +374,8 @@ func TestLimitsThatAreMissing(t *testing.T) {
 	assert.Equal(t, connect.CodeInternal, code)
 }
 
-// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with an error code of the
-// server. A client could cause this on purpose, so the client must not get its tokens back.
+// TestABrokenStreamGetsNothingBack: a message that the server cannot read ends the stream with an error of the server.
+// A client could cause this on purpose, so it must get nothing back.
 func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	all := rpclimit.RefundCodes(connect.CodeInvalidArgument, connect.CodeInternal, connect.CodeUnimplemented, connect.CodeUnknown)
 	s := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: all}))

@@ -18,8 +18,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of n calls in flight for all clients together. The function left returns how many more calls
-// may enter.
+// inFlight returns a limit of n calls in flight for all clients together. left returns how many more calls may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
@@ -57,8 +56,8 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends. A call also ends if the client
-// only closes it, or if its context ends.
+// TestACallOfAClientIsInFlightUntilItEnds: a call of a client also ends if the client only closes it, or if its context
+// ends.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	s := start(t)
 	set, left := inFlight(t, 1)
@@ -90,8 +89,8 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	_ = stream.CloseResponse() // if the context ends after the response has begun, net/http does not tell the server
 }
 
-// TestACallThatAnotherInterceptorRefuses: if another interceptor refuses a call, the call must not stay in flight,
-// because the caller gets no stream that it could close.
+// TestACallThatAnotherInterceptorRefuses: a refused call must not stay in flight, because its caller gets no stream to
+// close.
 func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 	set, left := inFlight(t, 1)
 	spent := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Everyone})

@@ -27,8 +27,8 @@ func clientAddr(t *testing.T, proxies string) rpclimit.KeyFunc {
 	return key
 }
 
-// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy has appended to the header. The text that
-// a client has written before that address does not matter.
+// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy appended, whatever the client has written
+// before.
 func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	client := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: clientAddr(t, "127.0.0.0/8")})).client(unary)
 	assert.Equal(t, ok, call(t, client, 1, "X-Forwarded-For", "203.0.113.7"))
@@ -36,8 +36,7 @@ func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	assert.Equal(t, ok, call(t, client, 1, "X-Forwarded-For", "203.0.113.8"))
 }
 
-// TestAUnixSocketIsNoAddress: a client gives its end of a Unix socket a name that looks like an address. The name must
-// not count as the client's address.
+// TestAUnixSocketIsNoAddress: the name of a client's end of a Unix socket does not count as its address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	l, err := net.Listen("unix", "server")
@@ -97,8 +96,8 @@ func (fakeConn) Send(any) error {
 	return connect.NewError(connect.CodeUnavailable, errors.New("the client has gone"))
 }
 
-// TestAStreamThatCannotBeSentGetsNothingBack: if the server cannot send on a stream, nothing is given back, because the
-// client may have left on purpose.
+// TestAStreamThatCannotBeSentGetsNothingBack: if the server cannot send, the client may have left on purpose, so it
+// gets nothing back.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(connect.CodeUnavailable)})
 	handler := connectlimit.New(set).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {

@@ -56,9 +56,9 @@ func (c *handlerConn) Send(m any) error {
 	return err
 }
 
-// WrapStreamingClient implements [connect.Interceptor]. The stream is checked against the limits when its first message
-// is sent or its sending side is closed. It is not checked earlier, because its header may still change. A refused call
-// or message is not sent, and ends the stream.
+// WrapStreamingClient implements [connect.Interceptor]. The stream is checked when its first message is sent or its
+// sending side is closed, because its header may change until then. A refused call or message is not sent, and ends the
+// stream.
 func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := &clientConn{limits: i.limits, ctx: ctx}
@@ -107,8 +107,8 @@ func (c *clientConn) open() error {
 	return c.refusal()
 }
 
-// end records that the stream has ended, and cancels its context. If the call or a message was refused, the parameter
-// refused is the error of the refusal. Otherwise the stream has ended with the status in the parameter code.
+// end records that the stream has ended, and cancels its context. If the call or a message was refused, refused is its
+// error. Otherwise refused is nil, and the stream has ended with the status code.
 func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 	c.ending.Lock()
 	defer c.ending.Unlock()
@@ -141,7 +141,7 @@ func (c *clientConn) refusal() error {
 	return c.refused
 }
 
-// Send checks a message against the limits and sends the message. If m is nil, Send sends only the header.
+// Send checks a message against the limits and sends it. A nil message sends only the header.
 func (c *clientConn) Send(m any) error {
 	if err := c.open(); err != nil {
 		return err

@@ -1,5 +1,4 @@
-// Package refusal makes the details of the error of a refused call, as messages of google.rpc. Both frameworks, gRPC
-// and Connect, use these messages.
+// Package refusal makes the details of a refusal's error, as messages of google.rpc for gRPC and Connect.
 package refusal
 
 import (
@@ -17,13 +16,12 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// PushbackName is the name of the trailer that says how long the automatic retries of gRPC clients must wait
+// PushbackName is the trailer with the wait before automatic retries of gRPC clients
 // (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
 const PushbackName = "grpc-retry-pushback-ms"
 
-// longestPushback is the longest wait that the trailer requests from clients that retry automatically. During that
-// wait, the call of the client hangs. So for longer waits, the trailer turns off automatic retries, and the call ends
-// at once with the RetryInfo.
+// longestPushback is the longest wait in the trailer, because a client that retries automatically hangs meanwhile. For
+// longer waits, the trailer turns off automatic retries, and the call ends at once with the RetryInfo.
 const longestPushback = time.Minute
 
 // Pushback returns the value of the trailer [PushbackName], or "" if the trailer is not sent.
@@ -41,9 +39,8 @@ func Pushback(res *rpclimit.Result) string {
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Details returns the details of a refused call's error. The details contain a QuotaFailure with a violation for every
-// limit that refused the call. If the time after which the call could pass is known, they also contain a RetryInfo.
-// Details returns nil if no limit refused the call.
+// Details returns the details of a refused call's error: a QuotaFailure with a violation for every refusing limit, and
+// a RetryInfo if it is known when the call could pass. It returns nil if no limit refused the call.
 func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return nil
