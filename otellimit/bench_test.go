@@ -19,8 +19,7 @@ import (
 	"github.com/weir-go/weir/otellimit"
 )
 
-// BenchmarkAllow measures Allow on one limiter three times: before the limiter is registered, while it is registered,
-// and after its registration has ended.
+// BenchmarkAllow measures Allow before, during and after the registration of the limiter.
 func BenchmarkAllow(b *testing.B) {
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1<<20))
 	require.NoError(b, err)
@@ -95,8 +94,8 @@ func (c *counting) ObserveInt64(metric.Int64Observable, int64, ...metric.Observe
 	c.observations++
 }
 
-// TestTheCallbackDoesNotAllocate: the callback of a limiter does not allocate in a collection; only the SDK does. Each
-// limiter has one callback for all of its series.
+// TestTheCallbackDoesNotAllocate: in a collection, only the SDK allocates. A limiter has one callback for all of its
+// series.
 func TestTheCallbackDoesNotAllocate(t *testing.T) {
 	meter := &capturing{}
 	_, err := otellimit.Register(&fixed{meter: meter}, "a", bucket(t, 1))

@@ -52,8 +52,7 @@ func everything(t *testing.T) []metricdata.Metrics {
 	return collected.Metrics(t, reader)
 }
 
-// attributes returns the keys of a metric's attributes, and the values of each key. It leaves out values that a program
-// chooses.
+// attributes returns a metric's attribute keys, and the values of each, except values that a program chooses.
 func attributes(m metricdata.Metrics) (keys []string, values map[string][]string) {
 	values = map[string][]string{}
 	note := func(kv []string) {
@@ -148,8 +147,8 @@ func TestNamesOfTheDocument(t *testing.T) {
 	assert.Greater(t, len(seen), 20)
 }
 
-// TestNoClientOfRedisIsLinked: if a program imports otellimit but not otelredis, it links neither a client of Redis nor
-// the SDK of OpenTelemetry.
+// TestNoClientOfRedisIsLinked: otellimit without otelredis links neither a client of Redis nor the SDK of
+// OpenTelemetry.
 func TestNoClientOfRedisIsLinked(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -17,9 +17,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// A Front counts the outcomes of the limits of a middleware, and reports the numbers. Make one with [RegisterHTTP] or
-// [RegisterRPC], and give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. All its methods may be called
-// concurrently.
+// A Front counts and reports the outcomes of a middleware's limits. Make one with [RegisterHTTP] or [RegisterRPC], and
+// give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. It is safe for concurrent use.
 type Front struct {
 	embedded.Registration
 	counters   map[string]*stripe.Counters // the map never changes
@@ -38,19 +37,18 @@ type limit struct {
 	limiter *engine.Limiter // nil if the limit has no Limiter
 }
 
-// RegisterHTTP reports the decisions of limits. It also reports the tables of their limiters, as [Register] does:
+// RegisterHTTP reports the decisions of limits, and the tables of their limiters as [Register] does:
 //
 //	front, err := otellimit.RegisterHTTP(provider, limits)
 //	...
 //	middleware, err := httplimit.New(limits, httplimit.ObserveWith(front))
 //
-// Each limit is reported under its own name. If several limits share a limiter, its table is reported under the name of
-// the first of these limits. If two fronts of a program have limits with the same names, the fronts need different
-// [Attributes]. Requests that a limit in shadow mode would have refused are counted separately. For a limit that a
-// [limits.Backend] decides, only the outcomes are reported. Use package otelredis to register the backend itself.
+// Each limit is reported under its name. If limits share a limiter, its table has the name of the first one. Two fronts
+// with the same names of limits need different [Attributes]. Requests that a limit in shadow mode would have refused
+// are counted separately. A [limits.Backend] itself is not reported here, only the outcomes of its limit: see package
+// otelredis.
 //
-// RegisterHTTP returns the errors of Register. It also returns an error if there are no limits, or if two limits have
-// the same name.
+// RegisterHTTP returns the errors of Register, and an error if there are no limits or two have the same name.
 func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {
@@ -59,8 +57,8 @@ func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...O
 	return newFront("otellimit.RegisterHTTP", p, all, options)
 }
 
-// RegisterRPC does the same as [RegisterHTTP] for the limits of a gRPC or Connect server or client. It counts calls,
-// and for limits on messages, it counts messages.
+// RegisterRPC is [RegisterHTTP] for the limits of a gRPC or Connect server or client. It counts calls and, for limits
+// on messages, messages.
 func RegisterRPC(p metric.MeterProvider, limits []rpclimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {
@@ -114,9 +112,9 @@ func (f *Front) count(caller string, p metric.MeterProvider, name string, option
 	return instrument.Register(p, s, outcomes, c.Totals)
 }
 
-// Observe counts an outcome. It implements [limits.Metrics]. It takes a few nanoseconds, takes no lock and does not
-// allocate. If the front was made without the limit, Observe counts nothing, and passes an error to otel.Handle, but
-// only the first time.
+// Observe counts an outcome. It implements [limits.Metrics], takes a few nanoseconds and no lock, and does not
+// allocate. For a limit that the front does not have, it counts nothing, and the first time passes an error to
+// otel.Handle.
 func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	if outcome > limits.Refunded {
 		return // not an outcome of a limit

@@ -173,8 +173,8 @@ func TestRPC(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestFrontsBeside: if the limits of two fronts have the same names, the fronts need different attributes. A failed
-// registration leaves nothing registered.
+// TestFrontsBeside: two fronts with the same names of limits need different attributes. A failed registration registers
+// nothing.
 func TestFrontsBeside(t *testing.T) {
 	p, collect := provider(t)
 	list := []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}, {Name: "default", Limiter: bucket(t, 1)}}
@@ -215,8 +215,7 @@ func TestFrontsBeside(t *testing.T) {
 	}
 }
 
-// TestALimitThatTheFrontDoesNotKnow: outcomes of a limit that the front does not know add no series. The front reports
-// them as an error, but only once.
+// TestALimitThatTheFrontDoesNotKnow: outcomes of an unknown limit add no series, and are reported as an error once.
 func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 	var told []string
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = append(told, err.Error()) }))

@@ -15,8 +15,7 @@ func number(o limits.Outcome) func(counts) uint64 {
 	return func(c counts) uint64 { return c[o] }
 }
 
-// outcomeKey is the key of the attribute that says what a limit did to a request. Its values are the texts of
-// [limits.Outcome].
+// outcomeKey is the attribute key for what a limit did to a request. Its values are the texts of [limits.Outcome].
 const outcomeKey = attribute.Key("weir.limit.outcome")
 
 func decided(o limits.Outcome) instrument.Reading[counts] {
@@ -28,8 +27,8 @@ func decided(o limits.Outcome) instrument.Reading[counts] {
 }
 
 // outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once for a limit. It
-// also counts requests that are refunded later, and requests that a local limiter decides instead of the store.
-// Therefore refunds and failures of stores are separate metrics.
+// includes requests that are refunded later, or that a local limiter decides instead of the store, so refunds and
+// failures of stores are separate metrics.
 var outcomes = []instrument.Reading[counts]{
 	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),
 	{

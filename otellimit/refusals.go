@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Refusals counts the refusals of one limiter. It is for programs that call the engine directly. The zero Refusals has
-// counted nothing. Use a Refusals for only one limiter, and do not copy it after its first use.
+// Refusals counts the refusals of one limiter, for programs that call the engine directly. The zero Refusals is ready
+// for use. Do not use it for two limiters, and do not copy it after its first use.
 //
 //	var refusals otellimit.Refusals
 //	limiter, err := engine.New(policy, refusals.Count())
@@ -19,8 +19,8 @@ import (
 //	registration, err := otellimit.RegisterRefusals(provider, "logins", &refusals)
 type Refusals struct{ count atomic.Uint64 }
 
-// Count returns the option that makes a limiter count all its refusals. A refusal then costs one more atomic addition,
-// and an admitted request costs the same as without the option.
+// Count returns the option that makes a limiter count its refusals. A refusal then costs one more atomic addition; an
+// admitted request costs nothing more.
 func (r *Refusals) Count() engine.Option {
 	return engine.Observe(func(engine.Key, uint64) { r.count.Add(1) }, 1)
 }
@@ -29,8 +29,7 @@ func (r *Refusals) Count() engine.Option {
 func (r *Refusals) Total() uint64 { return r.count.Load() }
 
 // RegisterRefusals reports refusals under the name of a limit until Unregister is called. It returns the errors of
-// [Register]. The same name may also be registered with Register, because Register and RegisterRefusals report
-// different numbers.
+// [Register]. Register may use the same name, because it reports other numbers.
 func RegisterRefusals(p metric.MeterProvider, name string, r *Refusals, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterRefusals", Kind: "limiter's refusals", Key: LimitName, Name: name}
 	if err := s.Apply(options); err != nil {

@@ -17,26 +17,23 @@ const LimitName = attribute.Key("weir.limit.name")
 // An Option changes one thing about what is registered.
 type Option = instrument.Option
 
-// Attributes adds up to 16 attributes to all series of a registration. For example, an attribute can distinguish two
-// servers of a program. The key of an attribute must not begin with weir. or otel., and must not be error.type. The
-// values of the attributes are fixed, so the attributes do not add series.
+// Attributes adds up to 16 attributes to all series of a registration, for example to distinguish two servers of a
+// program. Keys must not begin with weir. or otel., and must not be error.type. Values are fixed, so no series are
+// added.
 func Attributes(attributes ...attribute.KeyValue) Option {
 	return func(s *instrument.Scope) error { return s.Add(attributes) }
 }
 
-// Register reports the table of a limiter under a name until Unregister is called. It reports the metrics whose names
-// begin with weir.table (docs/opentelemetry.md). One callback reports all these metrics. Register does not report
-// decisions, because the engine does not count admitted requests: see [RegisterHTTP], [RegisterRPC] and
-// [RegisterRefusals].
+// Register reports the table of a limiter under a name until Unregister is called: 11 series whose metrics begin with
+// weir.table (docs/opentelemetry.md). The engine does not count admitted requests, so for decisions see [RegisterHTTP],
+// [RegisterRPC] and [RegisterRefusals].
 //
-// The parameter p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024
-// printable ASCII characters. Register returns an error if the name is already registered with the same provider and
-// the same [Attributes].
+// p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name has 1 to 1,024 printable ASCII
+// characters. Register returns an error if the name is already registered with the same provider and the same
+// [Attributes]. It panics for a zero [engine.Limiter]. It is safe for concurrent use.
 //
-// Register adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for requests and does not
-// delay them. The registration refers to the provider and the limiter until Unregister is called, and continues to
-// report a limiter that was closed. For a zero [engine.Limiter], Register panics, as all methods of such a limiter do.
-// Register may be called concurrently.
+// A collection calls [engine.Limiter.Stats], which neither waits for requests nor delays them. Until Unregister is
+// called, the registration refers to the provider and the limiter, and reports a limiter even after it was closed.
 func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
 	return register("otellimit.Register", p, name, limiter, options)
 }
@@ -53,8 +50,8 @@ func register(caller string, p metric.MeterProvider, name string, limiter *engin
 	return instrument.Register(p, s, table, limiter.Stats)
 }
 
-// overflowPolicy is the key of the attribute that says what happened when there was no room for a key. The values of
-// the attribute are those of [engine.OverflowPolicy].
+// overflowPolicy is the attribute key for what happened when there was no room for a key. Its values are those of
+// [engine.OverflowPolicy].
 const overflowPolicy = attribute.Key("weir.table.overflow.policy")
 
 func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) instrument.Reading[engine.Stats] {

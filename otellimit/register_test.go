@@ -67,8 +67,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestUnregister: when a registration ends, its series end and its name is free again. The series of other
-// registrations stay.
+// TestUnregister: when a registration ends, its series end and its name is free. Other registrations stay.
 func TestUnregister(t *testing.T) {
 	p, collect := provider(t)
 	first, err := otellimit.Register(p, "first", bucket(t, 1))
@@ -98,7 +97,7 @@ func TestUnregister(t *testing.T) {
 	require.NoError(t, again.Unregister())
 }
 
-// TestNames: with one provider, a name can be registered once for each kind and each set of the program's attributes.
+// TestNames: with one provider, a name can be registered once for each kind and each set of attributes.
 func TestNames(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)
@@ -150,8 +149,7 @@ func (noCallbacks) RegisterCallback(metric.Callback, ...metric.Observable) (metr
 	return nil, fmt.Errorf("no callbacks here")
 }
 
-// TestBadInput: each error names the function, the bad value, and what the function accepts. After the error, the name
-// is still free.
+// TestBadInput: each error names the function, the bad value, and what is accepted. The name stays free.
 func TestBadInput(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)

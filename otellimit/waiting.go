@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// FrontName is the key of the attribute that names a front. It is used for numbers that belong to all limits of the
-// front together.
+// FrontName is the attribute key that names a front, for numbers of all its limits together.
 const FrontName = attribute.Key("weir.front.name")
 
 // A Waiter is a *[httplimit.Middleware] or a *[rpclimit.Limits].
@@ -21,8 +20,7 @@ type Waiter interface {
 }
 
 // RegisterWaiting reports how many requests wait for tokens (httplimit.Limit.MaxWait, rpclimit.Limit.MaxWait), until
-// Unregister is called. The parameter name is a name that the program gives the front. RegisterWaiting returns the
-// errors of [Register].
+// Unregister is called. The program chooses a name for the front. RegisterWaiting returns the errors of [Register].
 func RegisterWaiting(p metric.MeterProvider, name string, w Waiter, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterWaiting", Kind: "front", Key: FrontName, Name: name}
 	if err := s.Apply(options); err != nil {

@@ -29,10 +29,9 @@ import (
 // StoreName is the key of the attribute that names the store to which a number belongs.
 const StoreName = attribute.Key("weir.store.name")
 
-// Register reports the leases of a limiter, and the number of decisions that the store failed to make. It reports these
-// numbers under a name until Unregister is called. It returns the errors of [otellimit.Register]. To report the
-// limiter's decisions, use a front ([otellimit.RegisterHTTP]). A collection visits every lease, as
-// [redislimit.Limiter.Stats] does.
+// Register reports the leases of a limiter, and how many decisions the store failed to make, under a name until
+// Unregister is called. It returns the errors of [otellimit.Register]. A front ([otellimit.RegisterHTTP]) reports
+// decisions. A collection visits every lease, as [redislimit.Limiter.Stats] does.
 func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.Register", Kind: "limiter in a store", Key: otellimit.LimitName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -44,8 +43,8 @@ func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, 
 	return instrument.Register(p, s, leases, limiter.Stats)
 }
 
-// RegisterStore reports the calls of a client and the state of its store, until Unregister is called. The parameter
-// name is a name that the program gives the store. RegisterStore returns the errors of [otellimit.Register].
+// RegisterStore reports the calls of a client and the state of its store, until Unregister is called. The program
+// chooses a name for the store. RegisterStore returns the errors of [otellimit.Register].
 func RegisterStore(p metric.MeterProvider, name string, client *redislimit.Client, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.RegisterStore", Kind: "store", Key: StoreName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -80,9 +79,8 @@ var leases = []instrument.Reading[redislimit.Stats]{
 	},
 }
 
-// The constant errorType is the attribute key that the semantic conventions define for the class of an error. The
-// constant timeout is the only class that this package distinguishes. The constant other is the value that the
-// conventions define for all other errors.
+// errorType is the attribute key that the semantic conventions define for the class of an error. This package
+// distinguishes only timeouts. The conventions define "_OTHER" for all other errors.
 const (
 	errorType = attribute.Key("error.type")
 	timeout   = "timeout"
@@ -92,8 +90,8 @@ const (
 // partState is the key of the attribute that says whether parts of a store are available or lost.
 const partState = attribute.Key("weir.store.part.state")
 
-// store returns the readings of the health of a client. Call it once for each client, because the readings keep state
-// between collections.
+// store returns the readings of a client's health. Call it once per client, because the readings keep state between
+// collections.
 func store() []instrument.Reading[redislimit.Health] {
 	failures := func(kind string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {
 		return instrument.Reading[redislimit.Health]{
@@ -128,10 +126,9 @@ func store() []instrument.Reading[redislimit.Health] {
 	}
 }
 
-// rising is a counter of the failures that are not timeouts. Its value is the number of failures minus the number of
-// timeouts. A call that times out counts as a timeout first, and as a failure a moment later. Between these two
-// moments, the difference is too small. It is never too large, so rising reports the largest difference that it has
-// seen.
+// rising is a counter of the failures that are not timeouts: failures minus timeouts. A call that times out counts as a
+// timeout a moment before it counts as a failure, so the difference may briefly be too small. It is never too large, so
+// rising reports the largest difference that it has seen.
 type rising struct{ seen atomic.Int64 }
 
 func (r *rising) to(n int64) uint64 {

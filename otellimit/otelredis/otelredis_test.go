@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// patience is the longest time for which the tests wait for a change that another goroutine makes. Only a test that
-// fails waits that long.
+// patience is how long the tests wait for a change by another goroutine. Only failing tests wait that long.
 const patience = 20 * time.Second
 
 func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
@@ -29,8 +28,8 @@ func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
 	return p, func() collected.Series { return collected.From(t, reader) }
 }
 
-// open starts a store whose time stands still, and a client of this store. For the client, the store is a cluster whose
-// parts can fail independently.
+// open starts a store whose time stands still, and a client that treats the store as a cluster whose parts fail
+// independently.
 func open(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	t.Helper()
 	server := miniredis.RunT(t)
@@ -59,7 +58,7 @@ const (
 	fallbacks = "weir.limit.fallbacks weir.limit.name=logins"
 )
 
-// TestStore: the metrics show the calls of a client, its failed calls, and the beginning and the end of an outage.
+// TestStore: the metrics show a client's calls, its failed calls, and the beginning and end of an outage.
 func TestStore(t *testing.T) {
 	server, client := open(t, redislimit.BreakAfter(time.Millisecond), redislimit.Partitions(3))
 	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3), redislimit.InMode(redislimit.Strict),

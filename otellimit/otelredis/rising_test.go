@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestFailuresNeverFall: a call that times out counts as a timeout a moment before it counts as a failure.
-// Nevertheless, no reported counter may fall. If a counter falls, monitoring systems assume that it has started over at
-// zero, and add its complete value again.
+// TestFailuresNeverFall: no reported counter falls, although a call that times out counts as a timeout a moment before
+// it counts as a failure. If a counter falls, monitoring systems assume a restart from zero, and add its complete value
+// again.
 func TestFailuresNeverFall(t *testing.T) {
 	readings := store()
 	of := func(failures, timeouts int64) (counts []uint64) {

@@ -16,12 +16,12 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Series has the values of all series. A key of the map is the name of a metric and its attributes, which are sorted by
-// their keys: "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
+// Series has the value of each series. A key is the metric and its sorted attributes: "weir.limit.requests
+// weir.limit.name=a,weir.limit.outcome=allowed".
 type Series map[string]float64
 
-// From lets the reader collect, and returns the series. The test fails if a series occurs twice, or does not belong to
-// the instrumentation scope of this module.
+// From lets the reader collect, and returns the series. The test fails if a series occurs twice, or is not in this
+// module's instrumentation scope.
 func From(t testing.TB, reader sdk.Reader) Series {
 	t.Helper()
 	s := Series{}
@@ -60,8 +60,7 @@ func add[N int64 | float64](t testing.TB, s Series, name string, points []metric
 	}
 }
 
-// Of returns the series of the metrics whose names begin with the prefix. In the result, the names do not have the
-// prefix.
+// Of returns the series whose metrics begin with the prefix, without the prefix.
 func (s Series) Of(prefix string) map[string]float64 {
 	some := map[string]float64{}
 	for key, value := range s {

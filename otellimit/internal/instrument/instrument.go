@@ -40,9 +40,9 @@ type Reading[S any] struct {
 	Seconds    func(S) float64      // for Seconds
 }
 
-// Register reports the readings at each collection. One callback reports all of them from one snapshot. Readings with
-// the same name may differ only in their attributes and functions. The function read returns a snapshot. It may be
-// called from any goroutine, and concurrently if the provider has several readers.
+// Register reports the readings at each collection, in one callback from one snapshot. Readings with the same name may
+// differ only in their attributes and functions. read returns a snapshot; it may be called from any goroutine, and
+// concurrently if the provider has several readers.
 func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
 	release, err := s.claim(p)
 	if err != nil {
@@ -101,7 +101,7 @@ func report[S any](m metric.Meter, s *Scope, readings []Reading[S], read func() 
 	}, instruments...)
 }
 
-// make makes the instrument. If the meter has already made an instrument with the same name, make uses that instrument.
+// make makes the instrument, or uses an instrument of the same name that the meter has already made.
 func (s *series[S]) make(m metric.Meter) (err error) {
 	unit, help := metric.WithUnit(s.Unit), metric.WithDescription(s.Help)
 	switch s.Kind {
@@ -126,8 +126,7 @@ func (s *series[S]) observe(o metric.Observer, now S) {
 	o.ObserveInt64(s.count, int64(min(s.Count(now), math.MaxInt64)), s.attributes...)
 }
 
-// moduleVersion returns the version of this module with which the program was built, or "" if it was built in a
-// checkout.
+// moduleVersion returns the version of this module in the program, or "" if it was built in a checkout.
 var moduleVersion = sync.OnceValue(func() string {
 	for _, module := range version.Info().Deps {
 		if module.Path == ScopeName {

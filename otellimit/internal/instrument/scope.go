@@ -49,8 +49,8 @@ func (s *Scope) error(format string, args ...any) error {
 	return fmt.Errorf("%s(%.60q): %w", s.Caller, s.Name, fmt.Errorf(format, args...))
 }
 
-// CheckName returns an error for a name that a limit, a store or a front must not have. Packages httplimit and rpclimit
-// refuse such a name, too.
+// CheckName returns an error for a bad name of a limit, a store or a front. httplimit and rpclimit refuse such names,
+// too.
 func CheckName(name string) error {
 	for i := range len(name) {
 		if name[i] < ' ' || name[i] > '~' {
@@ -94,8 +94,8 @@ func (s *Scope) set(own []attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(all, own...)...)
 }
 
-// A claim is a registered name. No name may be registered twice, because two callbacks would then report the same
-// series. Depending on the SDK, their values would overwrite each other or be added up.
+// A claim is a registered name. If a name were registered twice, two callbacks would report the same series. Depending
+// on the SDK, the values would overwrite each other or be added up.
 type claim struct {
 	provider metric.MeterProvider
 	kind     string
