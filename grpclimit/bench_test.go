@@ -24,7 +24,6 @@ import (
 // counted.
 var raceEnabled bool
 
-// plenty returns limits that are so high that they never refuse in these tests.
 func plenty(t testing.TB, set ...rpclimit.Limit) *rpclimit.Limits {
 	t.Helper()
 	for i := range set {

@@ -78,7 +78,6 @@ func pushback(res *rpclimit.Result) metadata.MD {
 	return metadata.MD{refusal.PushbackName: {value}}
 }
 
-// codeOf returns the status code of a call that ends with err.
 func codeOf(err error) rpclimit.Code {
 	if s, ok := status.FromError(err); ok {
 		return rpclimit.Code(s.Code())

@@ -149,7 +149,6 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	return header, err
 }
 
-// refusal returns the error of the message that was refused, or nil if no message was refused.
 func (s *clientStream) refusal() error {
 	s.ending.Lock()
 	defer s.ending.Unlock()

@@ -148,7 +148,6 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
-// limited starts a server with limits, and returns a client of that server.
 func limited(t testing.TB, s *service, set *rpclimit.Limits) pb.TestServiceClient {
 	t.Helper()
 	return pb.NewTestServiceClient(dial(t, start(t, s, grpclimit.ServerOptions(set)...)))

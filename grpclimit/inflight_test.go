@@ -28,7 +28,6 @@ func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64)
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
-// ends has the ways in which the handler of a call can end.
 var ends = map[string]func() error{
 	"well":    func() error { return nil },
 	"badly":   func() error { return status.Error(codes.Unavailable, "as asked") },
@@ -192,7 +191,6 @@ func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, gate.Peek(gate.KeyUint64(0), 0).Remaining)
 }
 
-// TestHandlersSettle: handlers settle the cost of their calls, both unary calls and streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})

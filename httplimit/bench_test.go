@@ -15,7 +15,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// plenty returns a limit that is so high that it never refuses in these tests.
 func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)),
 		Key: key}

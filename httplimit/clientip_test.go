@@ -297,7 +297,6 @@ func FuzzClientIP(f *testing.F) {
 	})
 }
 
-// TestClientIPDoesNotAllocate: finding the client allocates nothing for any header that is well-formed.
 func TestClientIPDoesNotAllocate(t *testing.T) {
 	trust := httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48")
 	limiter := testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 5))

@@ -224,7 +224,6 @@ func TestConcurrentRequests(t *testing.T) {
 	assert.EqualValues(t, 0, left(narrow))
 }
 
-// source returns the source of a backend with a rate of 1/s and a burst of 3.
 func source(t testing.TB, b limits.Backend) limits.Source {
 	s, err := limits.NewSource(b, engine.TokenBucket(engine.PerSecond(1), 3), nil)
 	require.NoError(t, err)

@@ -37,7 +37,6 @@ var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.W
 
 func get(path string) *http.Request { return httptest.NewRequest(http.MethodGet, path, nil) }
 
-// getFrom returns a GET request that comes over a connection from an address.
 func getFrom(remote string, headers ...string) *http.Request {
 	r := get("/")
 	r.RemoteAddr = remote
@@ -54,7 +53,6 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// statuses lets a handler answer n requests to /, and returns their statuses.
 func statuses(h http.Handler, n int) (codes []int) {
 	for range n {
 		codes = append(codes, serve(h, get("/")).Code)

@@ -22,7 +22,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inFlight returns a limit on the requests in flight of all clients together.
 func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
 	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
@@ -253,7 +252,6 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestALimitInFlightDoesNotAllocate: neither a decision of a limit in flight nor its release allocates.
 func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	m := one(t, inFlight(t, testclock.New(), 1))
 	r := get("/")

@@ -18,7 +18,6 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// outgoing returns a client whose requests go through the limits of m. The function next answers them.
 func outgoing(m *httplimit.Middleware, next func(*http.Request) (*http.Response, error)) *http.Client {
 	return &http.Client{Transport: m.RoundTripper(sends(next))}
 }

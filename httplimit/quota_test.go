@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// perHour reads the limit of a request from a header of this request.
 func perHour(r *http.Request) (engine.Policy, error) {
 	switch text := r.Header.Get("X-Per-Hour"); text {
 	case "all":
@@ -129,7 +128,6 @@ func TestQuotaBadInput(t *testing.T) {
 	}
 }
 
-// TestQuotaAllocatesNothing: a decision on a request that brings its limit does not allocate.
 func TestQuotaAllocatesNothing(t *testing.T) {
 	m := one(t, httplimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) (engine.Policy, error) {
 		return engine.TokenBucket(engine.Per(100, time.Hour), 100), nil

@@ -42,7 +42,6 @@ func Benchmark(b *testing.B, c Config) {
 	}
 }
 
-// perTurn is how many requests the limiter or the floor gets in one turn.
 const perTurn = 500
 
 // requests are the requests of one turn: their keys, and how many of them must be admitted.

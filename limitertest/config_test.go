@@ -175,7 +175,6 @@ func TestCheckIsThatOfPackageCheck(t *testing.T) {
 	assert.ErrorContains(t, err, "0 tokens")
 }
 
-// A movedBucket is a plain bucket with a clock that the test moves.
 type movedBucket struct {
 	TakeFunc
 	at atomic.Int64

@@ -164,7 +164,6 @@ func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	return d, done
 }
 
-// faultyBurst decides a request if the fault is in the number of tokens that a key may have.
 func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, done bool) {
 	l := b.limit
 	switch b.fault {
@@ -239,7 +238,6 @@ func (b *bucket) inTwoSteps(key string, n int64, lost bool) Decision {
 	return Decision{Allowed: true}
 }
 
-// faultyKey decides a request if the fault is in finding or forgetting keys.
 func (b *bucket) faultyKey(key string, n int64, now time.Time) (d Decision, done bool) {
 	switch b.fault {
 	case "a hash modulo 16384":
@@ -280,7 +278,6 @@ func (b *bucket) faultyKey(key string, n int64, now time.Time) (d Decision, done
 	return b.take(key, n, now), true
 }
 
-// faultyCost decides a request if the fault is in costs or waits.
 func (b *bucket) faultyCost(key string, n int64, now time.Time) (d Decision, done bool) {
 	l, state := b.limit, b.key(key, now)
 	switch b.fault {

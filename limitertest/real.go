@@ -55,7 +55,6 @@ func (s *suite) real(t *testing.T) {
 	}
 }
 
-// askers is the number of goroutines that send requests in real time.
 const askers = 16
 
 // answered has the calls of many goroutines in real time.

@@ -100,7 +100,6 @@ func (s *suite) isClocked(t *testing.T, all []Limit) bool {
 	})
 }
 
-// checkTolerance returns an error if EarlyBy or LateBy is out of range for a limit.
 func (c Config) checkTolerance(l Limit) error {
 	for name, by := range map[string]func(Limit) time.Duration{"EarlyBy": c.EarlyBy, "LateBy": c.LateBy} {
 		if by != nil && (by(l) < 0 || by(l) > latest) {
@@ -250,7 +249,6 @@ func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uin
 	return sum
 }
 
-// most returns the highest cost with which a request can be admitted.
 func (s *suite) most(l Limit) int64 {
 	if !s.costs {
 		return 1

@@ -5,8 +5,7 @@ Package otellimit reports limits to OpenTelemetry.
 	...
 	defer registration.Unregister()
 
-This reports the table of a limiter: keys, room, evictions. The decisions of limits are counted by a [Front], which gets
-them from the middleware:
+This reports the table of a limiter: keys, room, evictions. A [Front] counts the decisions of a middleware:
 
 	front, err := otellimit.RegisterHTTP(provider, limits)
 	...
@@ -17,15 +16,14 @@ For gRPC and Connect, use [RegisterRPC] instead. A program that calls the engine
 
 # Cost
 
-All instruments are asynchronous: numbers are read only when they are collected. So [Register] adds no cost to a
-request. A [Front] counts one outcome for each limit that applies to a request, without a lock and without an
-allocation.
+All instruments are asynchronous, so [Register] adds no cost to a request. A [Front] counts one outcome for each limit
+that applies to a request, without a lock or an allocation.
 
 # Names
 
-The names of metrics and attributes are proposed in docs/opentelemetry.md of the repository. They follow the rules for
-names in the semantic conventions of OpenTelemetry, which have no names for rate limiting yet. The number of series is
-fixed by what is registered, and keys are never attributes.
+The names of metrics and attributes are in docs/opentelemetry.md. They follow OpenTelemetry's semantic conventions,
+which have no names for rate limiting yet. The number of series depends only on what is registered: keys are never
+attributes.
 
 # Stability
 

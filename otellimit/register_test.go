@@ -281,8 +281,6 @@ func TestCardinality(t *testing.T) {
 	}
 }
 
-// TestConcurrentCollection: readers collect while requests are decided and other limiters are registered and
-// unregistered.
 func TestConcurrentCollection(t *testing.T) {
 	const readers, workers, rounds = 2, 4, 500
 	var manual [readers]*sdk.ManualReader

@@ -18,7 +18,6 @@ import (
 // counted.
 var raceEnabled bool
 
-// plenty returns a limit that is so high that it never refuses in these tests.
 func plenty(t testing.TB, name string, key rpclimit.KeyFunc) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
 }

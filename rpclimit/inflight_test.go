@@ -16,13 +16,11 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of calls in flight, for all clients together.
 func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: "in flight", Key: rpclimit.Everyone,
 		Limiter: testclock.New().Limiter(t, engine.Concurrency(limit, time.Hour))}
 }
 
-// left returns how many tokens a limiter has left for the key of Everyone.
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
 // TestACallIsInFlightUntilItEnds: a call gives its place back once, when it ends in any way.

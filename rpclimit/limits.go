@@ -74,7 +74,6 @@ func of(l Limit, counts phase) Limit {
 	return l
 }
 
-// checkMessages returns an error for features that a limit of messages cannot have.
 func checkMessages(l *Limit) error {
 	switch {
 	case l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency,

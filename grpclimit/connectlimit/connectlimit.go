@@ -131,7 +131,6 @@ func refused(res *rpclimit.Result) *connect.Error {
 	return e
 }
 
-// codeOf returns the status code of a call that ends with err.
 func codeOf(err error) rpclimit.Code {
 	if err == nil {
 		return rpclimit.OK

@@ -109,7 +109,6 @@ func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 	}
 }
 
-// TestHandlersSettle: handlers settle the cost of their calls, both unary calls and streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})

@@ -131,7 +131,6 @@ func (c *clientConn) release() {
 	c.result.Release()
 }
 
-// refusal returns the error of the refused call or message, or nil if nothing was refused.
 func (c *clientConn) refusal() error {
 	c.ending.Lock()
 	defer c.ending.Unlock()

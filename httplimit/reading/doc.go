@@ -3,9 +3,8 @@ Package reading decides whether a request matches a pattern. It considers every 
 request.
 
 Servers read one request in several ways. For some servers, /x/../login, //login, /login;v=1, /%6cogin, /LOGIN and
-/login.json are the page /login. For other servers, each of them is a different page. If a limit uses one reading and
-the server another, a client can avoid the limit by spelling the path differently. So a [Match] is compared with all
-readings:
+/login.json are the page /login; for other servers, each is another page. If limit and server differ, a client can avoid
+the limit by another spelling. So a [Match] is compared with all readings:
 
 	login, err := reading.ParsePath("/login")
 	...
@@ -17,7 +16,7 @@ readings:
 
 # Three questions
 
-A [Match] has three methods, because it depends on the use of the result which error is safe:
+A [Match] has three methods, because the use of the result decides which error is safe:
 
   - [Match.Meets] is for a limit. It reports true if any reading of the request matches, so that no spelling avoids the
     limit.
@@ -27,8 +26,8 @@ A [Match] has three methods, because it depends on the use of the result which e
 
 # Keys
 
-A limit for each path needs a key that a client cannot vary. [Match.KeyPath] and [KeyPath] return it. All paths whose
-key depends on the reading share one key. So all spellings that a server treats as one path have at most two keys.
+[Match.KeyPath] and [KeyPath] return a key for a limit per path, which a client cannot vary: all paths whose key depends
+on the reading share one key. So all spellings that a server treats as one path have at most two keys.
 
 # Which readings
 
@@ -44,30 +43,31 @@ Readings of a path differ in these points:
   - A zero byte or an escaped question mark ends the path or not.
   - //name/path is a URL with a host or a path.
 
-In a query, the name of a parameter may have any spelling that a framework accepts, including the form for elements of
-lists (name[]). A semicolon ends the parameter or not. A POST may also have the methods that its parameter _method
-names.
+In a query, a parameter's name has any spelling that a framework accepts, such as name[] for lists. A semicolon ends the
+parameter or not. A POST may also have the methods in its parameter _method.
 
 # Cost and bounds
 
-A Match has no lock and no state: any number of goroutines may use it as long as none changes it. Its three methods do
-not allocate for plain paths of up to 32 segments.
+Any number of goroutines may use a Match that none changes. Its three methods do not allocate for plain paths of up to
+32 segments.
 
-A path that is too long is not read. It meets every pattern, and has the key of ambiguous paths. A path may have up to 8
-KiB. Its length times the number of its readings may be up to 8 KiB, and all readings together may have up to 2,048
-segments. In the same way, a query or a cookie header is not read if it has more than 2,048 parameters or cookies.
-Regular expressions read up to 4 KiB of all readings of a path together. [TooLong] names the part of a request that is
-not read.
+A path, query or cookie header above these bounds is not read. Such a path meets every pattern, and has the key of
+ambiguous paths. [TooLong] names the part of a request that is not read.
 
-A program with many rules stores what it has read from a request in a [Parsed], and compares the request with an
-[Index]. Path, query and cookies are then read once for all rules, and a rule whose patterns begin with another segment
-costs only a lookup. httplimit uses a Parsed for requests that are costly to read ([IsCostly]). So a client cannot cause
-much work with a request: of 10,000 hostile requests with headers of 64 KiB, none takes more than five times the steps
-of a plain request.
+  - 8 KiB for a path, and for its length times the number of its readings
+  - 2,048 segments of all readings together
+  - 2,048 parameters of a query, and 2,048 cookies
+
+Regular expressions read up to 4 KiB of all readings of a path together.
+
+With a [Parsed] and an [Index], a program reads path, query and cookies once for many rules, and a rule whose patterns
+begin with another segment costs only a lookup. httplimit uses a Parsed for requests that are costly to read
+([IsCostly]). So a client cannot cause much work: of 10,000 hostile requests with headers of 64 KiB, none takes more
+than five times the steps of a plain request.
 
 # Stability
 
-The API follows semantic versions from v0.1.0 on. A later version may know more readings, so that more requests meet a
-pattern. Such a change does not count as breaking.
+The API follows semantic versions from v0.1.0 on. More readings in a later version, so that more requests meet a
+pattern, are not a breaking change.
 */
 package reading

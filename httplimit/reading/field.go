@@ -131,7 +131,6 @@ func (m *Match) certainFields(r *http.Request) bool {
 	return true
 }
 
-// anyLine reports whether the function is returns true for one of the lines of a field.
 func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
 	if p := parsedOf(r); p != nil {
 		lines := p.linesOf(r, field.Name)

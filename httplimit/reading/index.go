@@ -55,7 +55,6 @@ func (x *Index) Meets(i int, r *http.Request, client AddrFunc) bool {
 	return m.Meets(r, client)
 }
 
-// meets reports whether the path meets a pattern of the i-th match of the index.
 func (p *Parsed) meets(x *Index, i int, u *url.URL) bool {
 	all, ok := p.readings(u)
 	if !ok {

@@ -71,7 +71,6 @@ func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 		m.matchesClient(r, client) && (len(m.Paths) == 0 || m.matchesPath(r) && hasOneReading(r))
 }
 
-// hasOneReading reports whether every server reads the path of a request in the same way.
 func hasOneReading(r *http.Request) bool {
 	p := parsedOf(r)
 	if p == nil {

@@ -31,7 +31,6 @@ type Parsed struct {
 // ParsedKey is the key of a *[Parsed] in a context.
 type ParsedKey struct{}
 
-// parsedOf returns the Parsed of a request, or nil if the request has none.
 func parsedOf(r *http.Request) *Parsed {
 	p, _ := r.Context().Value(ParsedKey{}).(*Parsed)
 	return p
@@ -222,7 +221,6 @@ func (p *Parsed) oneKey(u *url.URL) (string, bool) {
 	return one.key(), ok
 }
 
-// parsedPairs caches the parameters of a query, or the cookies of a request.
 type parsedPairs struct {
 	read   bool
 	long   bool     // there are more pairs than the bound

@@ -146,7 +146,6 @@ func sixtyFour(t testing.TB) *Index {
 	return NewIndex(all...)
 }
 
-// workOf returns the steps to read a request for 64 rules with keys.
 func workOf(x *Index, r *http.Request) int {
 	kept, p := once(r)
 	if TooLong(kept) != "" {

@@ -151,7 +151,6 @@ func begins(index int64, per time.Duration) time.Duration {
 	return never
 }
 
-// index returns how many periods have ended at an instant, rounded down.
 func index(at, per time.Duration) int64 {
 	i := int64(at / per)
 	if at%per < 0 {

@@ -118,7 +118,6 @@ func TestStore(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestLeases: the metrics show the tokens in the leases of a limiter.
 func TestLeases(t *testing.T) {
 	_, client := open(t)
 	l := limiter(t, client, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
