@@ -139,8 +139,8 @@ func (s *clientStream) closed(cc *grpc.ClientConn) {
 	}
 }
 
-// Header returns the header of the answer. Without a header the stream has ended, and the caller may never call
-// RecvMsg. So Header then gives back the place in flight.
+// Header returns the header of the answer. Without a header, the stream has ended and the caller may never call
+// RecvMsg, so Header gives back the place in flight.
 func (s *clientStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	if header == nil {

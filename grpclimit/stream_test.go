@@ -302,7 +302,6 @@ func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestPushbackOfStreams: the answer to a refused stream also has the trailer that says when a client may retry.
 func TestPushbackOfStreams(t *testing.T) {
 	for on, set := range map[string]*rpclimit.Limits{
 		"calls": one(t, rpclimit.Limit{Limiter: burst(t, 1)}), "messages": onMessages(t, rpclimit.Limit{Limiter: burst(t, 2)}),

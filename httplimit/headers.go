@@ -35,11 +35,12 @@ const (
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	IETF HeaderStyle = 1 << iota
-	// Legacy is X-RateLimit-Limit, -Remaining and -Reset for the tightest limit. Reset is when the full limit is
-	// available again, or after a refusal, when the request can pass: in seconds since 1970, rounded up.
+	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset for the tightest limit. Reset is when
+	// the full limit is available again or, after a refusal, when the request can pass: in seconds since 1970, rounded
+	// up.
 	Legacy
-	// Draft06 is RateLimit-Limit, -Remaining and -Reset for the tightest limit, as in version 6 of the draft. Reset is
-	// the time of Legacy, in seconds from now.
+	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset for the tightest limit, as in the draft up to
+	// version 6. Reset is the time of Legacy, in seconds from now.
 	Draft06
 
 	// NoHeaders sends none of these headers.

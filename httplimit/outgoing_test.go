@@ -96,7 +96,6 @@ func TestOutgoingWaits(t *testing.T) {
 	assert.Equal(t, 3, pauses)
 }
 
-// TestOutgoingHosts: with Host as the key, each server to which requests are sent has its own bucket.
 func TestOutgoingHosts(t *testing.T) {
 	l := httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Key: httplimit.Host}
 	client := outgoing(one(t, l), func(*http.Request) (*http.Response, error) { return answer(200, http.NoBody) })

@@ -33,8 +33,6 @@ func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middlew
 	return one(t, l, options...), func() uint64 { return left(l.Limiter) }
 }
 
-// TestRefundByStatus: a handler ends its response in several ways. The test checks which of these responses count as
-// success.
 func TestRefundByStatus(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -244,8 +242,8 @@ func TestHijackedConnections(t *testing.T) {
 	}
 }
 
-// TestTheWriterStaysWhatItIs: without Refund, the handler gets the original writer. With Refund, its writer has exactly
-// the optional methods of the original.
+// TestTheWriterStaysWhatItIs: without Refund, the handler gets the original writer, otherwise a writer with exactly its
+// optional methods.
 func TestTheWriterStaysWhatItIs(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { assert.Same(t, recorder, w) })

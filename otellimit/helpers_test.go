@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/collected"
 )
 
-// raceEnabled is true if the race detector is on. The race detector allocates, so allocations cannot be counted.
+// raceEnabled says that the race detector is on, which makes a sync.Pool drop values, so that allocations cannot be
+// counted.
 var raceEnabled bool
 
 // provider returns a MeterProvider with a reader, and a function that returns what the reader collects.

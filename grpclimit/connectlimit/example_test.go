@@ -15,8 +15,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// stopped is a clock that stands still, so that the example always prints the same. By default, a limiter uses the
-// system's clock.
+// stopped is a clock that stands still, so that the output is always the same. The default is the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
 // Each client address may make one call per second, with a burst of two.
