@@ -40,8 +40,8 @@
 //   - Goroutines and channels that a package makes only once, in the first bubble, cannot be used in the next bubble.
 //     Let the package make them before Test.
 //   - Take must not sleep before it admits a request, except for a LeakyQueue. Report the delay as [Decision.Wait].
-//   - A finalizer that uses a channel of a bubble ends the process. So Test keeps every limiter alive. If a limiter takes
-//     much memory, its adapter should close and drop the limiter in Cleanup.
+//   - A finalizer that uses a channel of a bubble ends the process. So Test keeps every limiter alive. If a limiter
+//     takes much memory, its adapter should close and drop the limiter in Cleanup.
 //   - The timers of a limiter run for real in a bubble: a year of a one-second ticker takes a minute. If timers take
 //     long, Test lets less fake time pass, and logs that.
 //
