@@ -178,8 +178,8 @@ func (s *suite) measure(t *testing.T, l Limit) {
 		}
 		if cost > 5*time.Millisecond { // the limiter has timers
 			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(longest)))
-			// A busy machine makes the cost look higher. So if filling a key does not cost too much more, the bubble
-			// gets enough time for it.
+			// A busy machine makes the cost look higher. So the bubble gets enough time to fill a key, if that does not
+			// cost too much more.
 			if need := refill(l, s.Promise); need < longest/4 && need/25 < s.spans[l] {
 				s.spans[l] = max(s.spans[l], 4*need)
 			}

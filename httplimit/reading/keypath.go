@@ -128,8 +128,9 @@ func coarsest(into, segments []string) []string {
 	return resolve(withoutEmpty(segments))
 }
 
-// isOrdinary reports whether every server reads a segment without escapes as it is written. It is a quick test for most
-// segments: no character ends a name, and none at the end is ignored by some servers.
+// isOrdinary reports whether every server reads a segment without escapes as it is written. An ordinary segment has no
+// character that ends a name, and no last character that some servers ignore. This quick test is true for most segments
+// of most paths.
 func isOrdinary(s string) bool {
 	for i := range len(s) {
 		if isSpecial[s[i]] {

@@ -118,7 +118,7 @@ func readingsOf(u *url.URL) readings {
 	return rs
 }
 
-// behindHost returns the part of a path like //name/path after the name, and "" for paths that do not begin with
+// behindHost returns the part of a path such as //name/path after the name, or "" if the path does not begin with
 // several slashes. Programs that resolve the path against the server's URL (new URL(path, base)) treat the name as a
 // host.
 func behindHost(escaped string) string {

@@ -40,8 +40,9 @@ func newModel(l Limit, p Promise) model {
 // never is an instant before all others.
 const never = -Never - 1
 
-// A bucket has a level in units of token x period. A token has per units, and in each nanosecond as many units leave as
-// the field tokens says. In a bucket of batches, a unit is a token, and a batch leaves at each multiple of the period.
+// A bucket has a level in units of token x period. The field per is the number of units in a token, and tokens is the
+// number of units that leave in each nanosecond. In a bucket of batches, a unit is a token, and a batch leaves at each
+// multiple of the period.
 type bucket struct {
 	tokens, per uint64
 	burst       wide
