@@ -128,10 +128,10 @@ test-whole: begin ## the tests that make test shortens or skips, in full
 # another module runs again here.
 test: test-documents
 test-documents: begin ## what the documents say: links, commands, programs and tables
-	$(stage) documents bash -c 'go test -short -vet=off ./docs && cd cmd && go test -vet=off -count 1 -run "Document|README" ./weir \
+	$(stage) documents bash -c 'go test -short -vet=off ./docs & docs=$$!; cd cmd && go test -vet=off -count 1 -run "Document|README" ./weir \
 	&& go test -vet=off -count 1 -run "Document|Operations|Described" ./internal/rulefile && go test -vet=off -count 1 -run "Behind" ./internal/serve \
 	&& cd ../bench && go test -vet=off -count 1 -run "Figures" ./report && cd ../examples && go test -vet=off -count 1 -run "Scripts" . \
-	&& cd ../otellimit && go test -vet=off -count 1 -run "Document" .'
+	&& cd ../otellimit && go test -vet=off -count 1 -run "Document" .; others=$$?; wait $$docs && exit $$others'
 
 # It never compiles the reference: the checkout has bin/ratelimit, which its own Makefile makes, and for the suite
 # bin/integration.test (docs/envoy.md).
