@@ -205,7 +205,7 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 }
 
 // overdraw charges the hits for a rule with overdraw, even if they exceed what is left; the ask is then over the limit.
-// An ask without hits is never over.
+// An ask without hits charges nothing, and is over the limit if a single hit would be.
 func (a *ask) overdraw(ctx context.Context) error {
 	if a.hits == 0 {
 		d, err := a.table.peek(ctx, a.counter, 1)
