@@ -40,8 +40,9 @@ const (
 )
 
 // MaxKeys sets for how many keys that are not idle (whose bucket is not full) the limiter has room. n is at least 1;
-// the default is 1,000,000. [New] allocates 26.9 bytes for each key: 16.1 bytes for each of 1/0.6 slots. New refuses a
-// table that is larger than the machine's memory.
+// the default is 1,000,000. [New] allocates 26.9 bytes for each key (16.1 bytes for each of 1/0.6 slots), twice as many
+// for token buckets with [Tiers] or quotas, and more for a [SlidingLog]. It refuses a table that is larger than the
+// machine's memory.
 //
 // A new key finds room unless its neighborhood of 32 slots is full; then [Overflow] decides. In a table with MaxKeys
 // keys, that happens to about one new key in 500 at first, and in 1,000 after keys have come and gone.

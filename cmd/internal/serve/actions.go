@@ -109,8 +109,7 @@ func (s *Server) noteSender(g *generation, r *http.Request) {
 	s.actions.Note(from)
 }
 
-// namesUsers reports whether all parts of a key are addresses, headers, cookies or query parameters, and at least one
-// is not an address.
+// namesUsers reports whether a key has a header, cookie or query parameter, and besides these only addresses and none.
 func namesUsers(key rulefile.Key) (names bool) {
 	for _, part := range key {
 		for _, source := range part {
