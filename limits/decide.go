@@ -11,8 +11,8 @@ import (
 // Decide checks a request against the limits. The handler of an allowed request must end it by [Result.Finish] if the
 // outcome is known, and by [Result.Release] otherwise.
 //
-// Decide waits for tokens if a limit has a MaxWait. It does not allocate for at most eight limits without a store or
-// Hold, if their functions do not allocate and the request does not wait.
+// If a limit has a MaxWait, Decide waits for tokens. A decision by at most eight limits allocates nothing if it does
+// not wait, needs no store and no Hold, and the functions of the limits do not allocate.
 func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 	s.DecideInto(&res, ctx, r)
 	return res
@@ -144,7 +144,7 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under makes the check use the limit p that comes with the request, or returns an error without a change.
+// under applies to the check the policy p that comes with the request. After an error, the check is unchanged.
 func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
@@ -176,9 +176,9 @@ func (c *Check[R]) refuseQuota() {
 	}
 }
 
-// attempt takes from all limits that are not in shadow mode, those in memory first, and reports whether all admit the
-// request. If one refuses, everything is given back. If the request may wait for every limit that refuses, the verdict
-// stays Admitted, and w.on is the limit with the longest wait.
+// attempt takes from all limits that are not in shadow mode, those in memory first. It reports whether all of them
+// admit the request; otherwise it gives everything back. If the request may still wait, the verdict stays Admitted, and
+// w.on is the limit with the longest wait.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -268,8 +268,9 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	}
 }
 
-// undo gives back what was taken, and peeks at the limits in memory that have not refused. It keeps the decision of the
-// i-th limit; a negative i means none.
+// undo gives back all tokens of a refused request. Then it peeks at the limits in memory that have not refused, so that
+// their decisions are current. The decision of the i-th limit stays as it is. A negative i means that no decision
+// stays.
 func (res *Result[R]) undo(ctx context.Context, i int) {
 	res.giveBackAll(ctx, false)
 	for j := range res.n {
@@ -308,8 +309,8 @@ func (c *Check[R]) peek() engine.Decision {
 	return d
 }
 
-// giveBackAll gives tokens back to all limits, except places in flight if waits is true: a waiting request is in
-// flight.
+// giveBackAll gives tokens back to all limits. If waits is true, the request is about to wait. It then keeps its places
+// in flight, because a waiting request is in flight.
 func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	var asks []Ask
 	for i := range res.n {
@@ -337,8 +338,8 @@ func (res *Result[R]) abandon() {
 	res.leave()
 }
 
-// giveBack gives back, once, what the check has taken, but not a settled hold. If a store took the tokens without a
-// hold, giveBack only marks the check, and refund gives them back.
+// giveBack gives back, at most once, the tokens that the check has taken. A settled hold is not given back. Tokens that
+// a store took without a hold are given back by refund, and giveBack only marks the check.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {

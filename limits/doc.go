@@ -25,9 +25,9 @@
 //     nothing, and the limits that took earlier give their tokens back.
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
 //
-// Other requests see the effect of each step immediately. So a request may be refused because another decision has just
-// taken tokens, even if that decision gives them back a moment later. The opposite does not happen: a request that
-// should be refused is never admitted for this reason. [engine.TakeAll] says more.
+// Other requests see the effect of each step immediately. So a request may be refused because of tokens that another
+// decision has just taken, even if that decision gives them back a moment later. A request is never admitted that
+// should have been refused: see [engine.TakeAll].
 //
 // # When a store fails
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestAClientThatHasGonePassesNoStore: a store that gives up because the client has gone has not failed, so OnLoss does
-// not decide.
+// TestAClientThatHasGonePassesNoStore: if a store gives up because the client has gone, this is not a failure of the
+// store. So OnLoss does not decide.
 func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	c, db := testclock.New(), &database{take: context.Canceled}
 	memory, first := inMemory(t, c, "memory", 2)
@@ -104,7 +104,8 @@ func TestAPanicKeepsNothing(t *testing.T) {
 	assert.True(t, patient.Peek(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
 }
 
-// TestAPanicAtTheEndLosesNoRefund: if the end of one limit panics, other limits still give their tokens back.
+// TestAPanicAtTheEndLosesNoRefund: if one limit panics at the end of a request, the other limits still give their
+// tokens back.
 func TestAPanicAtTheEndLosesNoRefund(t *testing.T) {
 	c := testclock.New()
 	yes := func(int, int) bool { return true }

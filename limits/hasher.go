@@ -55,14 +55,15 @@ func (h Hasher) KeyUint64(n uint64) engine.Key {
 	return h.limiter.KeyUint64(n)
 }
 
-// A record stores the text of the last value for which a Hasher without a limiter made a key, with the kind of the
-// value.
+// A record is for a Hasher without a limiter, which makes texts instead of keys. It stores the last text, which
+// includes the kind of the value.
 type record struct {
 	text []byte
 }
 
-// Join makes one key of several parts. It calls part for each i below parts, to make a key with h. If part returns
-// false, Join returns false, too. The key contains the kind and the length of each part. Join does not allocate.
+// Join makes one key of several parts, without allocating. For each part it calls the function part with the number i
+// of the part, and that call makes the part's key with h. If a call returns false, Join returns false, too. The key
+// contains the kind and the length of each part.
 func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
 	s := scratches.Get().(*scratch)
 	defer s.release()

@@ -36,17 +36,19 @@ type Hold struct {
 	settled atomic.Uint64  // 2*(cost+1), plus settling; 0: the cost is not known
 }
 
-// settling is a bit of Hold.settled, set while a call is settling the first cost. That call also charges larger costs
-// that are reported meanwhile, because the key may have no room for them until the hold is given back.
+// settling is a bit of Hold.settled. It is set while a call settles the first cost. Larger costs that other calls
+// report meanwhile are charged by that call afterwards: before, the key may have no room for them.
 const settling = 1
 
-// mostCost is the largest cost that a Hold distinguishes from smaller costs.
+// mostCost is the largest cost that Hold.settled can store.
 const mostCost = 1<<63 - 2
 
-// Settle reports the cost of the request. The first call gives back or charges the difference
-// ([engine.Receipt.Settle]). A later call charges only what exceeds the largest cost so far. lost is how many tokens
-// were not charged because the key already owes as much as it may ([engine.MaxDebt]), as far as this is known. A
-// concurrent call may charge this cost, and return its lost tokens.
+// Settle reports the cost of the request. The first call gives back or charges the difference to the estimate
+// ([engine.Receipt.Settle]). A later call charges only the part of its cost above the largest cost so far.
+//
+// Settle returns in lost how many tokens were not charged, as far as this is known, because the key already owes as
+// much as it may ([engine.MaxDebt]). If another call settles concurrently, that call may charge the cost and return the
+// lost tokens.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {
@@ -69,7 +71,7 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// rest charges larger costs that were reported while cost was settled.
+// rest charges larger costs that other calls reported while the hold was being settled at cost.
 func (h *Hold) rest(cost uint64) (lost uint64) {
 	for {
 		now := h.settled.Load()
@@ -83,8 +85,8 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 }
 
 // Release gives back everything, for a request that costs nothing, for example because it did not reach the server.
-// first reports whether this call settled the hold. A later cost is charged by [Hold.Settle], and a concurrent one by
-// Release, which returns its lost tokens.
+// first reports whether this call settled the hold. A cost that is reported later is charged by [Hold.Settle]. A cost
+// that is reported during Release is charged by Release, and lost is its tokens that were not charged.
 func (h *Hold) Release() (first bool, lost uint64) {
 	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
@@ -112,8 +114,8 @@ type holdsKey struct{}
 // Holds reports whether the handler of an allowed request needs [Result.Context].
 func (res *Result[R]) Holds() bool { return res.needs&mayHold != 0 && res.verdict == Admitted }
 
-// Context returns the context for the handler of an allowed request, for [HoldFrom]. Without holds, it returns ctx
-// itself.
+// Context returns the context for the handler of an allowed request, so that the handler can use [HoldFrom]. If no
+// limit holds tokens, it returns ctx itself.
 func (res *Result[R]) Context(ctx context.Context) context.Context {
 	if !res.Holds() {
 		return ctx

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// budget returns a limit of 1000 tokens per hour. A request is its estimate in tokens.
+// budget returns a limit of 1000 tokens per hour. The number that is the request is its estimate.
 func budget(t testing.TB, o ...engine.Option) limits.Limit[int] {
 	return limits.Limit[int]{Name: "tokens", Key: limits.Everyone[int], Hold: true, Cost: func(n int) uint64 { return uint64(n) },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(1000, time.Hour), o...)}
@@ -84,8 +84,7 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A heldStore is a store of one limiter in memory. It calls the function in its field before when a hold is about to be
-// given back.
+// A heldStore is a store of one limiter in memory. Before it gives back a hold, it calls the function before.
 type heldStore struct {
 	limiter *engine.Limiter
 	before  func()
@@ -124,8 +123,8 @@ func (i *interrupted) Release() bool {
 	return i.Receipt.Release()
 }
 
-// TestAUsageThatComesWhileAHoldIsGivenBack: such a usage is charged afterwards, because a full window has no room
-// before.
+// TestAUsageThatComesWhileAHoldIsGivenBack: a usage that is reported while a hold is given back is charged after that,
+// because a full window has no room for it earlier.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -215,7 +214,8 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.Zero(t, h.Taken())
 }
 
-// TestAnEstimateAboveTheLimitOfOne: a limit that counts an estimate as its limit would have admitted the request.
+// TestAnEstimateAboveTheLimitOfOne: an estimate above a limit counts as the limit. So a limit admits such a request,
+// and its check reports this even if another limit refuses.
 func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -230,8 +230,8 @@ func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
 }
 
-// TestLeast: a request takes from each limit the tokens that are left. If one has fewer than Least, it is refused and
-// takes nothing.
+// TestLeast: a request takes from each limit the tokens that are left. If one limit has fewer tokens than Least, the
+// request is refused and takes nothing.
 func TestLeast(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -258,7 +258,8 @@ func TestLeast(t *testing.T) {
 	assert.ErrorContains(t, err, "the field Least is set but Hold is not")
 }
 
-// TestTheBoundOfABudget reaches the bound of docs/budgets.md in each of its terms.
+// TestTheBoundOfABudget: docs/budgets.md bounds the tokens of a budget by a sum, and each case reaches one of its
+// terms.
 func TestTheBoundOfABudget(t *testing.T) {
 	for _, c := range []struct {
 		name        string

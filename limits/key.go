@@ -35,8 +35,8 @@ func (f KeyFunc[R]) Or(h Hasher, r R) (engine.Key, bool) {
 func Everyone[R any](h Hasher, _ R) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Join returns a [KeyFunc] whose key has several parts, for example for a limit per user and path. The key contains the
-// kind and the length of each part, so ("a", "bc") and ("ab", "c") differ. The limit applies only if it does by all
-// parts. Join does not allocate for a request.
+// kind and the length of each part, so ("a", "bc") and ("ab", "c") differ. If one part returns false, the limit does
+// not apply to the request. Join does not allocate for a request.
 //
 // A part that does not make its key with its [Hasher] counts as the empty text.
 func Join[R any](parts ...KeyFunc[R]) KeyFunc[R] {

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set, and Key unless
-// Spread is set.
+// A Limit is one of the limits of a [Set]. It needs a Name, and one of Limiter, Spread and Source. With a Limiter or a
+// Source it also needs a Key.
 //
-// The functions of a Limit are called from any goroutine, at most once for a request; only Key may be called twice, and
-// once more for each of the Formers. They must not change the request.
+// The functions of a Limit are called from any goroutine, and must not change the request. Each is called at most once
+// for a request, except Key: it may be called twice, and once more for each of the Formers.
 type Limit[R any] struct {
 	// Name is the name of the limit in answers and metrics, unique in its set: 1 to 1,024 printable ASCII characters.
 	Name string
@@ -22,9 +22,9 @@ type Limit[R any] struct {
 	// Limiter decides, in this process or in a shared file ([engine.Shared]). Limits may share a Limiter. With the
 	// policy [engine.Concurrency], the limit counts requests in flight: tokens come back when the request ends.
 	Limiter *engine.Limiter
-	// Spread decides instead of Limiter, for all matching requests together, without a Key. It decides last, so that
-	// refused requests take nothing from it: at a high rate, a Spread gets back fewer tokens than were taken. It has
-	// only tier 0, and cannot be used with Refund, Hold, Quota or MaxWait.
+	// Spread decides instead of Limiter, for all matching requests together, without a Key. It decides last, so that a
+	// refused request takes nothing from it: at a high rate, a Spread cannot give back all tokens. A limit with a
+	// Spread has only tier 0, and cannot have Refund, Hold, Quota or MaxWait.
 	Spread *engine.Spread
 	// Formers are the previous limiters of the limit (package live). When a request comes, its key's debt in them is
 	// charged to Limiter or Spread. A limit of requests in flight cannot have Formers.
@@ -46,16 +46,17 @@ type Limit[R any] struct {
 	// [HoldFrom] and settles it; otherwise the request costs the estimate. Each decision allocates. A Source must be a
 	// [Holder]. Hold cannot be used for requests in flight, or with MaxWait.
 	Hold bool
-	// Least makes a limit with Hold take the available tokens, up to Cost, if there are at least as many as Least
-	// returns ([engine.Limiter.HoldUpTo]). [Hold.Taken] returns how many the request got.
+	// Least returns how many tokens a request needs at least, for a limit with Hold. If the key has that many, the
+	// request takes all available tokens, up to Cost ([engine.Limiter.HoldUpTo]). [Hold.Taken] returns how many it
+	// took.
 	Least func(R) uint64
 	// Tier returns the tier of a request ([engine.Tiers]); nil means tier 0. A request of a missing tier is always
 	// refused. A Source must be [Tiered], and must accept the quota [engine.Blocked].
 	Tier func(R) int
-	// Quota returns the policy of a limit that comes with the request: the limiter's policy with other numbers,
-	// [engine.Unlimited], or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with [engine.MaxQuota].
-	// After an error, or if the policy is not accepted, [Options].OnError gets the error, and QuotaElse applies. Quota
-	// cannot be used with Tier.
+	// Quota returns the policy of a limit that comes with the request. It is the limiter's policy with other numbers,
+	// [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with [engine.MaxQuota].
+	// If Quota fails or its policy is not accepted, [Options].OnError gets the error, and QuotaElse applies. A limit
+	// with Quota cannot have Tier.
 	Quota func(R) (engine.Policy, error)
 	// QuotaElse is the policy for a request whose Quota fails. Set it if other people or programs write the quotas.
 	// Without a valid QuotaElse, the request is refused as unavailable.
@@ -68,21 +69,25 @@ type Limit[R any] struct {
 	// [engine.Never] until its context is done. If its tokens would come only after the deadline of its context, it is
 	// refused at once.
 	//
-	// Requests that wait for a token bucket form a line, in the order in which their tokens come
-	// ([engine.Limiter.Reserve]). With other algorithms, a request tries again when its tokens should be there. A
-	// request waits for one limit at a time, first for the limit with the longest wait, with its places in flight, but
-	// without tokens of other limits. After the wait, all limits are checked again, so that no limit admits too many
-	// requests at that time. The request may then be refused or wait again; the time already waited counts.
+	// For a token bucket, waiting requests form a line, in the order in which their tokens come
+	// ([engine.Limiter.Reserve]). For other algorithms, a request tries again when its tokens should be there.
 	//
-	// If the context of a waiting request is done, or another limit refuses it, the requests behind it move up.
-	// [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a Source, or for requests in
-	// flight, because it is not known when these end. A limit in shadow mode takes the tokens and does not wait.
+	// A request waits for one limit at a time, first for the limit with the longest wait. Meanwhile it keeps its places
+	// in flight, but has no tokens of other limits. After the wait, all limits are checked again, so that no limit
+	// admits too many requests at that time. The request may then be refused or wait again; the time already waited
+	// counts.
+	//
+	// If a waiting request gives up or is refused by another limit, the requests behind it move up.
+	// [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a Source. It cannot be used for
+	// requests in flight, either, because it is not known when these end. A limit in shadow mode takes the tokens
+	// without waiting.
 	MaxWait time.Duration
 
 	// Shadow lets the limit take tokens and report, but never refuse, so that it can be tried out.
 	Shadow bool
-	// Unit says what a token stands for if it is not a request, such as "content-bytes". Protocols that can carry it
-	// do, such as HTTP in the parameter "qu" of RateLimit-Policy. It is printable ASCII, at most 1,024 characters.
+	// Unit says what a token stands for if it is not a request, such as "content-bytes". It is sent to clients if the
+	// protocol has a place for it: in HTTP, the parameter "qu" of RateLimit-Policy. It is printable ASCII, at most
+	// 1,024 characters.
 	Unit string
 }
 

@@ -20,8 +20,8 @@ const (
 	Refused
 	// ShadowRefused: the limit would have refused the request, but is in shadow mode.
 	ShadowRefused
-	// Failed: the store did not answer and [Limit].OnLoss decided, or the quota of the request could not be applied.
-	// The outcome of a [Local] limiter is observed, too.
+	// Failed: the store did not answer and [Limit].OnLoss decided, or the quota of the request could not be applied. If
+	// OnLoss is [Local], the outcome of the local limiter is observed, too.
 	Failed
 	// Refunded: the cost of a request was given back when it ended.
 	Refunded

@@ -67,8 +67,8 @@ const (
 type Check[R any] struct {
 	N    uint64 // tokens asked for
 	Tier int    // the tier of the request
-	// Decision is the limit's answer. If the limit did not decide, it is a peek ([engine.Limiter.Peek]), or zero for a
-	// limit in a store.
+	// Decision is the answer of the limit. If the limit did not decide, Decision is a peek at it
+	// ([engine.Limiter.Peek]), or zero for a limit in a store.
 	Decision engine.Decision
 	Outcome  Outcome
 
@@ -120,9 +120,9 @@ func (res *Result[R]) Verdict() Verdict { return res.verdict }
 func (res *Result[R]) Err() error { return res.err }
 
 // Tightest returns the check that is most useful to a client. For an allowed request, it is the check with the smallest
-// Remaining, for a refused request the one with the longest RetryAfter. It prefers other checks to those of requests in
-// flight, unless these can never admit the request. It ignores limits in shadow mode and limits that have not decided.
-// ok is false if no check remains.
+// Remaining; for a refused request, the check with the longest RetryAfter. A limit of requests in flight comes last,
+// unless it can never admit the request. Limits in shadow mode, and limits that have not decided, do not count. ok is
+// false if no check remains.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	if res.shown < 0 {
 		return nil, false
@@ -146,8 +146,9 @@ func (res *Result[R]) Refundable() bool { return res.needs&mayRefund != 0 && res
 // InFlight reports whether the request is allowed and has places in flight, until [Result.Release] or [Result.Finish].
 func (res *Result[R]) InFlight() bool { return res.needs&hasPlaces != 0 && res.verdict == Admitted }
 
-// Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back its places. Otherwise
-// the request counts until the limit forgets it. Release does nothing after the first call or after a refusal.
+// Release ends an allowed request, and gives its places back to limits of requests in flight ([engine.Concurrency]).
+// Without Release or [Result.Finish], the request counts until the limit forgets it. Release does nothing after the
+// first call or after a refusal.
 func (res *Result[R]) Release() {
 	if res.needs&hasPlaces == 0 {
 		return

@@ -26,8 +26,8 @@ type Set[R any] struct {
 type Options[R any] struct {
 	// Skip reports whether a request is exempt from all limits.
 	Skip func(R) bool
-	// Modes returns, for a request, the function by which each limit gets its mode; limit is an index in the list of
-	// [New]. If Modes is nil or returns nil, all limits are applied as written.
+	// Modes decides the mode of each limit for a request. It returns a function from the index of a limit in the list
+	// of [New] to its mode. If Modes is nil or returns nil, all limits are applied as written.
 	Modes func(R) func(limit int) Mode
 	// OnLimited is called, in the goroutine of the request, for every limit that refuses a request, or would without
 	// shadow mode.
@@ -36,7 +36,7 @@ type Options[R any] struct {
 	OnError func(limit string, err error)
 	// Metrics counts outcomes.
 	Metrics Metrics
-	// Text makes the text of every key ([Check.Text]), which allocates, not only of keys that a source needs.
+	// Text makes the text of every key ([Check.Text]), and not only of keys that a source needs. This allocates.
 	Text bool
 	// MaxWaiting is the largest number of requests that may wait for tokens at the same time, for all limits together;
 	// 0 means 1,000. Further requests are refused at once, so that a flood does not occupy many connections. At most an

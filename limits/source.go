@@ -20,8 +20,8 @@ type Source interface {
 	Store() Store
 }
 
-// A Tiered is a source with several tiers ([Limit].Tier), which share the keys: when a key changes its tier, what it
-// has used still counts.
+// A Tiered is a source with several tiers ([Limit].Tier). The tiers share the keys: when a key changes its tier, the
+// tokens that it has taken still count.
 type Tiered interface {
 	Source
 	// Tier returns the source of a tier, without a call to the store, or nil for a missing tier. Tier 0 is the source
@@ -29,11 +29,11 @@ type Tiered interface {
 	Tier(tier int) Source
 }
 
-// A Holder is a source that sets Held in an [Ask] and supports Least. A limit with Hold, or of requests in flight
-// ([engine.Concurrency]), needs one.
+// A Holder is a source that can set Held in an [Ask], and that supports Least. A limit with Hold, or of requests in
+// flight ([engine.Concurrency]), needs a Holder.
 type Holder interface {
 	Source
-	// Holds reports whether the source actually sets Held and supports Least.
+	// Holds reports whether the source sets Held and supports Least, because it may have the method without doing so.
 	Holds() bool
 }
 
@@ -45,11 +45,11 @@ type Store interface {
 	//   - An ask that the store did not reach keeps the zero Decision.
 	//   - An ask that the store could not decide gets an Err, and the other asks are decided without it.
 	//
-	// If TakeAll returns an error and no ask is refused, the store decided nothing, but may have taken tokens. If it
-	// returns an error and an ask is refused, tokens of other asks could not be given back.
+	// If TakeAll returns an error and refuses no ask, it has decided nothing, but may have taken tokens. If it returns
+	// an error and refuses an ask, it could not give back the tokens of other asks.
 	TakeAll(ctx context.Context, asks []Ask) error
-	// RefundAll gives back the tokens that TakeAll took, and returns when the store has them. For an ask with a Held
-	// that is not settled, it gives back all of the Held. Its context does not end with the request.
+	// RefundAll gives back the tokens that TakeAll took, and returns when the store has them. If an ask has a Held that
+	// is not settled, RefundAll gives back all of it. The context of this call does not end with the request.
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 
@@ -77,8 +77,9 @@ type Backend interface {
 	Refund(ctx context.Context, key string, n uint64) error
 }
 
-// NewSource makes a source from a backend. A nil backend is an error. p is the backend's policy, for answers. quota
-// returns the same backend with other numbers, or an error; it is nil for a backend without quotas.
+// NewSource makes a source from a backend. A nil backend is an error. p is the backend's policy, which answers to
+// clients use. The function quota returns the same backend with other numbers, or an error. It is nil for a backend
+// without quotas.
 func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, error)) (Source, error) {
 	if b == nil {
 		return nil, fmt.Errorf("limits: NewSource: the backend of %v is nil", p)

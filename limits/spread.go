@@ -38,8 +38,8 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 }
 
 // askSpreads checks the limits with a Spread, which take last, and reports whether all admit the request. If one
-// refuses, everything is given back. Before a call to a store, they only peek (takes is false), so that no store is
-// called for a request that a Spread refuses.
+// refuses, everything is given back. If takes is false, askSpreads only peeks. This comes before a call to a store, so
+// that no store is called for a request that a Spread refuses.
 func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	for i := range res.n {
 		c := res.at(i)

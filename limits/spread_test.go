@@ -43,7 +43,8 @@ func TestASpread(t *testing.T) {
 	assert.Equal(t, engine.Never, res.RetryAfter())
 }
 
-// TestASpreadIsAskedLast: a refused request must take nothing from a Spread, which would get back less.
+// TestASpreadIsAskedLast: a refused request must take nothing from a Spread, because a Spread cannot always give back
+// all tokens.
 func TestASpreadIsAskedLast(t *testing.T) {
 	c := testclock.New()
 	all, untouched := c.Spread(t, million), c.Spread(t, million)
@@ -194,8 +195,9 @@ func TestALimitThatIsSpread(t *testing.T) {
 	require.EqualValues(t, 900, spread.Spread.Owed())
 }
 
-// TestChangesUnderLoad: while a limit changes between a limiter and a Spread, the requests together get exactly the
-// burst. No request is decided by a replaced configuration, which could hand out tokens of the next one, too.
+// TestChangesUnderLoad: while a limit changes between a limiter and a Spread, all requests together get exactly the
+// burst. This needs every request to be decided by the current configuration: a replaced one could hand out the same
+// tokens again.
 func TestChangesUnderLoad(t *testing.T) {
 	const burst, changes = 20_000, 200
 	c := testclock.New()

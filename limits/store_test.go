@@ -284,7 +284,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	require.Len(t, *failures, 1)
 	assert.ErrorIs(t, (*failures)[0], gone)
 
-	// A decision with an error, as redislimit.FailClosed returns, does not count.
+	// A decision with an error, as redislimit.FailClosed makes, is a failure of the store and not a refusal.
 	source, err = limits.NewSource(backend{l, gone, nil}, l.Policy(0), nil)
 	require.NoError(t, err)
 	s, _ = newSet(t, limits.Limit[int]{Name: "a", Source: source, Key: by(1), OnLoss: limits.Closed})

@@ -23,8 +23,8 @@ const none number = 0
 // enforce takes from the limits that are not in shadow mode, and waits if a limit with a MaxWait refuses. It reports
 // whether all limits admit the request.
 //
-// While a request waits for one limit, it has no tokens of others, which are checked again afterwards. Without this,
-// requests could use tokens that they took on arrival, and more could pass at one time than a limit admits.
+// While a request waits for one limit, it has no tokens of other limits. These are checked again after the wait. If a
+// request kept the tokens that it took on arrival, more requests could pass at one time than a limit admits.
 func (res *Result[R]) enforce(ctx context.Context) bool {
 	var w waiting
 	for !res.attempt(ctx, &w) {
@@ -38,7 +38,8 @@ func (res *Result[R]) enforce(ctx context.Context) bool {
 	return true
 }
 
-// patient reports whether the request may wait for the i-th check, and records the longest such wait in w.
+// patient reports whether the request may wait for the i-th check. If this wait is the longest so far, w.on becomes the
+// check.
 func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	c := res.at(i)
 	if c.limit.MaxWait == 0 {
@@ -73,8 +74,8 @@ func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	}
 }
 
-// mayWait reports whether the request may wait for the check's key: if there is a free place, and the key does not have
-// its share of the places. The request then has a place.
+// mayWait reports whether the request may wait for the check's key, and gives it a place if so. It may not if all
+// places are taken, or if the key already has its share of them.
 func (res *Result[R]) mayWait(c *Check[R]) bool {
 	if !res.queued {
 		if res.queued = res.set.waiting.Add(1) <= int64(res.set.options.MaxWaiting); !res.queued {
@@ -172,8 +173,8 @@ func (c *Check[R]) come() {
 	c.receipt, c.turn = c.turn.Come(), nil
 }
 
-// takeAhead takes tokens in advance from a limit in shadow mode, as for a request that waits, if they come soon enough.
-// The request does not wait.
+// takeAhead takes tokens in advance from a limit in shadow mode, if a request could wait for them. The request itself
+// does not wait.
 func (c *Check[R]) takeAhead(ctx context.Context) {
 	longest, ok := c.patience(ctx, 0)
 	if !ok {

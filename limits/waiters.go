@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiterShare is the number by which the places for waiting requests are divided to get the most that one key may have.
+// waiterShare bounds the waiting requests of one key: they may have one place in this many, rounded up.
 const waiterShare = 8
 
 // waiters counts the waiting requests of each key.

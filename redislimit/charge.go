@@ -10,13 +10,15 @@ import (
 )
 
 // Charge takes n tokens from the key whether they are available or not, for a cost that has already arisen, such as the
-// bytes of an answer. The key may then owe more than its limit, up to [MaxDebt], and is refused until enough tokens
-// have come back. The decision is that of a request for one token after the charge. In both modes, Charge waits for the
-// store as [Limiter.Take] of a strict limiter does. It does not take the tokens that nodes have in hand.
+// bytes of an answer. The key may then owe more than its limit, up to [MaxDebt]. It is refused until enough tokens have
+// come back. Charge returns the decision that a request for one token would get after the charge.
 //
-// While the store is lost, [FailShare] charges the node's share at once, and the store later. If only an answer is
-// lost, the tokens may be charged twice. With another [FailurePolicy], the error is [ErrStore] with its cause. After
-// ErrStore or the context's error, it is unknown whether the tokens were charged.
+// In both modes, Charge waits for the store as [Limiter.Take] of a strict limiter does. It does not take the tokens
+// that nodes have in hand.
+//
+// If the store is lost, [FailShare] charges the node's share at once, and the store later. With another
+// [FailurePolicy], the error is [ErrStore] with its cause. After ErrStore or the context's error, it is unknown whether
+// the tokens were charged. If only an answer is lost, the tokens may be charged twice.
 func (l *Limiter) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	return l.own.Charge(ctx, key, n)
 }
@@ -35,10 +37,12 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 	return d, nil
 }
 
-// MaxDebt bounds what a key may owe, in multiples of its limit, because of [Limiter.Charge], [ChargeRefusals], and
-// tokens that shares admitted. The default, which is also the minimum because shares need it, is 3, or 2 for a sliding
-// log. [New] returns an error, with the largest possible MaxDebt, if the debt would take more than 30 years to come
-// back or is too large for the scripts. All nodes must use the same value.
+// MaxDebt bounds what a key may owe, in multiples of its limit. A key owes tokens because of [Limiter.Charge], of
+// [ChargeRefusals], and of requests that shares admitted. The default is 3, or 2 for a sliding log. It is also the
+// minimum, because shares need it. All nodes must use the same value.
+//
+// [New] returns an error, with the largest possible MaxDebt, if the debt would take more than 30 years to come back or
+// is too large for the scripts.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 {
@@ -49,9 +53,9 @@ func MaxDebt(limits uint64) Option {
 	}
 }
 
-// ChargeRefusals makes refused requests, also those above the limit, cost something, as [engine.ChargeRefusals] does:
+// ChargeRefusals makes refused requests cost tokens, even requests above the limit ([engine.ChargeRefusals]). They cost
 // the available tokens, or all tokens that they asked for, up to [MaxDebt]. The limiter is then strict and asks the
-// store about every request, without [TrustRefusals]. Refusals by the node's share are charged only to the share.
+// store about every request, without [TrustRefusals]. A refusal by the node's share is charged only to the share.
 func ChargeRefusals(charge engine.RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > engine.ChargePenalty {

@@ -67,8 +67,8 @@ func Prefix(prefix string) ClientOption {
 }
 
 // Timeout sets how long a call waits for the answer of a store: 1ms to 10s, 50ms by default. Only time in which the
-// process runs counts. In a burst, while the store answers, a question first waits for its turn, for up to two seconds
-// or, if longer, the timeout.
+// process runs counts. If the store answers but many questions come at once, a question also waits for its turn. This
+// takes at most two seconds, or the timeout if that is longer.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {
@@ -150,8 +150,9 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// If the store does not answer within five seconds or before the context is done, the error matches [ErrStore]; with
-// [JoinLater], there is no error. It is also an error if the user may not run the scripts ([Rights]).
+// If the store does not answer within five seconds, or before the context is done, Open returns an error that matches
+// [ErrStore]. With [JoinLater], this is not an error. Open also returns an error if the user may not run the scripts
+// ([Rights]).
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -242,9 +243,10 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 // requests of closed limiters are in flight ([Limiter.Enter]), the connections stay open, but Close does not wait for
 // them.
 //
-// The wait is bounded because in rueidis v1.0.79, pipe.Close may wait forever for the answer to its PING. A concurrent
-// call that counts itself as waiting before pipe.Close reads the count, but reads the connection's state after
-// pipe.Close has changed it, reads no answers. The connection is closed by then, so only one goroutine leaks.
+// The wait is bounded because in rueidis v1.0.79, pipe.Close may wait forever for the answer to its PING. The cause is
+// a concurrent call that counts itself as waiting before pipe.Close reads the count, but reads the connection's state
+// only after pipe.Close has changed it. That call then reads no answers. The connection is closed by then, so only one
+// goroutine leaks.
 func (c *Client) Close() error {
 	c.limiters.kin.end()
 	if c.limiters.flights.close() {
@@ -290,8 +292,8 @@ type Health struct {
 	Failures int64 // failed calls, including timeouts, and keys whose value is not the state of a limit
 	Timeouts int64 // calls that timed out
 
-	// Opened is how many connections a client of Open has opened, also to sentinels, and Closed how many of them have
-	// been closed. Both are 0 for a client of NewClient.
+	// Opened counts the connections that [Open]'s client has opened, including connections to sentinels. Closed counts
+	// how many of them have been closed. Both are 0 for a client of [NewClient].
 	Opened, Closed int64
 
 	// LostTime is the total time in which at least one part was lost, including a current outage.

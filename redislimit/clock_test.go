@@ -48,8 +48,8 @@ func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal eng
 	}
 }
 
-// If the server's clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If it jumps back,
-// a key gets nothing, loses at most the tokens that had come back, or one more window, and lives no longer.
+// If the server's clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If the clock jumps
+// back, a key gets nothing. It loses at most the tokens that had come back, or one more window, and it lives no longer.
 func TestServersClockJumps(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -147,8 +147,8 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 	}
 }
 
-// No key ends before its state does, although its lifetime is in milliseconds: a real server answers as a model that
-// never forgets.
+// A real server must answer as a model that never forgets. So no key may end before its state does, although the
+// lifetime of a key is in milliseconds.
 func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())

@@ -111,7 +111,8 @@ func isAbout(number string, at time.Time) bool {
 	return false
 }
 
-// The node decides a flood of random keys, up to the number of its leases, and the store the others.
+// In a flood of random keys, the node decides about the keys for which it has leases, and the store about the others.
+// The number of leases is bounded.
 func TestFloodOfRandomKeys(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())

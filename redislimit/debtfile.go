@@ -16,15 +16,18 @@ import (
 const takeOverEvery = 5 * time.Second
 
 // DebtFiles makes the limiter keep its debt to the store in a file, so that the debt outlives the process, no matter
-// how it ends. The debt consists of the tokens that the node's share has admitted, the costs of requests beyond their
-// holds, and the overdraft of leases while the store is lost. The next limiter of the same stem that starts on this
-// machine charges it; one that is already running does so within five seconds. docs/distributed.md says what a killed
-// process or a loss of power may lose.
+// how it ends. The debt consists of three kinds of tokens: those that the node's share has admitted, costs of requests
+// beyond their holds, and the overdraft of leases while the store is lost.
 //
-// stem is the beginning of the paths of the files: a full path whose folder exists and belongs to this user or root.
-// Each limiter has a file, whose name ends with .debts. It contains the keys in clear text, and only the user of the
-// process may read it (0600). [Limiter.Close] removes it if nothing is owed. All limiters of the machine with the same
-// stem must have the same name and store. DebtFiles needs Linux; on other systems [New] returns an error.
+// When the process has ended, another limiter of this machine with the same stem charges the debt. A limiter that
+// starts does so at once, and a running limiter within five seconds. docs/distributed.md says what a killed process or
+// a loss of power may lose.
+//
+// stem is the beginning of the paths of the files. It is a full path whose folder exists and belongs to this user or
+// root. All limiters of the machine with the same stem must have the same name and store. Each limiter has a file,
+// whose name ends with .debts. The file contains the keys in clear text, and only the user of the process may read it
+// (0600). If nothing is owed, [Limiter.Close] removes the file. DebtFiles needs Linux; on other systems [New] returns
+// an error.
 func DebtFiles(stem string) Option {
 	return func(c *config) error {
 		if !filepath.IsAbs(stem) {
@@ -35,7 +38,7 @@ func DebtFiles(stem string) Option {
 	}
 }
 
-// A debtFile is the access of a limiter or one of its tiers to their common journal. A nil debtFile does nothing.
+// A debtFile connects a limiter, or one of its tiers, to their common journal. A nil debtFile does nothing.
 type debtFile struct {
 	*journal.Journal
 	tier    uint8             // 0 for the limiter itself
@@ -77,7 +80,7 @@ func (f *debtFile) close() {
 	}
 }
 
-// note returns the function to call with each change of a debt, or nil without a file.
+// note returns a function that must be called with each change of a debt. Without a file, it returns nil.
 func (f *debtFile) note() func(owing, uint64) {
 	if f == nil {
 		return nil
@@ -111,8 +114,8 @@ func (l *Limiter) takeOverFiles() {
 	}
 }
 
-// noteLeases writes the debts of leases to the file: unless all is true, only of leases whose part of the store is
-// lost, or that have an entry. Other leases often owe something, but only until a call ends.
+// noteLeases writes the debts of leases to the file. If all is false, it writes only the debts of leases whose part of
+// the store is lost, or that have an entry already. The debt of any other lease usually lasts only until a call ends.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return
@@ -180,7 +183,7 @@ func (l *Limiter) longestDebt() (longest time.Duration) {
 	return time.Duration(l.limit.MaxDebt(1)) * longest
 }
 
-// room returns for how many more keys the limiter and each of its tiers can note debts.
+// room returns the number of further keys for which the limiter, and each of its tiers, can note debts.
 func (l *Limiter) room() int {
 	room := l.owed.Room()
 	for _, tier := range l.tiers {
@@ -189,7 +192,8 @@ func (l *Limiter) room() int {
 	return room
 }
 
-// tierOf returns the limiter of a tier, or of a missing tier the limit's own limiter, which has the same keys.
+// tierOf returns the limiter of a tier. For a missing tier, it returns the limit's own limiter, which has the same
+// keys.
 func (l *Limiter) tierOf(tier uint8) *Limiter {
 	for _, t := range l.tiers {
 		if t.debts.tier == tier {
@@ -199,8 +203,8 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 	return l
 }
 
-// takeOverEntry adds an entry to the debts of this limiter and, at the start, takes it from the node's share. It
-// reports whether there was room.
+// takeOverEntry adds an entry of another file to the debts of this limiter, and reports whether there was room. At the
+// start, it also takes the tokens from the node's share.
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 	of := owing{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
 	if !l.limit.Holds(of.numbers) {

@@ -111,7 +111,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 	}
 }
 
-// A running limiter takes over the debts of an ended process, as in an upgrade, and not earlier.
+// A running limiter takes over the debts of another process, as in an upgrade, but not before that process has ended.
 func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

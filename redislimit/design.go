@@ -29,8 +29,8 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 	return err
 }
 
-// CheckQuotas returns a function that checks a policy as [Limiter.Quota] would, without a client. check is not safe for
-// concurrent use, and its errors do not name the policy. Call end to free the memory.
+// CheckQuotas returns a function check, which checks a policy as [Limiter.Quota] would, but without a client. check is
+// not safe for concurrent use, and its errors do not name the policy. Call the function end to free the memory.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {
@@ -138,7 +138,8 @@ func (d *design) chooseMode() (err error) {
 		return err
 	}
 	if d.terms.First > 0 {
-		// A key's first requests must count until a charge removes them, so the window is the longest possible.
+		// d.first counts the first requests of a key. They must count until a charge removes them, so its window is the
+		// longest possible.
 		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil

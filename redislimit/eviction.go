@@ -20,8 +20,8 @@ const (
 
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
-// An eviction contains what a client knows about how its store drops keys when its memory is full. A dropped key no
-// longer owes anything, so such a store counts as lost, except for limiters with [FailOpen].
+// An eviction contains what a client knows about how its store drops keys when its memory is full. When a key is
+// dropped, its debt is forgotten. So a store that drops keys counts as lost, except for limiters with [FailOpen].
 type eviction struct {
 	next   atomic.Int64 // when to check again
 	isBusy atomic.Bool  // a goroutine checks the store, and may write the fields below
@@ -90,7 +90,8 @@ func (c *Client) lookAtEviction(now int64) {
 	c.noteEviction(now, dropped, allAnswered)
 }
 
-// grown returns how many keys a server has dropped since it was last asked, at first 0.
+// grown returns how many keys the server at an address has dropped since the previous call for this address. The first
+// call returns 0.
 func (e *eviction) grown(address string, dropped int64) int64 {
 	if e.dropped == nil {
 		e.dropped = map[string]int64{}
@@ -132,7 +133,8 @@ type evicting struct {
 
 func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }
 
-// evictionOf returns how a server evicts keys, by INFO or, without the counter, by CONFIG if the user may not run INFO.
+// evictionOf returns how a server evicts keys. It uses INFO or, if the user may not run INFO, CONFIG, which does not
+// say how many keys were dropped.
 func evictionOf(ctx context.Context, server rueidis.Client) (evicting, error) {
 	text, err := server.Do(ctx, server.B().Arbitrary("INFO").Args("memory", "stats").Build()).ToString()
 	if err == nil {

@@ -160,7 +160,8 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	}
 }
 
-// After a fault without loss of data, the store still has its decisions; otherwise a key gets one more burst.
+// A fault without loss of data gives a key no more tokens, because the store still has its decisions. After a loss, a
+// key gets at most one more burst.
 func TestAtMostOneExtraBurst(t *testing.T) {
 	t.Parallel()
 	for name, fault := range faults() {
@@ -206,8 +207,8 @@ func TestFlushAllIsOneExtraBurst(t *testing.T) {
 	}
 }
 
-// While the store is unavailable, a leased limiter spends its tokens in hand, then its failure policy decides, without
-// waiting.
+// While the store is unavailable, a leased limiter first spends its tokens in hand. Then its failure policy decides.
+// Neither waits.
 func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	for name, fault := range faults() {
@@ -303,7 +304,7 @@ func TestRestart(t *testing.T) {
 		require.True(t, take(t, l, "k", 1).Allowed)
 	}
 	server.Restart()
-	// There may be an error or two about the dead connection, but none about a missing script.
+	// A dead connection may cause an error or two. A missing script must cause none.
 	admitted, refused := 0, 0
 	require.Eventually(t, func() bool {
 		d, err := l.Take(t.Context(), "k", 1)

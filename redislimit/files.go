@@ -27,9 +27,9 @@ type Files struct {
 	AnyName bool
 }
 
-// FromFiles sets the files that a client reads. [Open] returns an error if a file cannot be read; later, the client
-// logs the error and continues to use what it read last. CA and Certificate need a rediss:// address. Password is of
-// the store, not of sentinels ([SentinelUser]); the address must then have none.
+// FromFiles sets the files that a client reads. If a file cannot be read, [Open] returns an error. Later, the client
+// logs the error and continues to use what it read last. CA and Certificate need a rediss:// address. Password is the
+// password of the store, not of sentinels ([SentinelUser]). With Password, the address must not have a password.
 func FromFiles(f Files) ClientOption {
 	return func(c *clientConfig) error {
 		if (f.Certificate == "") != (f.CertificateKey == "") {
@@ -269,7 +269,7 @@ func acceptAnyName(config *tls.Config) {
 	}
 }
 
-// explain adds the cause to an error without one, such as a timeout.
+// explain adds the cause to an error that does not name it, such as a timeout after a failed TLS handshake.
 func (d *dialer) explain(err error) error {
 	if d == nil || err == nil || isHandshake(err) {
 		return err

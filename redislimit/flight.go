@@ -21,9 +21,10 @@ import (
 const renewals = 3
 
 // PlaceLife sets how long the store keeps the place of a request in flight without a renewal: 1 second to 1 hour, 10
-// seconds by default. So the places of a node that dies are free after that time. A node renews three times in that
-// time; if it stops for two thirds of it, it may lose places of requests that continue. All nodes should use the same
-// value. The option is only for [engine.Concurrency].
+// seconds by default. So the places of a node that dies are free after that time.
+//
+// A node renews a place three times in its lifetime. If the node stops for two thirds of the lifetime, it may lose
+// places of requests that continue. All nodes should use the same value. The option is only for [engine.Concurrency].
 func PlaceLife(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Second || d > time.Hour {
@@ -42,7 +43,8 @@ type flight struct {
 	asking  atomic.Int64 // requests that are being decided: each may soon have an entry
 }
 
-// places counts the places of all limiters of a client, so that they still count when a limiter is replaced.
+// places counts the places that all limiters of a client have taken. When a limiter is replaced, its places still
+// count.
 type places struct{ counts *xsync.Map[placesOf, uint64] }
 
 type placesOf struct{ limit, key string }
@@ -76,7 +78,8 @@ func (f *flight) add(key string, n, most uint64) (added bool) {
 func (f *flight) remove(key string, n uint64) { f.places.remove(placesOf{f.limit, key}, n) }
 
 // An Entry contains the places of one request in flight, from [Limiter.Enter] until Release. Its methods may be called
-// from any goroutine and do not wait. Only the first call has an effect. The zero Entry has no places.
+// from any goroutine and do not wait. After the first call of Release or Settle, they do nothing. The zero Entry has no
+// places.
 type Entry struct {
 	claim   lease.Claim
 	limiter *Limiter // nil for an entry of nothing
@@ -93,9 +96,11 @@ var _ limits.Held = (*Entry)(nil)
 // policy is not an [engine.Concurrency]. The decision and the error are those of [Limiter.Take]. The entry is never
 // nil.
 //
-// The node renews the places ([PlaceLife]) until they are released, at most for the policy's lifetime, and even after
-// [Limiter.Close] and [Client.Close]. While the store is lost, [FailShare] lets a node have up to limit/[Nodes] places
-// of a key in flight, rounded down, including earlier ones. With [FailOpen], places are not counted.
+// The node renews the places ([PlaceLife]) until they are released, but not longer than the policy's lifetime. It does
+// so even after [Limiter.Close] and [Client.Close].
+//
+// While the store is lost, [FailShare] lets a node have up to limit/[Nodes] places of a key in flight, rounded down.
+// Places that it took earlier count, too. With [FailOpen], places are not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter does not count requests in " +
@@ -111,7 +116,7 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 	return new(Entry), d, err
 }
 
-// asks adds n to the number of requests in flight that are being decided.
+// asks changes by n the number of requests that are being decided.
 func (l *Limiter) asks(n int64) {
 	if l.flight != nil {
 		l.flight.asking.Add(n)
@@ -135,8 +140,8 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 
 func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
 
-// takePlaces decides a request that the store did not decide. If reserve is true, its places count until they are
-// released.
+// takePlaces decides a request that the store did not decide, by the node's share of the places. If reserve is true,
+// the places of the request count until they are released.
 func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
 	most := uint64(float64(q.policy.Limit()) / l.divisor())
 	if !l.flight.add(key, n, most) {

@@ -294,7 +294,8 @@ func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond, "the client is closed")
 }
 
-// A closed limiter that decides a later request renews places again, until they are released or their lifetime ends.
+// A closed limiter can still decide a request. It then renews the places of that request until they are released or
+// their lifetime ends.
 func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -14,19 +14,22 @@ const (
 )
 
 // Hash reads a hash that other programs write to the store, and calls yield with each field and its value. name is the
-// full name of the hash; a missing hash counts as empty. If yield returns an error, Hash stops and returns it. In
-// addition to [Rights], the user needs +hscan and +hlen on the name.
+// full name of the hash; a missing hash counts as empty. If yield returns an error, Hash stops and returns the error.
+// The user needs [Rights], and +hscan and +hlen on the name.
 //
 // Hash requests about 1,000 fields at a time, so that the store can decide about other keys in between. A field that
-// exists during the whole call is passed to yield at least once, even if the hash grows, shrinks, or is replaced by
-// RENAME. Fields that are added or removed meanwhile may be missed. If the connection is lost, or if the hash moves to
-// another server, Hash returns an error. Errors of the store match [ErrStore].
+// exists during the whole call is passed to yield at least once. This holds even if the hash grows, shrinks, or is
+// replaced by RENAME. Fields that are added or removed meanwhile may be missed.
+//
+// If the connection is lost, or if the hash moves to another server, Hash returns an error. Errors of the store match
+// [ErrStore].
 func (c *Client) Hash(ctx context.Context, name string, yield func(field, value string) error) error {
 	redis := c.link.Load().redis
 	if redis == nil {
 		return fmt.Errorf("redislimit: Hash(%q): %w: it has not answered yet", name, ErrStore)
 	}
-	// Another server, such as a new master, has the fields in another order, so the cursor would skip some.
+	// All calls must go to one server. Another server, such as a new master, has the fields in another order, so the
+	// cursor would skip some of them.
 	server, release := redis.Dedicate()
 	defer release()
 	fail := func(err error) error { return fmt.Errorf("redislimit: Hash(%q): %w", name, errors.Join(ErrStore, err)) }
@@ -63,8 +66,8 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 	if err != nil {
 		return fail(err)
 	}
-	// A proxy may switch to another server behind the connection. Other programs may have removed some fields
-	// meanwhile.
+	// Fields may be missing because a proxy has switched to another server behind the connection. One percent may be
+	// missing, because other programs may have removed fields meanwhile.
 	if least := min(before, after); found < least-least/100 {
 		return fail(fmt.Errorf("%d fields were read of %d", found, least))
 	}

@@ -40,17 +40,19 @@ type receipt struct {
 	window int64 // the window in the store's answer
 }
 
-// are notes in the receipt, unless it is nil, where the tokens were taken.
+// are notes in the receipt where the tokens were taken. A nil receipt notes nothing.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from
 	}
 }
 
-// Hold takes estimate tokens from the key, or the limit if that is less, all or none, for a request that may cost less
-// or more: see [engine.Limiter.Hold]. The decision and the error are those of [Limiter.Take]. When the cost is known,
-// call [Hold.Settle]; a hold that is never settled costs its estimate. The returned hold is never nil. A limiter of
-// requests in flight has no holds.
+// Hold takes an estimate of tokens from the key, for a request whose cost is known only later: see
+// [engine.Limiter.Hold]. It takes all or none. An estimate above the limit counts as the limit. The decision and the
+// error are those of [Limiter.Take].
+//
+// When the cost is known, call [Hold.Settle]. A hold that is never settled costs its estimate. The returned hold is
+// never nil. A limiter of requests in flight has no holds.
 func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
 	return l.own.Hold(ctx, key, estimate)
 }
@@ -84,7 +86,7 @@ func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (eng
 	return q.limiter.take(ctx, q, key, n, r)
 }
 
-// held returns the hold of a request, or nil if the request is not counted.
+// held returns the hold of a request, or nil if the request was refused or is not counted.
 func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	if _, fixed, _ := q.fixed(); fixed || !d.Allowed || r.from == fromNowhere {
 		return nil
@@ -100,13 +102,13 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	return h
 }
 
-// Settle reports what the request has cost. If this is less than the tokens taken, the difference is given back, but at
-// most what the key still owes because of this hold, by the store's clock. If it is more, the difference is charged,
-// whether it is available or not, up to [MaxDebt].
+// Settle reports the cost of the request. If the cost is less than the tokens taken, the difference is given back, but
+// at most the tokens that the key still owes because of this hold, by the store's clock. If the cost is higher, the
+// difference is charged, whether it is available or not, up to [MaxDebt].
 //
-// Settle does not wait for the store. It gives back at most once, and not while the store is lost. It charges at least
-// once; [Limiter.Settle] waits for this. lost is how many tokens are not charged because the node already remembers the
-// debts of [MaxKeys] keys.
+// Settle does not wait for the store. It gives tokens back at most once, and not while the store is lost. It charges
+// tokens at least once; [Limiter.Settle] waits until they are charged. lost is how many tokens are not charged because
+// the node already remembers the debts of [MaxKeys] keys.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
 		return 0
@@ -120,8 +122,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// Charge takes n more tokens from the key, as Settle does for a cost above the hold, with the same result lost. A hold
-// without tokens charges nothing.
+// Charge takes n more tokens from the key. It works as Settle does for a cost above the hold, and lost has the same
+// meaning. A hold without tokens charges nothing.
 func (h *Hold) Charge(n uint64) (lost uint64) {
 	if n == 0 || h.quota.limiter == nil {
 		return 0
@@ -176,8 +178,8 @@ func (q *Quota) putBack(key string, n uint64) {
 	}
 }
 
-// stillOwed returns how many of n tokens of a lease are still owed; a window's tokens are until it ends, by the store's
-// last answer.
+// stillOwed returns how many of n tokens from a lease the key still owes, by the store's last answer. Tokens of a
+// window are owed until the window ends.
 func (h *Hold) stillOwed(n uint64) uint64 {
 	l := h.quota.limiter
 	left := h.end - l.now()
@@ -197,8 +199,8 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
-// owe notes that the key owes n more tokens, or the most that a key may owe. They are charged at least once. lost is
-// how many may never be charged, because there is no room or the client is closed.
+// owe adds n tokens, up to the largest debt of a key, to the debt of the key. The store is charged with them at least
+// once. lost is how many tokens may never be charged, because there is no room or the client is closed.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

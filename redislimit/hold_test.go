@@ -46,7 +46,7 @@ func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *red
 	return h
 }
 
-// A hold costs the amount for which any node settles it, once, or its estimate if its node dies.
+// Any node may settle a hold. The hold then costs the settled amount, once. If its node dies, it costs its estimate.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -133,7 +133,7 @@ func TestAHoldFreesNoOther(t *testing.T) {
 	require.EqualValues(t, 30, usedOf(t, log, "k"), "what was taken later was given back")
 }
 
-// Without an answer or a store, a difference is given back at most once, and charged at least once.
+// If an answer or the store is lost, a difference is given back at most once, and charged at least once.
 func TestSettleWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

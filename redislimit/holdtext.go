@@ -35,7 +35,7 @@ func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }
 
-// ParseHold is [Limiter.ParseHold] under the quota, which should be the quota of the hold.
+// ParseHold is [Limiter.ParseHold] for a hold that was taken under this quota.
 func (q Quota) ParseHold(key string, text []byte) (*Hold, error) {
 	if len(text) != holdBytes {
 		return new(Hold), fmt.Errorf("redislimit: ParseHold: a text of %d bytes: want %d", len(text), holdBytes)

@@ -13,9 +13,10 @@ import (
 // HoldUpTo takes as many tokens as are available, up to most, for a request that can use fewer: see
 // [engine.Limiter.HoldUpTo]. If fewer than least are available, the request is refused and takes nothing, even with
 // [ChargeRefusals]. A least of 0 counts as 1, and a least above the limit counts as the limit. If most is 0, nothing is
-// taken, and the cost is charged when the hold is settled. [Hold.Taken] returns how many tokens were taken. Tokens that
-// other nodes have in hand, or that are on their way to this node, are not available. Otherwise HoldUpTo works as
-// [Limiter.Hold] does.
+// taken, and the cost is charged when the hold is settled.
+//
+// [Hold.Taken] returns how many tokens were taken. Tokens that other nodes have in hand, or that are on their way to
+// this node, are not available. Otherwise HoldUpTo works as [Limiter.Hold] does.
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
 }
@@ -128,7 +129,7 @@ func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *rec
 	return n, d, nil
 }
 
-// takeUpTo takes the available tokens of the share, or at most one if the share is less than one.
+// takeUpTo takes the available tokens of the share. If the share is less than one token, it takes at most one.
 func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
 	of := s.Key(key).With(q.share)
 	switch {

@@ -93,7 +93,8 @@ func TestHoldUpToAtOnce(t *testing.T) {
 	assert.EqualValues(t, 1000, sum, "40 of 60 are more than there is, and the last one gets what is left: 1000 = 16 * 60 + 40")
 }
 
-// A leased limiter pays with tokens in hand and of the store. A refused hold takes neither.
+// A leased limiter takes the tokens of a hold from those in hand and from the store. A refused hold takes no tokens
+// from either.
 func TestHoldUpToOfALease(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(40_000, time.Minute)

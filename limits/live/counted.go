@@ -8,9 +8,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// counted stands for the use of an engine.Limiter by one limit, and counts its owners: the [Limiter] of the limit, and
-// those that have it among their previous limiters. Limits with different keys may share an engine.Limiter, which is
-// closed when none of its counted values has an owner.
+// counted stands for the use of an engine.Limiter by one limit. Several limits with different keys may share an
+// engine.Limiter, and each then has its own counted value. The owners of a counted value are the [Limiter] of the
+// limit, and each Limiter with the value among its previous limiters. If no counted value of an engine.Limiter has an
+// owner, it is closed.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
 	Spread          *engine.Spread // replaces Limiter; all requests have the zero Key
@@ -18,16 +19,15 @@ type counted struct {
 	forget          forgetting
 	owners          atomic.Int64
 	users           atomic.Int64 // configurations that use the limit to decide requests
-	// ends, for a limit that shares its engine.Limiter, is the time from which no key of it owes anything; nil while a
-	// configuration uses the limit.
+	// ends is for a limit that shares its engine.Limiter: no key of the limit owes anything from this time on. It is
+	// nil while a configuration uses the limit.
 	ends atomic.Pointer[time.Time]
-	// most is the largest number of tokens that a key hands over. An excess is from refused hits that were counted,
-	// too.
+	// most is the largest number of tokens that a key hands over. A record may count more, because of refused hits.
 	most atomic.Uint64
 
 	mu sync.Mutex // serializes moves
-	// moved maps an engine.Key to a handed. The entry stays as long as this limiter may still decide requests, or has a
-	// debt for which the other limiter had no room.
+	// moved maps an engine.Key to its handed. An entry stays while this limiter may still decide requests. It also
+	// stays while the other limiter had no room for the complete debt.
 	moved sync.Map
 }
 
@@ -46,7 +46,8 @@ func (c *counted) raiseMost(n uint64) {
 	}
 }
 
-// owed returns how many tokens a key hands over, how many its record counts, and the key with the tier of its record.
+// owed returns in n how many tokens the key k hands over, and in counted how many its record counts. under is k with
+// the tier of the record.
 func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	if c.Spread != nil {
 		counted, under = c.Spread.Owed(), k
@@ -59,9 +60,9 @@ func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 // handed is the part of a key's debt that a limiter has handed over.
 type handed struct {
 	moved uint64 // tokens to take back when no configuration uses the limiter any longer
-	// shared is how many tokens were charged to the other limiter while that limiter had no room for the complete debt.
-	// The key still owes them to this limiter, too. Tokens that come back in this limiter are subtracted from shared
-	// first, so the debt does not come back at the sum of both rates.
+	// shared is how many tokens were charged to the other limiter although it had no room for the complete debt. The
+	// key owes these tokens in both limiters. So tokens that come back in this limiter are subtracted from shared
+	// first; otherwise the debt would come back at the sum of both rates.
 	shared uint64
 	seen   uint64 // tokens that the key owed to this limiter, including moved and shared
 }
@@ -76,7 +77,8 @@ func (c *counted) handed(k engine.Key, n uint64) (h handed) {
 	return h
 }
 
-// move calls charge for that part of the debt of k which was not charged before. lost is what had no room.
+// move calls charge for the part of k's debt that was not charged before. charge returns in lost the tokens for which
+// there was no room.
 func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {
@@ -109,8 +111,8 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	}
 }
 
-// settle removes from the records the tokens that were charged to newer limiters, when no decision uses c as a previous
-// limiter any longer.
+// settle removes from the records the tokens that newer limiters were charged. It is called when no decision uses c as
+// a previous limiter any longer.
 func (c *counted) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,7 +22,7 @@ func bucket(rate float64, burst uint64) lawful {
 	return lawful{engine.TokenBucket(engine.PerSecond(rate), burst), rate, float64(burst)}
 }
 
-// windowed returns a limit with the burst 2n, because one window may end when the next begins.
+// windowed returns a limit whose burst is 2n: n tokens at the end of one window, and n at the beginning of the next.
 func windowed(of func(uint64, time.Duration) engine.Policy, n uint64, seconds int) lawful {
 	return lawful{of(n, time.Duration(seconds)*time.Second), float64(n) / float64(seconds), 2 * float64(n)}
 }
@@ -32,7 +32,8 @@ type admission struct {
 	n  int
 }
 
-// checkLaw checks that in no time more is admitted than the highest burst and the highest rate allow together.
+// checkLaw checks every interval of time. No more may be admitted in it than the highest burst and the highest rate
+// allow together.
 func checkLaw(t *testing.T, limits []lawful, admitted []admission) {
 	t.Helper()
 	var rate, burst float64

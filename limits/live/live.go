@@ -1,9 +1,11 @@
 // Package live preserves what a limit has counted when its configuration changes.
 //
-// A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A change of the size of the table, of the
-// algorithm, of the number of tiers, or to a longer log needs a new limiter. For some time, the limit then also has
-// previous limiters. When a request of a key comes, the key's debt in a previous limiter is charged to the new limiter,
-// and the previous limiter forgets it ([Formers.Move]). So a change never gives a key a full bucket, and a raised limit
+// A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A new limiter is necessary if the size of the
+// table, the algorithm or the number of tiers changes, or if the log becomes longer. The limit then has previous
+// limiters for some time.
+//
+// When a request of a key comes, the debt of the key in a previous limiter is charged to the new limiter, and the
+// previous limiter forgets the debt ([Formers.Move]). So a change never gives a key a full bucket, and a raised limit
 // takes effect at once.
 //
 // A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
@@ -28,8 +30,9 @@ const (
 	MaxBytes = 1 << 30
 )
 
-// A Limiter is the limiter of one limit, with its previous limiters. A configuration makes it or calls
-// [Limiter.Acquire], and calls [Limiter.Release] when it is replaced. All methods are safe for concurrent use.
+// A Limiter is the current limiter of one limit, together with its previous limiters. Each configuration with the limit
+// is a user: it makes the Limiter or calls [Limiter.Acquire], and later calls [Limiter.Release]. All methods are safe
+// for concurrent use.
 type Limiter struct {
 	*counted
 	formers *Formers
@@ -45,7 +48,8 @@ func NewSpread(s *engine.Spread) *Limiter {
 	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// forgetting says how long after the last request the keys of a limit that shares its engine.Limiter may owe something.
+// forgetting is for a limit that shares its engine.Limiter. Its keys owe nothing when the duration after has passed
+// since the last request, by the clock now.
 type forgetting struct {
 	after time.Duration
 	now   func() time.Time
@@ -61,9 +65,9 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 }
 
 // Share returns a Limiter, with one user, for another limit with the same engine.Limiter and the same previous limiters
-// as l, but different keys. A key of that limit may owe something for the duration after, by the clock now. most is the
-// largest number of tokens that a key hands over; it matters for a limit that also counts refused requests
-// ([Limiter.RaiseMost]).
+// as l, but with different keys. The keys of the other limit owe nothing when the duration after has passed, by the
+// clock now. most is the largest number of tokens that a key hands over. It matters if the limit also counts refused
+// requests ([Limiter.RaiseMost]).
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {
@@ -74,7 +78,8 @@ func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) 
 	return to
 }
 
-// RaiseMost raises to at least n the bound on the tokens that a key hands over, after the limit was raised.
+// RaiseMost is called after the limit was raised. It raises the largest number of tokens that a key hands over to at
+// least n.
 func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 
 // Formers returns the previous limiters, for the field Formers of [limits.Limit]. It returns nil if there are none.
@@ -88,8 +93,8 @@ func (l *Limiter) Acquire() *Limiter {
 	return l
 }
 
-// Release removes a user. The last Release closes the limiter and those of its previous limiters that no other limiter
-// has.
+// Release removes a user. The last Release closes the limiter. It also closes each previous limiter that no other
+// Limiter has.
 func (l *Limiter) Release() {
 	if l.users.Add(-1) > 0 {
 		return
@@ -114,13 +119,13 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	return to, nil
 }
 
-// HandOver makes l and its previous limiters the previous limiters of to, a new Limiter, so that keys still owe what
-// they owe now. The Limiter to must have no previous limiters, and must not decide anything yet. HandOver does not
-// change l, because the new configuration may still fail.
+// HandOver makes l and its previous limiters the previous limiters of to, so that keys still owe what they owe now. The
+// Limiter to must be new: it has no previous limiters and has not decided anything. HandOver does not change l, because
+// the new configuration may still fail.
 //
 // HandOver sweeps the previous limiters, and drops each one in which no key owes anything. If too many remain, or they
-// take too much memory, it returns an error, because forgetting them would hand out full buckets. If the new Limiter
-// has the same engine.Limiter as one of them, the debts stay in its records.
+// take too much memory, HandOver returns an error. To drop them anyway would give their keys full buckets. If the new
+// Limiter has the same engine.Limiter as a previous one, the debts stay in its records.
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
@@ -182,7 +187,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep adds an owner to each previous limiter, and to of unless it is nil, and returns them all.
+// keep adds an owner to each previous limiter and returns them. If of is not nil, it is one of them.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -200,17 +205,17 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	return all
 }
 
-// Move moves the debt of a request's key from the previous limiters to l, where the key is to. keyOf returns the key
-// that the request has in a previous limiter, or false for none. The part of a debt for which l has no room stays in
-// the previous limiter. The complete debt stays if to is under [engine.Blocked] or [engine.Unlimited]. So a limit that
-// is lowered and raised again hands out no token twice, and a debt does not come back at the rates of both limiters
-// together.
+// Move charges l with the debt that a request's key has in the previous limiters. The key in l is to, and keyOf returns
+// the key in a previous limiter, or false if the request has none there. If l has no room for a part of the debt, that
+// part stays in the previous limiter. If to is under [engine.Blocked] or [engine.Unlimited], the complete debt stays.
+// So a limit that is lowered and raised again hands out no token twice. A debt in both limiters does not come back at
+// the sum of their rates.
 //
 // Move charges l before the previous limiter forgets the debt, so every request finds it. A lock ensures that it is
 // charged only once.
 //
-// While a previous configuration still decides requests, its limiter forgets nothing. The tokens of these requests are
-// charged to l, too, except tokens that have come back since the key's last request.
+// While a previous configuration still decides requests, its limiter keeps the debts. The tokens that these requests
+// take are charged to l, too, except those that have come back since the key's last request.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
 		_, lost := l.Charge(to, n)
@@ -250,7 +255,7 @@ func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	}
 }
 
-// keyBy returns the key that keyOf returns, or the only key of a Spread.
+// keyBy returns the result of keyOf for the previous limiter f. If f is a Spread, keyBy returns its only key.
 func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.Key, bool) {
 	if f.Spread != nil {
 		return engine.Key{}, true
@@ -258,8 +263,8 @@ func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.K
 	return keyOf(f.Limiter)
 }
 
-// hasForgotten reports whether no key owes the limiter anything. Only sweeps that began after the limiter was replaced
-// count.
+// hasForgotten reports whether no key owes the limiter anything, after two sweeps that began after the limiter was
+// replaced.
 func (f *former) hasForgotten() bool {
 	if f.Spread != nil {
 		return f.users.Load() == 0 && f.Spread.Owed() == 0
@@ -276,7 +281,8 @@ func (f *former) isEmpty() bool {
 	return f.Stats().Keys == 0 || f.isOver()
 }
 
-// isOver reports whether no configuration has used a limit that shares its engine.Limiter for long enough.
+// isOver reports, for a limit that shares its engine.Limiter, whether it has been unused for so long that no key owes
+// anything.
 func (f *former) isOver() bool {
 	ends := f.ends.Load()
 	return ends != nil && !f.forget.now().Before(*ends)

@@ -125,7 +125,8 @@ func TestALowerLimitInBetween(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatWasLoweredInPlace: the debt above a limit that was lowered before is handed over, too.
+// TestAPolicyThatWasLoweredInPlace: if a limit was lowered in place before it is replaced, keys hand over their
+// complete debt, which may be above the lower limit.
 func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
 		"token bucket":   hourly,
@@ -150,8 +151,8 @@ func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	}
 }
 
-// TestTiers: the tier of the last take decides how much a key owes, and the tier of the next request how this is
-// charged.
+// TestTiers: the tier of a key's last take decides how much the key owes. The tier of its next request decides how the
+// debt is charged.
 func TestTiers(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
@@ -175,7 +176,8 @@ func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	require.False(t, take(before, "a", 0))
 }
 
-// TestChainAndBound: debts survive MaxFormers replacements. One more is refused until the debts have come back.
+// TestChainAndBound: debts survive MaxFormers replacements. A further replacement is refused until the debts have come
+// back.
 func TestChainAndBound(t *testing.T) {
 	clock := testclock.New()
 	l := live.New(newLimiter(t, clock, hourly(2)))
@@ -221,8 +223,8 @@ func TestForgotten(t *testing.T) {
 	require.False(t, now.Formers().Any())
 }
 
-// TestThePreviousConfigurationStillDecides: its requests find the tokens that were handed over, and their tokens are
-// charged to the next limiter, too.
+// TestThePreviousConfigurationStillDecides: requests that the previous configuration decides find the tokens that were
+// handed over, and the tokens that they take are charged to the next limiter, too.
 func TestThePreviousConfigurationStillDecides(t *testing.T) {
 	window := time.Hour
 	for name, p := range map[string]engine.Policy{

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// TestALowerLimitWhileSomebodyWaits: although a refund does nothing while a reservation is not due, only the debt
-// without room in the next limiter stays.
+// TestALowerLimitWhileSomebodyWaits: a refund does nothing while a reservation of the key is not due. Even so, only the
+// part of the debt without room in the next limiter stays.
 func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
 	const many = 100
 	clock := testclock.New()

@@ -18,28 +18,28 @@ type Field struct {
 	Limit spec.Limit
 	// Name is the value of the item to use.
 	Name string
-	// Unit is the value that the parameter qu must have, if the item has one; "" for "requests".
+	// Unit is the unit that the item's parameter qu must name, if the item has this parameter. "" means "requests".
 	Unit string
 }
 
 // maxField, maxItems and maxParams bound the bytes, items and parameters of a field that is parsed.
 const maxField, maxItems, maxParams = 4096, 64, 256
 
-// An Item is an item of the field. Value is a String or a Token, of any type whose kind is string. Param returns a
-// parameter, an Integer as an int64.
+// An Item is an item of the field. Value is a String or a Token, of any Go type whose kind is string. The function
+// Param returns the value of a parameter, with an int64 for an Integer.
 type Item struct {
 	Value any
 	Param func(name string) (value any, ok bool)
 }
 
-// Read finds the item whose value is f.Name in the lines of a field, and returns its limit: q tokens in w seconds.
-// Without w, the period of f.Limit's rate counts. A q of 0 refuses all requests. ok is false if no item has the value
-// f.Name.
+// Read looks in the lines of a field for the item whose value is f.Name. It returns the limit in that item: q tokens in
+// w seconds. If the item has no w, the period is that of the rate of f.Limit. If q is 0, all requests are refused. ok
+// is false if there is no such item.
 //
 // parse parses the list (RFC 9651). item converts a member, and returns the zero Item if it is not an item.
 //
-// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items whose value is f.Name, and
-// for an item that is not a text. It also returns an error for a parameter of another type or out of range, and for a
+// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters. It returns an error if two items have
+// the value f.Name, or an item is not a text. The same holds for a parameter of another type or out of range, and for a
 // limit that does not fit ([spec.Limit.Other]).
 func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, error), item func(M) Item) (p engine.Policy, ok bool, err error) {
 	if len(lines) == 0 {
@@ -80,8 +80,8 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 	return p, true, nil
 }
 
-// bounded returns an error for lines whose parsing would take much time or memory. Up to the first syntax error, it
-// counts at least as many items and parameters as a parser.
+// bounded returns an error for lines whose parsing would take much time or memory. It never counts fewer items and
+// parameters than a parser would parse before the first syntax error.
 func bounded(lines []string) error {
 	length, items, params := 0, 1, 0
 	for _, line := range lines {

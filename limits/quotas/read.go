@@ -101,9 +101,9 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	})
 }
 
-// Pairs reads keys and their limits, such as the fields of a hash in Redis, from each, which calls yield for each pair.
-// A limit is "plan", "rate" or "rate,burst", as in a line of CSV. The last limit of a key applies. It is an error if
-// there are no keys. An error has the number of the pair, from 1.
+// Pairs reads keys and their limits, such as the fields of a hash in Redis. each is a function that calls yield for
+// each pair. A limit is "plan", "rate" or "rate,burst", as in a line of CSV. If a key comes twice, the last limit
+// applies. It is an error if there are no keys. An error names the number of the pair, counted from 1.
 func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {
 	b, seen := newBuilder(), known{}
 	b.latest = true
@@ -134,7 +134,7 @@ func (t *Table) filled() (*Table, error) {
 	return t, nil
 }
 
-// known has the policies that were parsed already, by the plan or rate, and the burst.
+// known has the policies that were parsed before. Its key is the text of the plan or rate, and the text of the burst.
 type known map[[2]string]engine.Policy
 
 const maxKnown = 4096
@@ -152,7 +152,7 @@ func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error
 
 var errTwice = errors.New("its key occurs twice")
 
-// eachLine calls each with the fields of each line except a heading. Its error has the number of the line.
+// eachLine calls the function each with the fields of every line except a heading. An error has the number of the line.
 func eachLine(in *csv.Reader, each func(fields []string) error) error {
 	for first := true; ; first = false {
 		fields, err := in.Read()
@@ -273,7 +273,7 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 	})
 }
 
-// eachMember calls each for each member of a JSON object. Its error has the number of the line.
+// eachMember calls the function each for every member of a JSON object. An error has the number of the line.
 func eachMember(text []byte, each func(key string, value json.RawMessage) error) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	fail := func(err error) error {

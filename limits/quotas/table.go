@@ -55,7 +55,7 @@ func (t *Table) Bytes() uint64 {
 
 func (t *Table) hash(key string) uint64 { return max(maphash.String(t.seed, key), 1) }
 
-// place returns the place of a hash in hashes, or the free place where it would be stored.
+// place returns the index in t.hashes at which the hash is stored, or the free index at which it would be stored.
 func (t *Table) place(hash uint64) int {
 	high, _ := bits.Mul64(hash, uint64(len(t.hashes)))
 	i := int(high)
@@ -85,7 +85,7 @@ func newBuilder() *builder {
 
 var errTooMany = errors.New("too many keys: want at most 100,000,000")
 
-// add adds a key. Only build notices a key that was added before.
+// add adds a key. If the key was added before, only build notices.
 func (b *builder) add(key string, p engine.Policy) error {
 	if len(b.hashes) == MaxKeys {
 		return errTooMany
@@ -101,7 +101,7 @@ func (b *builder) add(key string, p engine.Policy) error {
 	return nil
 }
 
-// build makes the table, or returns the number of the second add of a key.
+// build makes the table. If a key was added twice, it returns instead the number of the second add.
 func (b *builder) build() (t *Table, second int) {
 	of := b.table // a copy with exactly the needed capacity
 	t = &of

@@ -9,18 +9,18 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MaxTiers is the largest number of tiers of a limiter. A limit with more gives each request a quota instead
-// ([engine.Limiter.Quota]), and its limiter is made with the [Room] for them.
+// MaxTiers is the largest number of tiers of a limiter. If a limit has more tiers, each request brings the policy of
+// its tier as a quota ([engine.Limiter.Quota]). The limiter is then made with [Room] for quotas.
 const MaxTiers = 14
 
 // DefaultQuota is the largest limit, in tokens, of a quota if the configuration sets no other number.
 const DefaultQuota = 1_000_000
 
-// LongestQuota is the longest time that a bucket of a quota may take to fill in a store. Up to it, a store counts in
-// nanoseconds, as memory does.
+// LongestQuota is the longest time that a bucket of a quota may take to fill in a store. Up to this time, a store
+// counts in nanoseconds, as memory does.
 const LongestQuota = 26 * 24 * time.Hour
 
-// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas, from one of the limit's
+// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas. base is one of the limit's
 // policies that count requests.
 func StoredPolicy(base engine.Policy) engine.Policy {
 	if base.Algorithm() == engine.AlgorithmTokenBucket {
@@ -29,7 +29,8 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter with the policy own and quotas of up to most tokens.
+// Room returns the argument of [engine.MaxQuota] for a limiter whose policy is own, and whose quotas have at most most
+// tokens.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
 		return MaxBurst // for these algorithms, this takes no more memory than a room of 1
@@ -49,8 +50,8 @@ func Highest(policies ...engine.Policy) (most uint64) {
 
 func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.Unlimited() }
 
-// base returns the policy with which the limiter of the limit is made, and the policies of all tiers that count
-// requests.
+// base returns the policy with which the limiter is made. It also returns, in counted, the policies of the tiers that
+// are neither blocked nor unlimited.
 func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
 	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
 	switch base = own; {
@@ -62,7 +63,8 @@ func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Poli
 	return base, counted
 }
 
-// checkQuotas adds an error for each tier that cannot be a quota of a limiter with the policy base.
+// checkQuotas checks each tier as a quota of a limiter with the policy base, and adds an error if the limiter would not
+// accept it.
 func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.Policy) {
 	if !counts(base) {
 		if l.Quota > 0 {
@@ -99,8 +101,8 @@ type Quotas struct {
 	end     func()
 }
 
-// Quotas returns a checker of numbers for the limit, which must have a Quota, and no errors of [Limit.Policies]. The
-// caller closes the checker.
+// Quotas returns a checker of numbers for the limit. The limit must have a Quota, and [Limit.Policies] must have
+// accepted it. The caller closes the checker.
 func (l *Limit) Quotas() (*Quotas, error) {
 	own, tiers, err := l.Policies()
 	if err != nil {
@@ -145,9 +147,8 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	return p, q.takes(p)
 }
 
-// Other returns the policy for numbers that come with a request. The limit must have a Quota. If the rate or the burst
-// is missing, Other uses the limit's own, as for a [Tier]. A limiter may still not accept the policy
-// ([engine.Limiter.Quota]).
+// Other returns the policy for numbers that come with a request. The limit must have a Quota. A rate or burst that is
+// missing is taken from the limit, as for a [Tier]. A limiter may still not accept the policy ([engine.Limiter.Quota]).
 func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	of := *l
 	if of.Algorithm == engine.NoAlgorithm {

@@ -1,8 +1,8 @@
 // Package spec describes a limit as people write it, and makes a policy of package engine from its numbers. Only this
 // package knows which numbers fit together. Flags, rule files, Caddyfiles, the configuration of Envoy's service and
 // commands of Redis are parsed into a [Limit]. [Limit.Policies] checks the numbers, and returns all problems as
-// [Errors], with the keys of the wrong numbers. For a limit that comes with each request, [PolicyOf] does not check the
-// numbers, because the engine does.
+// [Errors], with the keys of the wrong numbers. [PolicyOf] is for a limit that comes with each request. It does not
+// check the numbers, because the engine does.
 package spec
 
 import (
@@ -27,8 +27,8 @@ const (
 	MaxWindow = 365 * 24 * time.Hour
 	// MaxJitter bounds the time added to the time after which a refused client may come back.
 	MaxJitter = time.Hour
-	// InFlight is the shortest time for which a request in flight counts unless it ends. A server knows when each of
-	// its requests ends, so none should be forgotten before.
+	// InFlight is the shortest time after which a request that has not ended may be forgotten. A server knows when each
+	// of its requests ends, so none should be forgotten before.
 	InFlight = MaxWindow
 	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client. A provider usually
 	// assigns at least all addresses with these bits to one customer.
@@ -66,9 +66,9 @@ type Limit struct {
 	Overflow  engine.OverflowPolicy
 	Spread    bool // one bucket on all processors ([engine.Spread])
 	Stored    bool // the limit is in a store that machines share
-	// InStore makes a limiter in the store, for a Stored limit with a Quota; otherwise it is nil. The limiter has the
-	// [StoredPolicy] of base and room for quotas ([Room]). check returns an error if the limiter does not accept a
-	// quota, and end closes the limiter.
+	// InStore makes a limiter in the store, to check quotas with it. It is nil unless the limit is Stored and has a
+	// Quota. The limiter has the [StoredPolicy] of base, and room for quotas ([Room]). check returns an error if the
+	// limiter does not accept a quota, and end closes the limiter.
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 
@@ -103,7 +103,8 @@ func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error)
 	return own, tiers, nil
 }
 
-// Counts reports whether the limit counts any request: not if all its rates are fixed and requests cannot bring others.
+// Counts reports whether the limit counts requests. It does not if all its rates are [Blocked] or [Unlimited], and
+// requests cannot bring other rates.
 func (l *Limit) Counts() bool {
 	counted := func(n Numbers) bool { return !n.Rate.IsFixed() }
 	return l.Quota > 0 || counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
@@ -115,7 +116,7 @@ func (l *Limit) Policy() (engine.Policy, error) {
 	return own, err
 }
 
-// checkKind adds errors for a number that needs a rate, and for a limit with neither a rate nor a Concurrency.
+// checkKind adds errors for a limit with neither a rate nor a Concurrency, with both, or with an algorithm but no rate.
 func (l *Limit) checkKind(es *Errors) {
 	switch {
 	case l.Rate == Rate{} && l.Concurrency == 0:

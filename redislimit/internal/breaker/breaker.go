@@ -11,9 +11,9 @@ import (
 const ProbeEvery = 250 * time.Millisecond
 
 // A Breaker is open while its store counts as lost. An open breaker allows only the probe, one call in every
-// [ProbeEvery]. It opens when calls have failed for some time without a success, whatever their number, because all
-// calls in flight at one moment fail together. Any success closes it. The zero Breaker is closed. All methods may be
-// called from any goroutine.
+// [ProbeEvery]. Any success closes it. It opens when calls have failed for some time without a success. The number of
+// failed calls does not matter, because all calls in flight at one moment fail together. The zero Breaker is closed.
+// All methods may be called from any goroutine.
 type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
 	silent   atomic.Int64 // when the first of the calls that failed since the last success was sent; 0 for none
@@ -22,7 +22,8 @@ type Breaker struct {
 	late     atomic.Int64 // when a call was last answered after its timeout
 }
 
-// latest is how many times as long the breaker waits if answers come, but too late.
+// latest is for a store whose answers come too late. The breaker then opens only after this many times the usual
+// duration.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.
@@ -34,8 +35,8 @@ func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
 	return since != 0 && now-since >= int64(after)
 }
 
-// LostSince reports whether the store counts as lost, and since when: the last success or the opening, whichever is
-// later.
+// LostSince reports whether the store counts as lost. If so, since is the time when the breaker opened, or of the last
+// success if that was later.
 func (b *Breaker) LostSince() (since int64, lost bool) {
 	lost = b.IsOpen() // read first, so that the other times are from this loss or later
 	return max(b.opened.Load(), b.answered.Load()), lost
@@ -58,9 +59,9 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 // it opens.
 func (b *Breaker) Late(now int64) { b.late.Store(now) }
 
-// Failed notes that a call, sent at the time sent, failed now. A call sent before the last success counts as sent at
-// that success. If calls have failed, without a success, for at least the duration after, Failed opens the breaker and
-// returns true.
+// Failed notes that a call failed now. The call was sent at the time sent, or counts as sent at the last success if
+// that was later. If calls have failed, without a success, for at least the duration after, Failed opens the breaker
+// and returns true.
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
 	since := b.silent.Load()
@@ -70,8 +71,8 @@ func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	if late := b.late.Load(); late > since && now-late < int64(after) && now-since < latest*int64(after) {
 		return false
 	}
-	// The time is stored first, so a caller that finds the breaker open finds it. It must never decrease, although a
-	// call that is delayed here may have an earlier time than the call that opens the breaker.
+	// The time is stored first, so a caller that finds the breaker open finds this time, too. The time must never
+	// decrease: a call that is delayed here may have an earlier time than the call that opens the breaker.
 	for old := b.opened.Load(); old < now && !b.opened.CompareAndSwap(old, now); old = b.opened.Load() {
 	}
 	return b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))

@@ -47,7 +47,7 @@ func TestSilenceOpensIt(t *testing.T) {
 	assert.True(t, b.Allows(1700*ms))
 }
 
-// A failed call does not count for the time before another call got an answer.
+// The failure of a call does not count for the time before another call got an answer.
 func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	var b Breaker
 	b.Succeeded(2000 * ms)

@@ -4,8 +4,9 @@
 // answered. So a killed process loses nothing, but a loss of power may lose changes, because nothing is flushed to a
 // disk.
 //
-// The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). If it is
-// killed before it has removed the file, the debts are charged twice, but are never dropped.
+// The file is locked while its process lives. Any other process takes over an unlocked file ([Journal.TakeOver]). If
+// the process that takes over is killed before it has removed the file, the debts are charged twice. They are never
+// dropped.
 package journal
 
 import (
@@ -56,8 +57,9 @@ type Journal struct {
 	err string // the last reported error
 }
 
-// Open makes the file of this process: stem, followed by a random word. Files with another identity are not taken over.
-// failed is called with each error of a later write that differs from the previous one.
+// Open makes the file of this process. Its name is the stem, followed by a random word. Files with another identity are
+// not taken over. Open's argument failed is called with the error of a later write, unless the previous write had the
+// same error.
 func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
 		return nil, fmt.Errorf("the path %q: want a full one", stem)
@@ -162,7 +164,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// tell reports an error once, even if the file name in it differs.
+// tell reports an error, unless the previous error was the same apart from the name of the file.
 func (j *Journal) tell(err error) {
 	text := ""
 	if of := (*os.PathError)(nil); errors.As(err, &of) {
@@ -199,7 +201,8 @@ func (j *Journal) rewrite() error {
 	return err
 }
 
-// create makes an empty file and locks it. Another process that finds the file before that removes it.
+// create makes an empty file and locks it. Another process may find and remove the file before it is locked; then
+// create makes another one.
 func (j *Journal) create() (*os.File, error) {
 	for {
 		f, err := os.OpenFile(j.stem+"."+rand.Text()+suffix, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
@@ -234,8 +237,8 @@ type Former struct {
 	Path string
 	Last time.Time // when the file was last written to, by the machine's clock
 	Owed map[Entry]uint64
-	// Err reports that the file has another identity, or that its end cannot be read, so that Owed lacks the debts in
-	// it.
+	// Err is set if the file has another identity. It is also set if the end of the file cannot be read; the debts in
+	// that part are then missing from Owed.
 	Err error
 }
 
@@ -326,8 +329,8 @@ const (
 	fixed = 26 // bytes of a record before its key
 )
 
-// appendRecord appends a record: the length and checksum of the rest, then the tier, a flag for debts of leases, the
-// debt, the quota and the key.
+// appendRecord appends a record. It begins with the length and the checksum of what follows: the tier, a flag for debts
+// of leases, the debt, the quota and the key.
 func appendRecord(to []byte, e Entry, owed uint64) []byte {
 	at := len(to)
 	to = append(to, make([]byte, head)...)

@@ -214,8 +214,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	assert.ErrorContains(t, err, "everybody can remove files from the folder")
 }
 
-// TestProcessesThatAreKilled: after a process was killed at a random instruction, the last note that it reported, or
-// the next one, is found.
+// TestProcessesThatAreKilled kills processes at random instructions. The file must then contain the last note that the
+// process reported, or the next one.
 func TestProcessesThatAreKilled(t *testing.T) {
 	const key = "JOURNAL_TEST_STEM"
 	if stem := os.Getenv(key); stem != "" {

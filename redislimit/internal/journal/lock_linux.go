@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// lock reports whether this process has the file now, which another process may have locked or removed.
+// lock tries to lock the file, and reports whether this process now has it. Another process may have locked or removed
+// the file before.
 func lock(f *os.File) (has bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

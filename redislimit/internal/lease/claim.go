@@ -11,8 +11,9 @@ const (
 	claimSettled              // the request is over
 )
 
-// Settle ends the claim. first reports whether this call ended it (L6). If send is true, the caller must send the
-// settlement to the store at once. If a renewal is in progress, the goroutine that renews sends it instead (L7).
+// Settle settles the claim. first reports whether it was open until this call (L6). If send is true, the caller must
+// send the settlement to the store at once. If only first is true, a renewal is in progress, and its goroutine sends
+// the settlement at the end (L7).
 func (c *Claim) Settle() (first, send bool) {
 	for {
 		w := c.word.Load()
@@ -25,7 +26,8 @@ func (c *Claim) Settle() (first, send bool) {
 	}
 }
 
-// Renew reports whether the caller may renew the claim, and must then call Renewed, even if the renewal has failed.
+// Renew begins a renewal of the claim, if it returns true. The caller must then call Renewed, even if the renewal
+// fails.
 func (c *Claim) Renew() bool { return c.word.CompareAndSwap(0, claimRenewing) }
 
 // Renewed ends a renewal. If send is true, the claim was settled meanwhile, and the caller must send the settlement.

@@ -56,8 +56,8 @@
 //
 //	burst + rate*T + O + N*D
 //
-// O is the number of tokens in hand when T began. N is the number of nodes, and D is the overdraft of each node. In the
-// store, the tokens that a key owes, apart from debt, never exceed the burst, and time reduces them by at most rate*T.
-// So the tokens that the store charges in T, minus the tokens that it takes back, are at most burst + rate*T. Each
-// admitted token was charged in T, was in hand when T began (O), or is still debt (N*D).
+// O is the number of tokens in hand when T began. N is the number of nodes, and D is the overdraft of each node. Apart
+// from debt, a key never owes the store more than the burst, and in T at most rate*T of these tokens come back with
+// time. So the tokens that the store charges in T, minus the tokens that nodes give back, are at most burst + rate*T.
+// Each admitted token was charged in T, was in hand when T began (O), or is still debt (N*D).
 package lease

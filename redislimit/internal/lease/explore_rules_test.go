@@ -15,7 +15,8 @@ func (w *world) begin(th *thread) {
 	th.idle, h.touched = !h.touched, false
 }
 
-// changed checks a change of a lease's word, which the thread must be allowed to make in its state before the step.
+// changed checks a change that a thread has made to the word of a lease. before is the thread before this step: in that
+// state, it must be allowed to make the change.
 func (w *world) changed(th *thread, before thread, i int, from, to state) error {
 	h := &w.leases[i]
 	if from&retired != 0 {
@@ -162,8 +163,8 @@ func (w *world) serve(th *thread, way int) error {
 	return nil
 }
 
-// check checks what is true in every state, and the answer that the thread has just got. plain contains the fields that
-// are not words, before the step (L1, L4, L5).
+// check checks the rules for every state, and the answer that the thread has just got (L1, L4, L5). plain contains the
+// fields that are not words, as they were before the step.
 func (w *world) check(th *thread, plain []fields) error {
 	if th.said != nil {
 		if err := w.checkTake(th); err != nil {
@@ -194,8 +195,8 @@ func (w *world) check(th *thread, plain []fields) error {
 	if w.admitted+balance > w.store.net {
 		return fmt.Errorf("L1: %d admitted, %d in hand less debt, and the store has charged %d", w.admitted, balance, w.store.net)
 	}
-	// This is the bound for one node, without tokens that come back with time. After a lease that has used up its
-	// overdraft, no new lease begins until tokens have come back.
+	// This is the bound for one node, without tokens that come back with time. It allows one overdraft: when a lease
+	// has used up its overdraft, no new lease begins until tokens have come back.
 	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most)+w.store.back {
 		return fmt.Errorf("L5: %d admitted, want at most %d: what the store had and one overdraft", w.admitted, most)
 	}
@@ -218,8 +219,8 @@ func (w *world) checkTake(th *thread) error {
 	return nil
 }
 
-// CheckEnd checks (L1) that when no call is in progress, the store has charged as many tokens as were admitted, are in
-// hand, or are stranded, minus the debt.
+// CheckEnd checks the sum at the end, when no call is in progress (L1). The tokens that the store has charged must be
+// those that were admitted, are in hand, or are stranded, minus the debt.
 func (w *world) CheckEnd() error {
 	balance := w.stranded
 	for i, h := range w.leases {

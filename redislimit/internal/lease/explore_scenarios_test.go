@@ -4,8 +4,8 @@ package lease
 
 import "cmp"
 
-// A scenario is what one exploration runs, for a key with a lease: first the calls of before, one by one, then every
-// interleaving of the calls of the threads.
+// A scenario is what one exploration runs on a key with a lease. It makes the calls in before one by one. Then it tries
+// every interleaving of the calls of the threads.
 type scenario struct {
 	name      string
 	limit     uint64 // of the store; 0 means 16: then a lease has at most 8 tokens, and asks for 4
@@ -37,9 +37,9 @@ func together(calls ...call) (threads [][]call) {
 var (
 	one, two = takes(1), takes(2)
 
-	// The third renewal is the first that brings tokens. After hasTwo, two tokens are in hand, and taking the second
-	// starts a renewal. After hasOne, one of these is left. After hasFour, four are in hand, and taking the first
-	// starts a renewal for four more.
+	// Each of these lists of calls prepares a lease. The third renewal is the first that brings tokens. After hasTwo,
+	// two tokens are in hand, and taking the second starts a renewal. After hasOne, one of these is left. After
+	// hasFour, four are in hand, and taking the first starts a renewal for four more.
 	hasTwo  = []call{one, one.at(10), one.at(20)}
 	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}
 	hasFour = []call{one, one.at(1), one.at(2)}
@@ -51,7 +51,7 @@ var (
 )
 
 var scenarios = []scenario{
-	// A new lease has nothing in hand: the overdraft and the first renewal.
+	// These scenarios have a new lease, without tokens in hand. They try the overdraft and the first renewal.
 	{name: "one taker", threads: together(one)},
 	{name: "two takers of a new lease", threads: together(one, one)},
 	{name: "three takers of a new lease", threads: together(one, one, one)},

@@ -19,7 +19,7 @@ const (
 	refill // no call: tokens come back in the store. Only used before the threads start
 )
 
-// A call is one call of package redislimit. The clock then reads the time in its field late.
+// A call is one call of package redislimit. During the call, the clock shows the time late.
 type call struct {
 	verb verb
 	n    uint64
@@ -136,7 +136,8 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take is Limiter.local and Limiter.carry, without requests that do not involve the lease.
+// take does what Limiter.local and Limiter.carry of package redislimit do. It leaves out requests that do not involve
+// the lease.
 func (w *world) take(th *thread, c call) {
 	for {
 		l := w.lookup(th)

@@ -8,8 +8,8 @@ import (
 )
 
 // A Lease contains the tokens of one key that a node has in hand. Take, Refund, Held, Remaining and Waits may be called
-// from any goroutine, and Expire by one goroutine at a time. The other methods may be called only by a caller for which
-// Take has returned renew, or Expire settle.
+// from any goroutine, and Expire by one goroutine at a time. The other methods are only for the caller to which Take
+// has returned renew, or Expire settle.
 type Lease struct {
 	word      word.Word  // a state
 	denyUntil word.Int64 // until then, the node refuses without asking
@@ -34,8 +34,8 @@ type Lease struct {
 	visited uint64 // the word at the last call of Expire
 }
 
-// New returns a lease without tokens, with a debt of at most the overdraft. Until the first answer it assumes that the
-// whole limit is available.
+// New returns a lease without tokens in hand. It begins with a debt, of at most the overdraft. Until the first answer,
+// the lease assumes that the whole limit is available.
 func New(terms *Terms, debt uint64) *Lease {
 	l := &Lease{terms: terms}
 	l.word.Store(uint64(healthy.with(0, debt)))
@@ -50,8 +50,8 @@ const (
 	Refused Verdict = iota
 	// Admitted: the request is paid with tokens in hand, or on overdraft.
 	Admitted
-	// Unknown: the tokens in hand are too few, so the caller must ask the store. If renew is true, the renewal carries
-	// the request, otherwise a separate question.
+	// Unknown: the tokens in hand are too few, so the caller must ask the store. If renew is true, the request goes
+	// with the renewal. Otherwise the caller asks a separate question.
 	Unknown
 	// Retired: the lease is no longer in use. The caller must look up the key again.
 	Retired
@@ -91,10 +91,11 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns the question to the store, because of a request of n tokens. It charges the debt and, if waits is
-// true, asks for the n tokens of the waiting request. It also asks for the tokens of the next 2τ, but only if the
-// measured pace promises at least two requests of n tokens in that time. Otherwise other nodes could not use the tokens
-// meanwhile.
+// Renewal returns the question to the store, because of a request of n tokens. The question charges the debt. If waits
+// is true, it asks for the n tokens of the waiting request.
+//
+// It also asks for the tokens of the next 2τ, if the measured pace promises at least two requests of n tokens in that
+// time. Otherwise the tokens would stay unused, and other nodes could not use them.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -158,9 +159,9 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny makes the lease refuse until the store can have enough tokens again. If the question needed more tokens than a
-// worthwhile renewal, only requests that are as large are refused. Otherwise all are refused, for a partly random time,
-// so that the nodes do not return together.
+// deny makes the lease refuse until the store can have enough tokens again. If the refused request needed more tokens
+// than a worthwhile renewal, only requests of at least its size are refused. Otherwise all requests are refused. That
+// time is partly random, so that the nodes do not return together.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
@@ -201,8 +202,8 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 	}
 }
 
-// Expire must be called from time to time. If settle is true, tokens have been in hand too long, or debt is left over,
-// and the caller must call Settlement and then Apply or Fail. If gone is true, the lease is retired (L5).
+// Expire must be called from time to time. settle is true if tokens have been in hand too long, or if debt is left
+// over. The caller must then call Settlement, and after it Apply or Fail. gone is true if the lease is retired (L5).
 func (l *Lease) Expire(now int64) (settle, gone bool) {
 	w := state(l.word.Load())
 	idle := uint64(w) == l.visited

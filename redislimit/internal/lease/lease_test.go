@@ -71,7 +71,8 @@ func TestARefusalIsTrusted(t *testing.T) {
 	assert.True(t, renew)
 }
 
-// paced returns a lease with 40 tokens in hand, spent at 2,000 per second until 30ms. It asks for more below 20.
+// paced returns a lease with 40 tokens in hand. Its key has spent 2,000 tokens per second until the time 30ms. When
+// fewer than 20 tokens are in hand, the lease asks for more.
 func paced(t *testing.T) *Lease {
 	l, now := New(terms(), 0), time.Duration(0)
 	for range 3 {
