@@ -12,7 +12,7 @@ type Record struct {
 // request.
 func (s State) Record() Record { return Record{State: s} }
 
-// After returns the record with its payload replaced, in the same tenure of the slot.
+// After returns the record with another payload and the same tag and version.
 func (r Record) After(payload uint64) Record {
 	return Record{r.State.moved(payload), r.Ring}
 }
@@ -21,12 +21,13 @@ func (r Record) After(payload uint64) Record {
 // immutable, holds no key's state, and is safe for concurrent use. The algorithms are [TokenBucket], which can also be
 // refilled in batches, [FixedWindow], [SlidingWindow], [SlidingLog], [Concurrency] and [Entries].
 //
-// Instants are in nanoseconds from any fixed origin, not negative, or in the algorithm's own ticks. Payloads hold times
-// on a circle (modulo a power of two), so two bounds apply. Two instants that one call compares must be at most MaxSkew
-// apart. A call may read a record at any instant from MaxSkew before the record was written to 12 MaxSkew after that.
+// A time in nanoseconds (nanos) counts from any fixed origin and is not negative. A time in ticks (now) counts the
+// algorithm's own ticks. Payloads hold times modulo a power of two, so two bounds apply. Two times that one call
+// compares must be at most MaxSkew apart. The time at which a record is read must be at least the time of its last
+// write minus MaxSkew, and at most that time plus 12 MaxSkew.
 //
-// Results are valid for the state that was read. A caller that acts on a result without a compare-and-swap from that
-// state must read the state again.
+// A result is valid for the state that was read. A caller makes its change with a compare-and-swap from that state, or
+// else reads the state again.
 type Algorithm interface {
 	// Ticks returns the tick of an instant, rounded down.
 	Ticks(nanos int64) uint64
@@ -37,24 +38,26 @@ type Algorithm interface {
 	// RingSize returns how many words the [Ring] of a record has: 0 if it has none.
 	RingSize() uint64
 
-	// Take returns the payload of a live record after a take at the tick now, and whether the record admits it.
+	// Take returns the payload of a live record after a take at the tick now. ok reports whether the record admits the
+	// take.
 	Take(r Record, now uint64, d Demand) (payload uint64, ok bool)
 	// Full returns the payload of a record from which nothing was taken. The first take of a key is made from such a
 	// record, and is always admitted.
 	Full(now uint64) (payload uint64)
-	// Flush writes the record's last change, which only the state holds until then, to the ring. After that, the state
-	// may be changed again (R10 of shard/doc.go). Flush returns false if the state's word (the parameter at) holds
-	// another state by now.
+	// Flush writes the record's last change to the ring. Until then only the state has this change, so the state must
+	// not change before (R10 of shard/doc.go). The parameter at is the state's word. Flush returns false if that word
+	// holds another state by now.
 	Flush(r Record, now uint64, at *Word) bool
-	// Receipt returns the receipt of a take, for a refund. The parameter after is the state after the take, or, if a
-	// part of the take was given back, the result of [State.Less]. cost is the cost of what was not given back.
+	// Receipt returns the receipt of a take, for a refund. The parameter after is the state after the take, and cost is
+	// the cost of the take. If a part of the take was given back, they are the result of [State.Less] and the cost of
+	// the rest.
 	Receipt(after State, nanos int64, cost uint64) Receipt
-	// Refund gives the cost of a take back to the record. It gives back less if the record does not show whether all of
-	// the cost may come back, so a refund never makes room for a request that the limit must refuse. Refund returns
-	// false, and gives nothing back, if the record's word (the parameter at) holds another state by now.
+	// Refund gives the cost of a take back to the record. It gives back less if the record does not show that all of
+	// the cost may come back: a refund never makes room for a request that the limit must refuse. The parameter at is
+	// the record's word. If that word holds another state by now, Refund gives nothing back and returns false.
 	Refund(r Record, g Return, at *Word) (after State, ok bool)
 
-	// Idle reports whether the record is equivalent to no record at the tick now and later.
+	// Idle reports whether the record may be forgotten: from the tick now on, it means the same as no record.
 	Idle(s State, now uint64) bool
 	// IdleFor returns how long a record that is idle at the tick now has been idle. The result is less than 2^61, in a
 	// unit of the algorithm. Callers only compare it with the results for other records.
@@ -74,11 +77,11 @@ type Algorithm interface {
 	// Status returns what a client that asks for d may want to know about the record at an instant.
 	Status(r Record, nanos int64, d Demand) Status
 
-	// Following returns the form of this algorithm that can take over the records of the algorithm before, or an error
-	// that says why there is none.
+	// Following returns the form of this algorithm that can take over the records of a previous algorithm (before), or
+	// an error that says why there is none.
 	Following(before Algorithm) (Algorithm, error)
-	// Convert returns the payload under this algorithm, at an instant, of a record that followed another one (the
-	// parameter before). The number of tokens that the key has taken stays the same, rounded up.
+	// Convert returns the new payload of a record that followed a previous algorithm (before) until the instant nanos.
+	// The number of tokens that the key has taken stays the same, rounded up.
 	Convert(before Algorithm, s State, nanos int64, c Change) (payload uint64)
 }
 
@@ -96,7 +99,7 @@ type seen struct {
 	known   bool  // there was a take
 }
 
-// A Return has the cost that a refund gives back, and what the caller knows in addition to the record.
+// A Return has what a refund needs to know in addition to the record.
 type Return struct {
 	Now    uint64  // the tick of the refund
 	Latest uint64  // at least Now, the tick of every take, and the tick at which the last reservation is due
@@ -107,9 +110,9 @@ type Return struct {
 // IsKnown reports whether the receipt identifies a take.
 func (t Receipt) IsKnown() bool { return t.known }
 
-// Less returns the state that identifies the rest of a take after a refund of a part. Before, s identified the take.
-// The parameter after is the record after that refund. ticks is the number of ticks by which a token bucket is full
-// sooner; it is 0 for other algorithms.
+// Less returns the state that identifies a take of which a part was given back. Before that refund, the state s
+// identified the take. The parameter after is the record's state after the refund. The parameter ticks is the number of
+// ticks by which a token bucket is full sooner; it is 0 for other algorithms.
 func (s State) Less(ticks uint64, after State) State {
 	version := s.Version()
 	if (version+1)&versionMask == after.Version() {

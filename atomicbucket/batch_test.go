@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A cell is the word of one key, used as a table would use it. At times the test forgets the word while it is idle.
+// A cell is the word of one key. As a table does, the test at times forgets the word while the key is idle.
 type cell struct {
 	algorithm atomicbucket.Algorithm
 	state     atomicbucket.State
@@ -60,7 +60,7 @@ func (c *cell) refund(nanos int64, n uint64) {
 	c.write(nanos, after.Payload())
 }
 
-// A trial makes the same takes and refunds from a cell and from a model, and compares the two after each of them.
+// A trial makes the same takes and refunds in a cell and in a model. It compares the two after each of them.
 type trial struct {
 	*cell
 	model  reference.Limit
@@ -69,15 +69,15 @@ type trial struct {
 	random *rand.Rand
 	// idleAfter returns the time from an instant until the model is idle.
 	idleAfter func(nanos int64) int64
-	// lateWaits reports whether a call at the time nanos gets exact waits, even if a call with a later time has written
-	// the cell.
+	// lateWaits reports whether waits are exact for a call at the time nanos, which may be earlier than the cell's last
+	// change.
 	lateWaits func(nanos int64) bool
 }
 
 // endOfTrial is the time after which a trial makes no step, so that no window or wait ends after 2262.
 const endOfTrial = math.MaxInt64 - 1<<58
 
-// run makes a history of a number of calls, the first at the instant nanos.
+// run makes a number of calls, the first at the instant nanos.
 func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	r.cell = newCell(r.algorithm, nanos)
 	for range steps {
@@ -123,7 +123,8 @@ func (r *trial) refused(t *testing.T, at int64) {
 	}
 }
 
-// requireNoGain (I8) requires that a late call is admitted only if the same call would be admitted at the latest time.
+// requireNoGain (I8) requires that a late call gains nothing: if it is admitted, the same call at the latest time is
+// admitted, too.
 func (r *trial) requireNoGain(t *testing.T, at, nanos int64, n uint64) {
 	if r.wouldTake(at, n) {
 		require.True(t, r.wouldTake(nanos, n), "I8: %d tokens at %d, but not at %d", n, at, nanos)
@@ -161,8 +162,8 @@ func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	}
 }
 
-// wait returns a random time until the next step: at or near the next edge (such as the end of a wait or a window), in
-// this window or the next one, or far away.
+// wait returns a random time until the next step. That step is at or near an edge (such as the end of a wait or of a
+// window), in this window or the next one, or far away.
 func (r *trial) wait(nanos int64, n uint64) int64 {
 	far := min(r.length, 1<<57)
 	switch r.random.IntN(10) {
@@ -186,8 +187,8 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 	return r.random.Int64N(far)
 }
 
-// comeRound makes the cell forget an idle record no later than 12 skews after it was written, as a table does. It
-// checks that an idle record is read as idle until then.
+// comeRound makes the cell forget an idle record at a random time, but no later than 12 skews after it was written, as
+// a table does. Until then, the record must be read as idle.
 func (r *trial) comeRound(t *testing.T, nanos int64) {
 	_, hi := bits.Mul64(uint64(r.algorithm.MaxSkew()), 12)
 	if r.model.Idle(nanos) && (r.random.IntN(8) == 0 || uint64(nanos-r.wrote) > min(hi, math.MaxInt64)) {
@@ -207,7 +208,7 @@ func trials(n uint64) uint64 {
 	return n
 }
 
-// batches are the numbers of buckets that are refilled in batches, from one end of the allowed ranges to the other.
+// batches has test cases for buckets that are refilled in batches, from one end of the allowed ranges to the other.
 var batches = []struct {
 	refill   uint64
 	interval time.Duration
@@ -240,8 +241,8 @@ func batchTrial(t *testing.T, refill uint64, interval time.Duration, burst, seed
 	}
 }
 
-// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches equals its model, which gets its
-// tokens at the multiples of the interval, to the nanosecond.
+// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches equals its model to the nanosecond.
+// The model gets its tokens at the multiples of the interval.
 func TestBatchBucketAgainstTheModel(t *testing.T) {
 	for _, b := range batches {
 		t.Run(fmt.Sprintf("%d per %v burst %d", b.refill, b.interval, b.burst), func(t *testing.T) {
@@ -287,8 +288,8 @@ func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 	assert.Equal(t, 100, admitted)
 }
 
-// TestBatchBucketOnTheCircle: when the payload's circle wraps around, no difference is misread, if clocks differ by at
-// most the allowed time and records are not too old.
+// TestBatchBucketOnTheCircle: records are read correctly when the ticks in the payload wrap around, if clocks differ by
+// at most the allowed time and records are not too old.
 func TestBatchBucketOnTheCircle(t *testing.T) {
 	for _, b := range batches {
 		algorithm, err := atomicbucket.NewBatchBucket(b.refill, b.interval, b.burst)
@@ -297,8 +298,8 @@ func TestBatchBucketOnTheCircle(t *testing.T) {
 	}
 }
 
-// requireCircle checks that a record from which everything was taken is read correctly: as empty from MaxSkew before
-// the write until it is idle, then as idle until 12 MaxSkew after the write.
+// requireCircle checks how a record is read from which everything was taken. It is empty from MaxSkew before the write
+// until it is idle, and then idle until 12 MaxSkew after the write.
 func requireCircle(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, length int64) {
 	skew := int64(algorithm.MaxSkew())
 	require.GreaterOrEqual(t, skew, int64(30*time.Second))

@@ -60,8 +60,8 @@ func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	}
 }
 
-// TestPeriodsOfEveryHour: each hour is in the period of its local date, except if clocks are put back past the
-// beginning of a period: the period that has begun does not end.
+// TestPeriodsOfEveryHour: each hour is in the period of its local date. There is one exception: if clocks are put back
+// past the beginning of a period, that period does not end.
 func TestPeriodsOfEveryHour(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)
@@ -83,7 +83,7 @@ func TestPeriodsOfEveryHour(t *testing.T) {
 	}
 }
 
-// TestWaitForAPeriod: after the wait, the periods have begun, and a nanosecond earlier they have not.
+// TestWaitForAPeriod: the periods have begun when the wait ends, and not a nanosecond before.
 func TestWaitForAPeriod(t *testing.T) {
 	zone, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)

@@ -13,8 +13,9 @@ import (
 // A period is one tick. Tokens that are never given back are forgotten when the period after their take is over. A
 // refund with a receipt names the period of its take and lowers the count of that period.
 //
-// The widths of the fields depend on the period alone, not on the limit, so a conversion changes only the version of a
-// record. Therefore the version does not identify a tenure, and the payload must do so: see [Concurrency.Born].
+// The widths of the fields do not depend on the limit, so a conversion changes only the version of a record. A new
+// version therefore does not mean a new tenure. That is why the payload has the number of the tenure: see
+// [Concurrency.Born].
 type Concurrency struct {
 	clock   divider
 	longest time.Duration // a period
@@ -33,9 +34,8 @@ const (
 )
 
 // NewConcurrency returns the algorithm that allows limit tokens in flight. Records have room for counts up to most. The
-// numbers are 1 <= limit <= most <= [MaxInFlight], and the period longest is a microsecond to [MaxWindow]. With a
-// period of less than eight seconds the payload has room for smaller limits only. Other numbers return an error that
-// names the value and the range.
+// ranges are 1 <= limit <= most <= [MaxInFlight]. A period (longest) is a microsecond to [MaxWindow]; if it is shorter
+// than eight seconds, only smaller limits fit. For numbers out of range, the error names the value and the range.
 func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, error) {
 	if longest < time.Microsecond || longest > MaxWindow {
 		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)
@@ -72,8 +72,8 @@ func (c *Concurrency) Quota() Quota { return Quota{1, c.tokens} }
 // RingSize returns 0: a record is one word.
 func (c *Concurrency) RingSize() uint64 { return 0 }
 
-// age returns how many periods have begun since the record's period. If now is up to c.late periods before the record's
-// period, passed is 0 and ahead is the number of periods between them.
+// age compares the tick now with the record's period. passed is the number of periods that have begun since the
+// record's period. If that period is up to c.late periods ahead of now, passed is 0 and ahead is the difference.
 func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	if passed = c.IdleFor(s, now); c.circle()-passed < c.late { // now is late
 		return 0, c.circle() + 1 - passed
@@ -88,13 +88,13 @@ func (c *Concurrency) counts(s State) (previous, current uint64) {
 
 func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 
-// Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. Tenures of a key must have
-// different numbers if the earlier one was ended by force. If it ended because the record was idle, the period in a
+// Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. If a tenure was ended by
+// force, the key's next tenure must have another number. Otherwise the record was idle, and the period in an old
 // receipt shows that its tokens are forgotten.
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
-// inside returns how many tokens of the previous and of the current period are in flight at a tick. If now is before
-// the record's period, ahead is the number of periods between them.
+// inside returns how many tokens of the previous and of the current period are in flight at the tick now. ahead is by
+// how many periods the record's period is ahead of now.
 func (c *Concurrency) inside(s State, now uint64) (previous, current, ahead uint64) {
 	passed, ahead := c.age(s, now)
 	previous, current = c.counts(s)
@@ -137,15 +137,15 @@ func (c *Concurrency) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a key that has nothing in flight.
 func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 0, 0) }
 
-// Receipt returns the receipt of a take. It contains the number of the tenure. The time of the take, and the number of
-// periods by which the record was ahead of that time, identify the period.
+// Receipt returns the receipt of a take. It has the number of the tenure, the time of the take, and by how many periods
+// the record was ahead of that time. The last two determine the period of the take.
 func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
 	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, seen: seen{known: true}}
 }
 
-// Refund gives a cost back to the period of the take: the record's current or previous one. Without a receipt, it gives
-// back first the tokens that would be forgotten first.
+// Refund gives a cost back to the period of the take, if that is the record's current or previous period. Without a
+// receipt, it first gives back the tokens that would be forgotten first.
 func (c *Concurrency) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	passed, ahead := c.age(r.State, g.Now)
 	previous, current := c.counts(r.State)

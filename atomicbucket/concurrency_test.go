@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// TestConcurrencyAgainstTheModel (I1, I2, I8): for any limit, and any time after which requests are forgotten, the
-// number in flight equals the number in the model at every nanosecond.
+// TestConcurrencyAgainstTheModel (I1, I2, I8): at every nanosecond, as many tokens are in flight as in the model, for
+// any limit and any time after which requests are forgotten.
 func TestConcurrencyAgainstTheModel(t *testing.T) {
 	tried := 0
 	for _, w := range windows {
@@ -103,8 +103,8 @@ func TestConcurrencyNumbers(t *testing.T) {
 	}
 }
 
-// TestConcurrencyFollowsItsOwnKind: another limit takes over the tokens in flight, unchanged. A limit that forgets
-// tokens after another time returns an error.
+// TestConcurrencyFollowsItsOwnKind: a limit takes over the tokens in flight of another limit, unchanged. If the two
+// limits forget tokens after different times, the result is an error.
 func TestConcurrencyFollowsItsOwnKind(t *testing.T) {
 	of := func(limit uint64, longest time.Duration) *atomicbucket.Concurrency {
 		algorithm, err := atomicbucket.NewConcurrency(limit, limit, longest)

@@ -14,22 +14,22 @@ func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	return to, nil
 }
 
-// A Change has the numbers that a conversion knows about the key of a record.
+// A Change has what a conversion needs to know about the key of a record.
 type Change struct {
 	Before, After uint64 // the price of a token before and after, each in units of its algorithm; 0: not known
 	Highest       uint64 // the highest limit that the key had, in units of the previous algorithm
 	Latest        int64  // no request of the record was granted at a later time, and no reservation is due later
 	Promised      int64  // no reservation is due later
 
-	// For windows only. Lowest is the lowest limit that the key may have after the change, in tokens. Longest is the
-	// longest window that there ever was, in nanoseconds. 0: not known.
+	// The next two are for windows only; 0 means not known. Lowest is the lowest limit that the key may have after the
+	// change, in tokens. Longest is the longest window that there ever was, in nanoseconds.
 	Lowest, Longest uint64
 }
 
-// windows returns how long it takes until the tokens taken in a window have come back under the lowest limit after the
-// change, rounded up. n is the length of a new window and longest that of the longest window, in the unit of the
-// result. The result is at least n and at most longest, because the limit that granted the tokens grants them again
-// within the longest window.
+// windows returns how long it takes, rounded up, until the tokens taken in a window have come back under the lowest
+// limit after the change. The parameter n is the length of a new window, and longest is the length of the longest
+// window, both in the unit of the result. The result is at least n. It is at most longest, because the limit that
+// granted the tokens grants them again within the longest window.
 func (c Change) windows(taken, n, longest uint64) uint64 {
 	switch {
 	case c.Longest == 0:
@@ -61,18 +61,19 @@ func proportion(part, from, to uint64) uint64 {
 // Following returns the bucket itself, which can take over the records of any other token bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the new payload of a record that followed another bucket. From the instant nanos on, the record owes
-// at least as many tokens as before, at every time at which tokens may have been granted.
+// Convert returns the new payload of a record that followed another bucket. The record then owes at least as many
+// tokens as before at every time, from the instant nanos on, at which tokens may have been granted.
 //
-//   - If the bucket becomes slower, the record owes the same number of tokens at nanos, and so more than before at each
-//     later instant. The part of the debt above all limits that the key had comes from reservations, whose times are
-//     fixed, or from charges. Until the last reservation is due, that part takes as long to come back as before.
-//   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). If it
-//     would owe nothing even before that time by the previous numbers, it owes nothing from the same moment on. With a
-//     smaller debt, tokens that were granted for a later time would come back too early.
+//   - If the bucket becomes slower, the record owes the same number of tokens at nanos, and more than before at each
+//     later instant. A part of the debt may be above all limits that the key had. That part comes from charges, or
+//     from reservations, whose times are fixed. Until the last reservation is due, it takes as long to come back as
+//     before.
+//   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). With a
+//     smaller debt, tokens that were granted for a later time would come back too early. A debt that would have ended
+//     before the latest time ends at the same moment as before.
 //
 // If nothing is known about the key (c.Before is 0), the debt takes as long to come back as before. A record has room
-// for 2^51 ticks, and for the ticks that were granted ahead. Debt above that is forgiven, because a larger payload
+// for 2^51 ticks, and for the ticks that were granted ahead. Any debt above that is forgiven, because a larger payload
 // would be read as past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	now := b.Ticks(nanos)
@@ -80,7 +81,7 @@ func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) 
 	return now + min(b.converted(before.(*TokenBucket), s, nanos, c), maxBurstTicks+ahead)
 }
 
-// converted does the work of Convert, but returns the debt at the instant nanos, even if a record has no room for it.
+// converted returns the debt that Convert computes, at the instant nanos, even if a record has no room for it.
 func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Change) (owed uint64) {
 	start := from.Ticks(nanos)
 	was, now := debt(s, start), b.Ticks(nanos)
@@ -103,8 +104,8 @@ func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Chang
 // manyTicks is more than any record has room for, and small enough that sums of a few do not wrap.
 const manyTicks = 1 << 60
 
-// lasting converts ticks of another bucket, counted from the instant nanos on, to ticks of b that last as long, rounded
-// up.
+// lasting converts ticks of another bucket to ticks of b that last as long, rounded up. Both are counted from the
+// instant nanos.
 func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
 	if ticks == 0 || b.sameTicks(from) {
 		return ticks
@@ -119,18 +120,17 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 // Convert returns the new payload of a record that followed another fixed window. The number of tokens taken stays the
 // same. If the length of the windows stays the same, the end of the window does, too.
 //
-//   - A window that becomes shorter keeps its previous end, unless its tokens have come back earlier at the new rate,
-//     counted from the latest time (c.Latest). It lasts at least one new window from the latest time on. If it always
-//     ended after one new window, alternating policies, such as 1000 per hour and 20 per minute, would give a key too
-//     much.
-//   - A window that becomes longer ends later by the difference of the lengths, but no later than a window that begins
-//     at the latest time, and no later than its tokens have come back at the new rate. If its end did not move, tokens
-//     that a raised limit adds would come back at that end.
+//   - If windows become shorter, the window keeps its end. It ends earlier if its tokens have come back at the new
+//     rate by then, counted from the latest time (c.Latest). It lasts at least one new window from the latest time on.
+//     If it always ended after one new window, alternating policies, such as 1000 per hour and 20 per minute, would
+//     give a key too much.
+//   - If windows become longer, the window ends later by the difference of the lengths. It ends no later than a window
+//     that begins at the latest time, and no later than its tokens have come back at the new rate. If its end did not
+//     move, tokens that a raised limit adds would come back at that end.
 //
-// So a window is never shorter than the time in which the fastest of its limits grants its tokens, and never shorter
-// than the windows of its last limit: if it is [b, e) and these windows have the length W, then e >= b + W. Windows
-// that begin with a request do not overlap. So over any time t a key gets at most two limits, for the windows at both
-// edges, and what the fastest limit grants in t.
+// So a window is at least as long as the fastest of its limits needs to grant its tokens. It is also at least as long
+// as the windows of its last limit. Windows that begin with a request do not overlap. So over any time t a key gets at
+// most two limits, for the windows at both edges, and what the fastest limit grants in t.
 //
 // An aligned window ends with a window of the clock: see endsWithClock.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
@@ -156,7 +156,7 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	return w.pack(end, min(taken, 1<<w.bits-1))
 }
 
-// endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. Three
+// endsWithClock returns the tick at which a key's window ends if the windows of the clock have changed. Three
 // parameters are instants:
 //
 //   - before: the beginning of the last window of the clock within the key's window
@@ -165,10 +165,15 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 //
 // No earlier window of the key ended after the instant before, or after latest.
 //
-// The window ends with the window of the clock in which it would have ended. But a whole window of the clock must have
-// passed since the earlier of before and latest, because a raised limit may fill it. If fewer windows of the clock are
-// enough to grant the tokens taken, the key's window ends after that many. So the key's window, counted from the end of
-// its previous one, is as long as the fastest of its limits needs to grant its tokens, and the bound of Convert holds.
+// Without the change, the key's window would have ended in some window of the clock. It ends with that window, with two
+// exceptions:
+//
+//   - At least one whole window of the clock must have passed since the earlier of before and latest, because a raised
+//     limit may fill that window.
+//   - If fewer windows of the clock are enough to grant the tokens taken, the key's window ends after that many.
+//
+// So the key's window, counted from the end of its previous one, is as long as the fastest of its limits needs to grant
+// its tokens. Therefore the bound of Convert holds.
 func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c Change) uint64 {
 	whole := w.up(min(before, latest)) // when the first whole window begins
 	longest := ceilDiv(c.Longest, uint64(w.window))
@@ -184,19 +189,19 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 
 // Convert returns the new payload of a record that followed another counter. If the windows have the same length, both
 // counts stay. Otherwise the estimate, rounded up, becomes the count of one window, at the latest time (change.Latest)
-// or later. That window is chosen so that the estimate is gone no sooner than the earlier of two times:
+// or later. The estimate must not be gone sooner than the earlier of two times:
 //
-//   - the time at which it would have been gone without the change, plus the time by which the windows become longer;
+//   - the time at which it would have been gone without the change, plus the time by which windows become longer;
 //   - the time at which that many tokens have come back at the new rate, counted from the latest time.
 //
-// This preserves a bound: over any time t a key gets at most one limit and what the fastest rate grants in t. The
-// reason is that the estimate E is at least the debt of a bucket with the highest limit and the fastest rate that has
-// granted the same tokens, since the count of the previous window falls by at most one limit per window. After a
-// conversion, the estimate falls by E only in the last window before it is gone, of length s. The new limit M needs
-// E*s/M from the latest time to grant E tokens. If the estimate is gone no sooner than that, it is never below the debt
-// of the bucket. If it is gone no sooner than without the change, it is never below the estimate without the change. It
-// need not outlast the longest window that there ever was, in which the limit that granted the tokens grants them
-// again.
+// This preserves a bound: over any time t a key gets at most one limit and what the fastest rate grants in t. For the
+// proof, take a bucket with the highest limit and the fastest rate that has granted the same tokens. The estimate E is
+// at least the debt of this bucket, because the count of the previous window falls by at most one limit per window.
+// After a conversion, the estimate falls by E only in the last window before it is gone, of length s. The new limit M
+// needs E*s/M from the latest time to grant E tokens. If the estimate lasts at least that long, it is never below the
+// debt of the bucket. If it lasts at least as long as without the change, it is never below the estimate without the
+// change. It need not outlast the longest window that there ever was: within that window, the limit that granted the
+// tokens grants them again.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
@@ -215,15 +220,17 @@ func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change C
 		end = min(end, after(latest, change.windows(used, w.window, longest)))
 		c = counts{index: max(w.clock.quo(latest), w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)), current: used}
 	}
-	// If a clock ahead of this one wrote the record, the record must still not be further ahead than a record may be.
+	// A clock ahead of this one may have written the record. The record must still not be further ahead than a record
+	// may be.
 	c.index = min(c.index, w.clock.quo(nanos)+w.late-1)
 	most := uint64(1)<<w.bits - 1
 	c.previous, c.current = min(c.previous, most), min(c.current, most)
 	return w.pack(c)
 }
 
-// Following returns the log l with the rings and the ticks of the log before. The limits of l may be up to the size of
-// these rings. The window of l must be long enough for the precision of these ticks, and short enough for their range.
+// Following returns the log l with the rings and the ticks of the previous log (before). The limits of l may be up to
+// the size of these rings. The window of l must be long enough for the precision of these ticks, and short enough for
+// their range.
 func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(l, before); err != nil {
 		return nil, err

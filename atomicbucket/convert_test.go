@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// converted returns the cell under another algorithm, whose limit is the only one that the key may have after the
-// change. No tokens were granted for a time later than latest.
+// converted returns the cell after a change to another algorithm. The limit of that algorithm is the only limit that
+// the key may have after the change. No tokens were granted for a time later than latest.
 func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
 	was, is := c.algorithm.Quota(), to.Quota()
@@ -64,8 +64,8 @@ func TestConvertTokenBucket(t *testing.T) {
 	}
 }
 
-// TestConvertBatchBucket: a bucket that is refilled in batches is converted to another one, and then continues as the
-// model does.
+// TestConvertBatchBucket: after a conversion to another bucket that is refilled in batches, such a bucket continues as
+// the model does.
 func TestConvertBatchBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 4))
 	for seed := range trials(1500) {
@@ -133,8 +133,8 @@ func TestConvertFixedWindow(t *testing.T) {
 }
 
 // TestConvertSlidingWindow: if the windows have the same length, a conversion keeps both counts. Otherwise the estimate
-// becomes the count of one window, which then continues as the model does. An idle record counts as if nothing was
-// taken.
+// becomes the count of one window, and the record then continues as the model does. An idle record counts as if nothing
+// was taken.
 func TestConvertSlidingWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	done, same := 0, 0

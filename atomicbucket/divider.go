@@ -54,12 +54,12 @@ func (d divider) quo(nanos int64) uint64 {
 	return hi >> (d.shift & 63)
 }
 
-// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that is 2^63 ns or more after
-// the origin, the result is some instant for which this is also true. A count too large for the shift below begins that
-// late, because 2^63 ns is less than 2^(64-shift) counts.
+// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. An instant 2^63 ns or more after
+// the origin is out of range; instead of it, first returns any instant out of range. A count that is too large for the
+// shift below is always out of range, because 2^63 ns is less than 2^(64-shift) counts.
 //
-// first multiplies by inv instead of dividing. The product is less than the quotient, by less than 1 because inv is
-// rounded down, and by less than 1 because bits are cut off. So at most two corrections by 1 follow.
+// first multiplies by inv instead of dividing. The product is less than the quotient for two reasons: inv is rounded
+// down, and bits are cut off. Each makes it less by less than 1, so at most two corrections by 1 follow.
 func (d divider) first(count uint64) uint64 {
 	scaled := count << (d.shift & 63)
 	if scaled>>(d.shift&63) != count {

@@ -14,16 +14,16 @@
 //
 // version is a counter modulo 128. It changes with each new tenure of the slot ([Word.Claim]), with each conversion,
 // and with each refund that could otherwise be mistaken for another change ([Word.Convert]). So a compare-and-swap that
-// was prepared in an earlier tenure fails, even if tag and payload look the same. (There is one gap: a goroutine is
-// suspended between its load and its compare-and-swap for exactly 128, 256, ... claims of the slot, and then finds
-// exactly the same payload. The payload of a tentative record is always zero, so for that record such a number of
+// was prepared in an earlier tenure fails, even if tag and payload look the same. There is one gap: while a goroutine
+// is suspended between its load and its compare-and-swap, the slot is claimed exactly 128, 256, ... times, and then has
+// exactly the same payload. (The payload of a tentative record is always zero, so for that record such a number of
 // claims is enough.)
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //
 // # The transitions
 //
-// Every change of a state word is one of these methods. Correctness depends on the transitions marked C. The transition
+// Only these methods of [Word] change a state word. Correctness depends on the transitions marked C. The transition
 // marked H is optional.
 //
 //	transition  from              to                 made by

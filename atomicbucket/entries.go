@@ -6,17 +6,17 @@ import (
 )
 
 // Entries is the algorithm of a limit in flight in a table that several processes share. Each take that was not given
-// back has an entry outside the record, which names the process that made the take (R26 of shard/doc_shared.go). The
-// entries, not the payload, determine when tokens that are never given back are forgotten. The payload:
+// back has an entry outside the record. The entry names the process that made the take (R26 of shard/doc_shared.go).
+// Entries, not the payload, determine when tokens that are never given back are forgotten. The payload:
 //
 //	 53     43 42        17   16   15      0
 //	+---------+------------+------+---------+
 //	| changes |   entry    |leaves| tokens  |
 //	+---------+------------+------+---------+
 //
-// entry is the number of the entry that the record's last change added or, if leaves is set, removed. Before the record
-// changes again, this entry's own word is marked as counted or free. changes counts the changes modulo 2^11, so a
-// record rarely has the same bits as in an earlier state. tokens are the tokens in flight.
+// entry is the number of an entry. The record's last change added this entry or, if leaves is set, removed it. Before
+// the record changes again, the entry's own word is marked as counted or free. changes counts the changes modulo 2^11,
+// so a record rarely has the same bits as in an earlier state. tokens is the number of tokens in flight.
 type Entries struct {
 	longest time.Duration
 	tokens  uint64
@@ -36,8 +36,8 @@ const (
 )
 
 // NewEntries returns the algorithm that allows limit tokens in flight. Records have room for counts up to most. Tokens
-// are forgotten after the time longest. The numbers are 1 <= limit <= most <= [MaxInFlight], and longest is a
-// microsecond to [MaxWindow]. Other numbers return an error that names the value and the range.
+// are forgotten after the time longest. The ranges are 1 <= limit <= most <= [MaxInFlight], and a microsecond to
+// [MaxWindow] for longest. For numbers out of range, the error names the value and the range.
 func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 	switch {
 	case longest < time.Microsecond || longest > MaxWindow:
@@ -82,8 +82,8 @@ func (e *Entries) Quota() Quota { return Quota{1, e.tokens} }
 // RingSize returns 0: a record is one word, and its entries are elsewhere.
 func (e *Entries) RingSize() uint64 { return 0 }
 
-// Take returns the payload after a take, and whether that many more tokens may be in flight. [Entries.Entered] must
-// still add the entry of the take to this payload.
+// Take returns the payload after a take, and whether that many more tokens may be in flight. The caller must then add
+// the entry of the take to this payload ([Entries.Entered]).
 func (e *Entries) Take(r Record, _ uint64, d Demand) (payload uint64, ok bool) {
 	inside := uint64(r.State)&tokensMask + d.Cost
 	return e.next(r.State) | inside&tokensMask, inside <= d.Limit
@@ -98,7 +98,7 @@ func (e *Entries) Full(uint64) (payload uint64) { return 0 }
 // Receipt returns the zero Receipt: the record's state identifies a take.
 func (e *Entries) Receipt(State, int64, uint64) Receipt { return Receipt{} }
 
-// Refund gives nothing back: an entry leaves by [Entries.Left].
+// Refund gives nothing back. A take is given back when its entry leaves ([Entries.Left]).
 func (e *Entries) Refund(r Record, _ Return, at *Word) (after State, ok bool) {
 	return r.State, at.Load() == r.State
 }

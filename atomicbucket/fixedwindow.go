@@ -10,9 +10,9 @@ import (
 // request, or at multiples of its length if it is aligned. The payload is packed {end of the window, tokens taken in
 // it}.
 //
-// For an aligned window, a tick is a window. Otherwise a tick is a nanosecond, or a larger power of two of nanoseconds
-// if the two fields would need more than 54 bits. With such a larger tick, the window may be up to two ticks longer
-// than requested, which is less than a hundred-thousandth of the window, but never shorter.
+// For an aligned window, a tick is a window. Otherwise a tick is a nanosecond, if the two fields then fit into 54 bits,
+// or else a larger power of two of nanoseconds. With such a larger tick, the window is never shorter than requested,
+// and up to two ticks longer. Two ticks are less than a hundred-thousandth of the window.
 type FixedWindow struct {
 	clock  divider
 	window time.Duration
@@ -36,14 +36,14 @@ const (
 )
 
 // NewFixedWindow returns the algorithm that allows limit tokens per window. Records have room for counts up to most.
-// The numbers are 1 <= limit <= most <= [MaxLimit], and the window is a microsecond to [MaxWindow]. The count and the
-// end of a window must fit into 54 bits together. Other numbers return an error that names the value and the range.
+// The ranges are 1 <= limit <= most <= [MaxLimit], and a microsecond to [MaxWindow] for the window. The count and the
+// end of a window must fit into 54 bits together. For other numbers, the error names the value and the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
 	return NewRoomyWindow(limit, most, window, window, aligned)
 }
 
-// NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits, which may last up
-// to the time room, at least window, after a conversion.
+// NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits. After a
+// conversion, such a window may last up to the time room, which is at least window.
 func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
@@ -88,9 +88,9 @@ func NewCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (Fix
 	return w, err
 }
 
-// finest returns the length of the finest possible tick, a power of two of nanoseconds. skew is the skew of the
-// algorithm in such ticks. Two skews must be at least as long as window and room, and one skew at least minSkew. ok is
-// false if two ticks would be more than a hundred-thousandth of the window.
+// finest returns the length of the finest possible tick, a power of two of nanoseconds. The parameter skew is the
+// algorithm's skew, in such ticks. Two skews must be at least as long as window and room, and one skew at least as long
+// as minSkew. ok is false if two ticks would be more than a hundred-thousandth of the window.
 func finest(skew uint64, window, room time.Duration) (period uint64, ok bool) {
 	for period = 1; ceilDiv(uint64(max(window, room)), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
 		if period*400_000 > uint64(window) {
@@ -117,8 +117,8 @@ func skewOf(ticks, period uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// tooLarge returns the error for a limit whose count leaves too few bits for such short windows. fits reports whether a
-// limit would fit.
+// tooLarge returns the error for a limit that is too large for such a short window: its count leaves too few bits. The
+// function fits reports whether a limit would fit.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
 	most := uint64(1)
 	for {
@@ -191,9 +191,9 @@ func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
 	return w.clock == of.clock && w.calendar == of.calendar
 }
 
-// Later returns the payload of an aligned window that a key begins at the tick now. payload is what Take returned, and
-// since is the instant from which windows of the clock have their current length. A window that begins before the first
-// whole window of that length ends with that whole window.
+// Later returns the payload of an aligned window that a key begins at the tick now. The parameter payload is what Take
+// returned. The parameter since is the instant from which windows of the clock have their current length. If the key's
+// window begins before the first whole window of that length, it ends with that whole window.
 func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 	if first := w.up(since); now < first {
 		whole := first + 1 - now
@@ -232,9 +232,9 @@ func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{after.Payload() >> w.bits, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the current window, unless the take was in another one. A window with no taken tokens
-// left is over, so the next request begins a new one. If a take was ahead of the clock, the window may begin after the
-// tick now. Then only a refund with a receipt of that window gives anything back.
+// Refund gives a cost back to the current window, unless the take was in another window. If no taken tokens are left,
+// the window is over, so the next request begins a new one. After a take ahead of the clock, the window may begin after
+// the tick now. Then only a refund with a receipt of that window gives anything back.
 func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	left, taken := w.read(r.State, g.Now)
 	its := left <= w.length || g.Latest == g.Now

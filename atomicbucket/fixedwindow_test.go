@@ -21,8 +21,8 @@ import (
 
 const day = 24 * time.Hour
 
-// windows are limits and windows from the whole range. A fixed window is exact to the nanosecond only for the numbers
-// for which tickOf returns 1.
+// windows has limits and lengths of windows from the whole range. A fixed window is exact to the nanosecond only if its
+// tick is one nanosecond (tickOf returns 1).
 var windows = []struct {
 	limit  uint64
 	window time.Duration
@@ -199,7 +199,7 @@ func TestFixedWindowOnTheCircle(t *testing.T) {
 	}
 }
 
-// TestFixedWindowHasRoomForTiers: the count has room for more than the limit, for the higher limits of other tiers.
+// TestFixedWindowHasRoomForTiers: the count has room for the higher limits of other tiers.
 func TestFixedWindowHasRoomForTiers(t *testing.T) {
 	for _, aligned := range []bool{false, true} {
 		algorithm, err := atomicbucket.NewFixedWindow(3, 1000, time.Minute, aligned)
@@ -218,8 +218,8 @@ func TestFixedWindowHasRoomForTiers(t *testing.T) {
 
 var mostInError = regexp.MustCompile(`want at most (\d+) tokens`)
 
-// requireStatedMost checks that the limit that an error names as the highest possible one is accepted, and the next one
-// is not.
+// requireStatedMost checks the limit that an error names as the highest possible one. This limit must be accepted, and
+// the next higher one must not.
 func requireStatedMost(t *testing.T, err error, limit uint64, accepts func(limit uint64) error) {
 	t.Helper()
 	stated := mostInError.FindStringSubmatch(err.Error())

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// SameUnits reports whether quotas in units of one algorithm (before) mean the same under another (after), and fit into
-// its records. The algorithm after must be able to follow before ([Algorithm.Following]). If records of a token bucket
-// have no prices, the price of a token must also be the same.
+// SameUnits compares an algorithm (before) with the algorithm that replaces it (after). It reports whether quotas in
+// units of the first mean the same under the second, and fit into its records. The second must be able to follow the
+// first ([Algorithm.Following]). If records of a token bucket have no prices, the price of a token must also be the
+// same.
 func SameUnits(before, after Algorithm) bool {
 	switch a := after.(type) {
 	case *TokenBucket:
@@ -58,8 +59,8 @@ func Most(algorithm Algorithm) uint64 {
 	panic(fmt.Sprintf("atomicbucket: no case for a %T", algorithm))
 }
 
-// NewTicks returns the algorithm of buckets whose rates come with the calls. longest, 1ns to [MaxWindow], is the
-// longest time that such a bucket may take to fill. Other values return an error that names the value and the range.
+// NewTicks returns the algorithm of buckets whose rates come with the calls. The parameter longest is the longest time
+// that such a bucket may take to fill: 1ns to [MaxWindow]. For other values, the error names the value and the range.
 // The algorithm's own quota is one token per second; it only serves to express debts in seconds.
 //
 // The tick is the shortest one with which longest fits into a record:
@@ -68,8 +69,8 @@ func Most(algorithm Algorithm) uint64 {
 //   - up to 26 days: a larger part of a nanosecond, or a whole one;
 //   - otherwise: a power of two of nanoseconds.
 //
-// In the last case the clock advances in steps. Tokens that are taken from an idle bucket then come back from the last
-// step of the clock on, not from the next one, so the number of tokens that a key has left is a whole number.
+// In the last case the clock advances in steps. Tokens that are taken from an idle bucket come back from the last step
+// of the clock on, not from the next one. So the number of tokens that a key has left is a whole number.
 func NewTicks(longest time.Duration) (TokenBucket, error) {
 	if longest < 1 || longest > MaxWindow {
 		return TokenBucket{}, fmt.Errorf("buckets that fill within %v: want 1ns to %v", longest, MaxWindow)
@@ -90,13 +91,13 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	}, nil
 }
 
-// slowest bounds the rounding of a token up to whole ticks. The rounding may make a rate slower by at most 1/slowest.
+// slowest bounds how much a rate loses when a token is rounded up to whole ticks: at most 1/slowest.
 const slowest = 1000
 
 // Grant returns the quota of a call with a rate and a burst, in ticks of the algorithm. A token is rounded up to whole
 // ticks. If this makes the rate slower by more than a thousandth, or if the burst does not fit into a record, Grant
-// returns an error. It does not allocate if tokens has at most 15 digits, unless the rate is so fast that the rounding
-// matters.
+// returns an error. Grant does not allocate if the number of tokens has at most 15 digits, unless the rate is so fast
+// that the rounding matters.
 func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	token, ok := b.quickTicks(tokens, period)
 	if !ok || burst < 1 || burst > MaxBurst {
@@ -109,7 +110,7 @@ func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) 
 }
 
 // quickTicks returns how many ticks a token takes, rounded up. ok is false if the calculation needs more than 128 bits,
-// if the rate is out of range, or if the rate is so fast that the rounding may make it slower by more than is allowed.
+// if the rate is out of range, or if the rounding may make the rate slower by more than is allowed.
 func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token uint64, ok bool) {
 	if !(tokens > 0) || period <= 0 {
 		return 0, false
@@ -147,8 +148,8 @@ func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token ui
 	if inexact {
 		token++
 	}
-	// A rounding by less than a tick is small enough if a token has more than a thousand ticks. There is no check for a
-	// rate that is too slow, because one token in 292 years is allowed.
+	// A rounding by less than a tick is small enough if a token has more than a thousand ticks. No rate is too slow,
+	// because one token in 292 years is allowed.
 	return token, token > 0 && token <= maxBurstTicks && (!inexact || token > slowest+1)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // TestIdleForCountsFromTheMomentOfIdleness: IdleFor grows with the time for which a record has been idle, even if the
-// ticks in the payload wrap around in between. By IdleFor, an insert claims the slot idle longest.
+// ticks in the payload wrap around in between. An insert uses it to claim the slot that has been idle longest.
 func TestIdleForCountsFromTheMomentOfIdleness(t *testing.T) {
 	bucket, err := atomicbucket.NewTokenBucket(1, time.Second, 10)
 	require.NoError(t, err)

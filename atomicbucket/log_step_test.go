@@ -12,8 +12,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestAnExchangeBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of an exchange, the slot gets
-// another tenure, or a newer request. The exchange must not change the ring of the new tenure or the newer entry.
+// TestAnExchangeBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of an exchange ([log.exchange]), the
+// slot gets another tenure or a newer request. The exchange must change neither the ring of the new tenure nor the
+// newer entry.
 func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	t.Run("a tenure", func(t *testing.T) {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -46,9 +47,9 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, another call finishes the
-// drop, changes the slot's state, and overwrites an entry with a newer request. The first drop must change nothing
-// afterwards. At every moment, if an entry is gone, all entries behind it are gone, too.
+// TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop ([log.drop]), another call
+// finishes the same drop, changes the slot's state, and overwrites an entry with a newer request. From then on, the
+// first drop must change nothing. At every moment, all entries behind a gone entry are gone, too.
 func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -74,8 +75,8 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, a late exchange makes an
-// entry older that is not dropped yet. The entry must be dropped anyway.
+// TestADropBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, a late exchange gives an
+// older tick to an entry that is not dropped yet. The entry must be dropped anyway.
 func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -91,7 +92,7 @@ func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestALogBesideAnExchangeAtEveryStep: before any operation of a call, entries become older, so that some have left the
+// TestALogBesideAnExchangeAtEveryStep: before any operation of a call, entries get older ticks, so that some leave the
 // window. The fields of the status must be consistent, and usedAt must not count more tokens of a tick than the log
 // had.
 func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
@@ -129,8 +130,8 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAFlushBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a flush, a late exchange makes
-// the entry older that the flush is about to overwrite. The request must be in the ring afterwards.
+// TestAFlushBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a flush, a late exchange gives an
+// older tick to the entry that the flush is about to overwrite. The request must be in the ring afterwards.
 func TestAFlushBesideAnExchangeAtEveryStep(t *testing.T) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		g, at := aLog(t, 4, 10, 20, 30, 40)

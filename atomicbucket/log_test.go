@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALogOfTwoNanoseconds: with ticks of two nanoseconds, a request leaves the window one tick late, also in a log
-// that follows. The window of the following log must be so long that two ticks are at most a hundred-thousandth of it.
+// TestALogOfTwoNanoseconds: with ticks of two nanoseconds, a request leaves the window one tick late. The same is true
+// in a log that follows this log. Its window must be so long that two ticks are at most a hundred-thousandth of it.
 func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)

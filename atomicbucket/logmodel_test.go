@@ -131,8 +131,8 @@ func TestALogAgainstAList(t *testing.T) {
 	}
 }
 
-// refund removes tokens with the tick of the receipt or, without a receipt, the oldest tokens. It reports whether it
-// removed any.
+// refund removes tokens with the tick of the receipt or, without a receipt, the oldest tokens. It reports whether there
+// were any.
 func (m *listed) refund(now, cost uint64, of Receipt) bool {
 	ticks := m.ticks[:m.in(now)]
 	end, mine := len(ticks), len(ticks) // end of the tokens that may be removed, and how many there are

@@ -308,8 +308,8 @@ func TestWhatIsNoRate(t *testing.T) {
 	}
 }
 
-// TestWhatEveryAlgorithmSaysOfItself: for every algorithm, SameUnits of the algorithm and itself is true, and a receipt
-// identifies a take.
+// TestWhatEveryAlgorithmSaysOfItself: SameUnits returns true if an algorithm is compared with itself, and a receipt of
+// every algorithm identifies a take.
 func TestWhatEveryAlgorithmSaysOfItself(t *testing.T) {
 	bucket, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)

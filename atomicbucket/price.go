@@ -5,17 +5,19 @@ import (
 	"math/bits"
 )
 
-// If the limits of a table have several rates (see [TokenBucket.Priced]), each record has two more words: its prices. A
-// price is the cost of a token, in ticks, under the limit by which the record was last charged. A payload is a time,
-// and only the price converts it to tokens. Even versions of the record use the first word, odd versions the second:
+// If the limits of a table have several rates (see [TokenBucket.Priced]), each record has two more words, for prices. A
+// price is the cost of a token, in ticks, under the limit by which the record was last charged. The payload is a time,
+// and only the price converts it to tokens. A record with an even version uses the first word, and a record with an odd
+// version the second:
 //
 //	 63              13   12   11        0
 //	+------------------+-----+-----------+
 //	| token, less one  | bit | mark      |
 //	+------------------+-----+-----------+
 //
-// bit is the second bit of the version; it distinguishes, for example, versions 2 and 4, which use the same word. mark
-// is computed from the state for which the price was offered as the price of its next version. See R27 of shard/doc.go.
+// bit is the second bit of the version; it distinguishes, for example, versions 2 and 4, which use the same word. A
+// price is offered for the next version of a record; mark is computed from the record's state at that moment. See R27
+// of shard/doc.go.
 
 const (
 	markBits  = 12
@@ -45,17 +47,17 @@ func (r Ring) Price(s State) (token uint64, ok bool) {
 	return w>>tokenBit + 1, w>>turnShift&1 == s.Version()>>1&1
 }
 
-// Begin writes the price of a claimed slot. No other goroutine changes that price: a late call of an earlier tenure
-// expects a word of that tenure, so its compare-and-swap fails.
+// Begin writes the price of a claimed slot. No other goroutine changes that price: the compare-and-swap of a late call
+// of an earlier tenure fails, because it expects a word of the earlier tenure.
 func (r Ring) Begin(claimed State, token uint64) {
 	version := claimed.Version()
 	r[version&1].Store(priceOf(version, token, 0))
 	r[(version+1)&1].Store(priceOf(version-1, token, 0))
 }
 
-// Offer offers a price for the version after the version of s, unless another price is already offered for s. It
-// returns the price that the next version will have. ok is false if the state's word (the parameter at) holds another
-// state by now.
+// Offer offers a price for the version after that of s. If another price is already offered for s, that price stays.
+// Offer returns the price that the next version will have. ok is false if the state's word (the parameter at) holds
+// another state by now.
 func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 	w, version := &r[(s.Version()+1)&1], s.Version()+1
 	mine := priceOf(version, token, s)
@@ -121,10 +123,10 @@ func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
 
-// Repriced returns what a record owes at the tick now when its price changes from price to token. It owes the same
-// number of tokens before and after. They are counted at the instant nanos or, if the debt comes back faster after the
-// change, at the latest time for which tokens may have been granted: see [TokenBucket.Convert]. The result may be more
-// than a record has room for.
+// Repriced returns what a record owes at the tick now when its price changes from price to token. The number of tokens
+// that it owes stays the same. These tokens are counted at the instant nanos. If the debt comes back faster after the
+// change, they are counted at the latest time for which tokens may have been granted: see [TokenBucket.Convert]. The
+// result may be more than a record has room for.
 func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now uint64) (owed uint64) {
 	owed = b.converted(b, s, nanos, Change{
 		Before: price, After: token, Highest: maxDebt, Latest: latest, Promised: nanos,
@@ -137,8 +139,8 @@ func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now u
 }
 
 // Owing returns the payload of a record that owes the given ticks at the tick now, limited to what a record has room
-// for. Clocks of other calls may be up to ahead ticks behind, and see a debt larger by these ticks. That larger debt
-// may be at most 2^51 + 2^50 ticks, but the debt at now may always be up to 2^51 ticks.
+// for. A debt of 2^51 ticks always fits. Other calls may have clocks up to ahead ticks behind now, so they see a debt
+// larger by ahead. That larger debt may be at most 2^51 + 2^50 ticks.
 func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
 	return now + min(owed, maxBurstTicks+maxSkew-min(ahead, maxSkew))
 }
@@ -150,8 +152,7 @@ func Fit(ticks, price, token uint64) (at uint64, ok bool) {
 	return at, at <= maxBurstTicks
 }
 
-// Within converts a number of ticks at one price to ticks at another price, rounded down, and at most the largest
-// uint64.
+// Within converts ticks as [Fit] does, but rounds down. The result is at most the largest uint64.
 func Within(ticks, price, token uint64) uint64 {
 	hi, lo := bits.Mul64(ticks, token)
 	if hi >= price {

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refunded calls givenBack for a refund at the tick now, if nothing was taken ahead of the clock and no reservation
-// waits.
+// refunded calls givenBack for the usual case: a refund at the tick now, without takes ahead of the clock and without a
+// reservation that waits.
 func refunded(t *testing.T, algorithm Algorithm, s State, now uint64, d Demand, of Receipt, want State, name string) {
 	t.Helper()
 	givenBack(t, algorithm, s, Return{Now: now, Latest: now, Demand: d, Of: of}, want, name)
 }
 
-// givenBack requires that a refund leaves a record in the state want, and that it writes nothing if the slot holds
-// another state than s.
+// givenBack requires that a refund leaves a record in the state want. If the slot holds another state than s, the
+// refund must write nothing.
 func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State, name string) {
 	t.Helper()
 	var w Word
@@ -34,8 +34,8 @@ func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State,
 	assert.Equal(t, other, w.Load(), name)
 }
 
-// TestARefundBehindOthers: if there were only takes since the take that is given back, RefundBehind does the same as
-// Refund with less information.
+// TestARefundBehindOthers: if only takes followed the take that is given back, RefundBehind does the same as Refund,
+// with less information.
 func TestARefundBehindOthers(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5)
 	require.NoError(t, err)
@@ -237,8 +237,7 @@ func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 }
 
 // TestWhatARefundInFlightGivesBack: a refund of a limit in flight gives back to the period of the take, if the record
-// still has that period and the tenure is the same. How often the limit has changed since (the version) does not
-// matter.
+// still has that period and the tenure is the same. The version, which changes with the limit, does not matter.
 func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	c, err := NewConcurrency(5, 7, 10*time.Second)
 	require.NoError(t, err)

@@ -3,7 +3,7 @@ package atomicbucket
 import "github.com/weir-go/weir/internal/word"
 
 // A Ring has the words that a record has in addition to its state; it is nil if there are none. For a [SlidingLog],
-// they hold the ticks of the last requests. (For a token bucket with prices they hold the prices: see [Ring.Price].) A
+// they hold the ticks of the last requests. For a token bucket with prices, they hold the prices: see [Ring.Price]. A
 // Ring belongs to its slot as the payload does. R10 of shard/doc.go says how the ring of a log is changed. An entry of
 // a log:
 //
@@ -24,8 +24,8 @@ const (
 // entryOf returns the entry of a tick that is made for a state.
 func entryOf(s State, tick uint64) uint64 { return s.Version()<<(entryBits+1) | tick&entryTick }
 
-// Clear empties the ring of a claimed slot. No other goroutine writes the ring: a late call of an earlier tenure
-// expects an entry of that tenure, so its compare-and-swap fails.
+// Clear empties the ring of a claimed slot. No other goroutine writes the ring: the compare-and-swap of a late call of
+// an earlier tenure fails, because it expects an entry of the earlier tenure.
 func (r Ring) Clear(claimed State) {
 	for i := range r {
 		r[i].Store(entryOf(claimed, 0) | entryGone)
@@ -43,7 +43,7 @@ type log struct {
 	kept    uint64 // how many of the newest entries count; older ones do not, whatever the ring says
 }
 
-// position returns the position of an entry in the ring. behind is how many entries are newer.
+// position returns the position of an entry in the ring. The parameter behind is the number of newer entries.
 func (g *log) position(behind uint64) uint64 {
 	if behind > g.head {
 		behind -= g.rule.size
@@ -51,7 +51,7 @@ func (g *log) position(behind uint64) uint64 {
 	return g.head - behind
 }
 
-// tick returns the tick of an entry, and whether the entry counts. behind is how many entries are newer.
+// tick returns the tick of an entry, and whether the entry counts. The parameter behind is the number of newer entries.
 func (g *log) tick(behind uint64) (tick uint64, ok bool) {
 	if behind < g.pending {
 		return g.newest, true
@@ -67,8 +67,8 @@ func (g *log) of(entry uint64) (tick uint64, ok bool) {
 	return g.newest - (g.newest-entry)&entryTick, entry&entryGone == 0
 }
 
-// left returns how many ticks remain until an entry leaves the window, 0 if it has left or does not exist. behind is
-// how many entries are newer.
+// left returns how many ticks remain until an entry leaves the window, 0 if it has left or does not exist. The
+// parameter behind is the number of newer entries.
 func (g *log) left(behind, now uint64) uint64 {
 	tick, ok := g.tick(behind)
 	if !ok {
@@ -77,9 +77,9 @@ func (g *log) left(behind, now uint64) uint64 {
 	return g.rule.left(tick, now)
 }
 
-// since returns how many entries have the given tick or a later one. It is a binary search: entries are ordered by
-// tick, and if an entry is gone, all entries behind it are gone, too. A concurrent exchange only makes entries older,
-// so the result was right at some moment during the call.
+// since returns how many entries have the given tick or a later one. It is a binary search, because entries are ordered
+// by tick and all entries behind a gone entry are gone, too. A concurrent exchange only makes entries older, so the
+// result was right at some moment during the call.
 func (g *log) since(tick uint64) uint64 {
 	low, high := uint64(0), g.kept // entries before index low are that late, and entries from index high on are not
 	for low < high {
@@ -124,8 +124,8 @@ func (g *log) flush(at *Word) bool {
 	return g.kept == g.rule.size || g.drop(at)
 }
 
-// drop marks the entries that are not kept as gone, the oldest first. So at every moment, if an entry is gone, all
-// entries behind it are gone, too. It returns false if the slot holds another state by now.
+// drop marks all entries except the kept ones as gone, the oldest first. So at every moment, all entries behind a gone
+// entry are gone, too. drop returns false if the slot holds another state by now.
 func (g *log) drop(at *Word) bool {
 	last := g.kept
 	for last < g.rule.size && g.ring[g.position(last)].Load()&entryGone == 0 {
@@ -144,12 +144,13 @@ func (g *log) drop(at *Word) bool {
 	return true
 }
 
-// exchange corrects the ring after a refund has dropped the oldest entry instead of the refunded one. hand is the tick
-// of the dropped entry, tick that of the refunded entry. exchange stores hand in the next newer entry, whose previous
-// tick becomes the new hand, and so on until hand is the refunded tick. The entries stay ordered. At every moment the
-// window has as many entries as it should have, and none leaves it too early, so exchange may end before it is
-// complete. It does so if the version has changed (R10), or if another call wrote an entry, whose tick is then not
-// between hand and tick.
+// exchange corrects the ring after a refund, which has dropped the oldest entry instead of the refunded one. The
+// parameter hand is the tick of the dropped entry, and tick is the tick of the refunded entry. exchange stores hand in
+// the next newer entry, whose previous tick becomes the new hand. It does so until hand is the refunded tick.
+//
+// The entries stay ordered. At every moment the window has as many entries as it should have, and none leaves it too
+// early. So exchange may end before it is complete: if the version has changed (R10), or if a tick is not between hand
+// and the refunded tick, because another call wrote the entry.
 func (g *log) exchange(behind, hand, tick uint64, at *Word) {
 	for behind > 0 && hand != tick {
 		behind--

@@ -12,13 +12,15 @@ import (
 // The times are in a ring with an entry for each token of the limit. The payload is packed {time of the newest request,
 // its position in the ring, a number, whether the number counts kept tokens}. After a take, the number is how many
 // tokens the newest request took, all with the time of that request. After a refund, it is how many of the newest
-// tokens still count. At first, only the payload holds the last change. The call that makes the next change first
-// writes it to the ring. So the state word still decides alone: one compare-and-swap evicts or reuses the record
-// together with its ring.
+// tokens still count.
 //
-// A tick is a power of two of nanoseconds: one, unless the fields would need more than 54 bits. If it is more than one,
-// a request leaves the window up to two ticks late, which is less than a hundred-thousandth of the window, but never
-// early.
+// At first, only the payload has the last change. The call that makes the next change first writes the last change to
+// the ring. So the state word still decides alone: one compare-and-swap evicts or reuses the record together with its
+// ring.
+//
+// A tick is a nanosecond, if the fields then fit into 54 bits, or else a larger power of two of nanoseconds. With such
+// a larger tick, a request leaves the window up to two ticks late, but never early. Two ticks are less than a
+// hundred-thousandth of the window.
 type SlidingLog struct {
 	clock  divider
 	window time.Duration
@@ -36,9 +38,9 @@ type SlidingLog struct {
 const MaxLog = 4096
 
 // NewSlidingLog returns the algorithm that allows limit tokens in any window. Its rings have room for limits up to
-// most. The numbers are 1 <= limit <= most <= [MaxLog], and the window is a microsecond to [MaxWindow]. The fields of
-// the payload for most and this window must fit into 54 bits. Other numbers return an error that names the value and
-// the range.
+// most. The ranges are 1 <= limit <= most <= [MaxLog], and a microsecond to [MaxWindow] for the window. The fields of
+// the payload for most and this window must fit into 54 bits. For other numbers, the error names the value and the
+// range.
 func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error) {
 	if err := checkWindow(limit, most, window, MaxLog); err != nil {
 		return SlidingLog{}, err
@@ -75,9 +77,9 @@ func (l *SlidingLog) shortest() time.Duration {
 
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
-// Staying returns a copy of the algorithm. Its records stay for room after their newest request, if room is longer than
-// the window. This matters if windows become shorter and then longer again: otherwise tokens would be forgotten while
-// windows are short, and would not count after the second change.
+// Staying returns a copy of the algorithm. If room is longer than the window, its records stay for the time room after
+// their newest request. This matters if windows become shorter and then longer again. Otherwise tokens would be
+// forgotten while windows are short, and would not count after the second change.
 func (l *SlidingLog) Staying(room time.Duration) *SlidingLog {
 	to := *l
 	to.room, to.stays = room, max(to.length, l.ticksOf(min(room, l.longest())))
@@ -195,14 +197,16 @@ func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 
 // Refund removes tokens of the request that a receipt identifies, as far as they are still in the window. Without a
 // receipt it removes the oldest tokens in the window: if it removed newer ones, a window could have more tokens than
-// the limit. The window ends at the refund's own time, even if the newest request is ahead of that time, because its
-// requests still count for calls at the clock's time.
+// the limit. The window ends at the refund's own time, even if the newest request is ahead of that time. The requests
+// in that window still count for calls at the clock's time.
 //
-// The change of the state removes the oldest tokens, and all tokens that no window will count ([SlidingLog.Staying]).
-// It also changes the version, because the state of a refunded log could otherwise equal an earlier one. If there is a
-// receipt, or if the log keeps tokens that have left the window, Refund then exchanges the removed ticks for those that
-// should have been removed. If the ring is full of tokens that a longer window may count, Refund gives nothing back:
-// older tokens may have been overwritten, and the ring would not show that these count.
+// First the state changes. This removes the oldest tokens, and all tokens that no window will count
+// ([SlidingLog.Staying]). It also changes the version, because the state of a refunded log could otherwise equal an
+// earlier state. If there is a receipt, or if the log keeps tokens that have left the window, Refund then exchanges the
+// removed ticks for those that should have been removed.
+//
+// Refund gives nothing back if the ring is full of tokens that a longer window may count. Older tokens may then have
+// been overwritten, and the ring would not show that these count.
 func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bool) {
 	var g log
 	now, of := what.Now, what.Of
@@ -282,8 +286,8 @@ func (l *SlidingLog) Status(r Record, nanos int64, d Demand) Status {
 	for {
 		used := g.used(now)
 		status := Status{Remaining: d.Limit - min(used, d.Limit)}
-		// A concurrent exchange may have made entries older since they were counted, so that some have left by now.
-		// Then the oldest entry has left, too, so the entries are counted again.
+		// Since the entries were counted, a concurrent exchange may have made some of them older, so that they have
+		// left the window by now. Then the oldest entry has left, too, so the entries are counted again.
 		if d.Cost > status.Remaining {
 			status.RetryAfter = l.Wait(nanos, g.left(d.Limit-d.Cost, now))
 		}

@@ -25,9 +25,9 @@ type SlidingWindow struct {
 const MaxCount = 1<<24 - 1
 
 // NewSlidingWindow returns the algorithm that allows limit tokens in any window. Records have room for counts up to
-// most. The numbers are 1 <= limit <= most <= [MaxCount], and the window is a microsecond to [MaxWindow]. Both counts
+// most. The ranges are 1 <= limit <= most <= [MaxCount], and a microsecond to [MaxWindow] for the window. Both counts
 // and the index of the window must fit into 54 bits together, and the index must not wrap around in less than eight
-// minutes. Other numbers return an error that names the value and the range.
+// minutes. For other numbers, the error names the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	return NewRoomySliding(limit, most, window, window)
 }
@@ -148,9 +148,9 @@ func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the window of the take, if that is the current or the previous window. If it is not
-// known, Refund gives the cost back to the current window first, and the rest to the previous one. (If a take was ahead
-// of the clock, the current window may be the record's previous one.)
+// Refund gives a cost back to the window of the take, if that is the current or the previous window. If the take is not
+// known, Refund gives the cost back to the current window first, and the rest to the previous window. (After a take
+// ahead of the clock, the current window may be the record's previous one.)
 func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	c, of, cost := w.read(r.State, g.Now), g.Of, g.Demand.Cost
 	if c.current == 0 && c.previous == 0 {
@@ -185,17 +185,17 @@ func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	if w.below(c, tokens) {
 		return 0
 	}
-	// If the current count is at most tokens, that happens in this window. Otherwise it happens in the next one, in
-	// which the current count is the previous one.
+	// If the current count is at most tokens, the estimate falls to tokens in this window. Otherwise it does so in the
+	// next window, where the current count has become the previous count.
 	if c.current <= tokens {
 		return c.ahead + c.left - w.leftFor(c.previous, tokens-c.current)
 	}
 	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
-// leftFor returns how many nanoseconds of the current window may be left, at most, if the weighted previous count must
-// be at most tokens: the largest n with previous * n < (tokens+1) * window. tokens must be less than previous. (The
-// quotient fits into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
+// leftFor returns how many nanoseconds of the current window are left, at most, when the weighted previous count is at
+// most tokens: the largest n with previous * n < (tokens+1) * window. tokens must be less than previous. (The quotient
+// fits into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
 func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {

@@ -119,7 +119,7 @@ func TestSlidingWindowOnTheCircle(t *testing.T) {
 	}
 }
 
-// TestSlidingWindowHasRoomForTiers: the counts have room for more than the limit, for the higher limits of other tiers.
+// TestSlidingWindowHasRoomForTiers: the counts have room for the higher limits of other tiers.
 func TestSlidingWindowHasRoomForTiers(t *testing.T) {
 	algorithm, err := atomicbucket.NewSlidingWindow(3, 1000, time.Minute)
 	require.NoError(t, err)

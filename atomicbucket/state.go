@@ -24,8 +24,8 @@ const (
 	NeverUsed Tag = iota
 	// Free: the slot has no owner and its key word means nothing.
 	Free
-	// Claimed: one goroutine owns the slot and is writing the key word. No other goroutine writes either word, and none
-	// waits for this one.
+	// Claimed: one goroutine owns the slot and is writing the key word. No other goroutine writes the key word or the
+	// state word, and none waits for the owner.
 	Claimed
 	// Tentative: the key word is valid, but it is undecided whether this is the key's only record.
 	Tentative

@@ -20,29 +20,28 @@ import (
 //	admit  iff debt + cost <= burst
 //	TAT'   =   max(TAT, now + round) + cost
 //
-// In an exact algorithm a nanosecond is a whole number of ticks, and nothing is rounded (round is 0). Let the rate be a
-// tokens every b nanoseconds, as a reduced fraction. Then a tick is 1/b of a token, and a nanosecond is a ticks. This
-// needs a <= 16, and burst * b within 2^51 ticks. It covers every rate whose tokens are a whole number of nanoseconds
-// apart, or of halves, thirds, ... sixteenths of a nanosecond, with bursts that come back within 39 hours, and for some
-// rates longer ones.
+// In an exact algorithm a nanosecond is a whole number of ticks, and nothing is rounded (round is 0). Let the rate be
+// m/n tokens per nanosecond, as a reduced fraction. Then a tick is 1/n of a token, and m ticks pass in a nanosecond.
+// This needs m <= 16, and burst * n within 2^51 ticks. It covers every rate whose tokens are a whole number of
+// nanoseconds apart, or of halves, thirds, ... sixteenths of a nanosecond. Bursts must come back within 39 hours; for
+// some rates, longer ones fit, too.
 //
 // Any other algorithm divides the token into 2^frac ticks. Each tick is half a nanosecond to a nanosecond long, or
-// longer if the burst would otherwise exceed 2^51 ticks. The tick now is rounded down, and tokens that are taken from
-// an idle bucket come back from the next tick on (round is 1). So a request is never admitted early, and at most two
-// ticks late. The drawback is that the last token of a burst waits for the next tick, if the whole burst comes within
-// one tick.
+// longer if the burst would otherwise exceed 2^51 ticks. The current tick is rounded down, and tokens that are taken
+// from an idle bucket come back from the next tick on (round is 1). So a request is never admitted early, and at most
+// two ticks late. The drawback: if a whole burst comes within one tick, its last token waits for the next tick.
 //
 // The payload counts ticks on a circle, and a full turn takes 13 days or longer. A TAT can be ahead of now by at most
-// the burst and the skew between two clocks, so a TAT more than 2^51 + 2^50 + 1 ticks ahead is read as past. That
-// leaves 13/16 of the circle, 10 days. Within this time the table must forget or use an idle record, because after it
+// the burst and the skew between two clocks. So a TAT more than 2^51 + 2^50 + 1 ticks ahead is read as past. The past
+// has 13/16 of the circle, which is 10 days. Within this time the table must forget or use an idle record. After it,
 // the record would look as if it owed something.
 //
 // # Batches
 //
 // A bucket that is refilled in batches gets several tokens at once, every interval of the clock. It is the same
 // algorithm with a clock that advances in steps: a tick is a token, and time stands still between two refills. No part
-// of an interval can be lost, because intervals exist only in the clock. Buckets whose rates come with the calls and
-// that take more than 26 days to fill have a similar clock ([NewTicks]): a step is one tick, of 2 to 16 nanoseconds.
+// of an interval can be lost, because intervals exist only in the clock. [NewTicks] uses a similar clock for buckets
+// that take more than 26 days to fill: a step is one tick, of 2 to 16 nanoseconds.
 type TokenBucket struct {
 	exact uint64 // ticks per nanosecond of an exact algorithm, else 0
 	burst uint64 // in ticks
@@ -138,17 +137,18 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 }
 
 // Refund gives back a take, or a part of it. It reduces the debt only by the ticks that the record certainly owes
-// because of that part. Let B be the debt, and B' the debt that the record would have without the part. B - B' starts
-// as the cost of the part, and shrinks by the time that passes while B' is zero and B is not. B' is at least the debt
-// that the rest of the take alone would leave. How much comes back depends on what happened since the take:
+// because of that part. Let B be the debt, and B' the debt that the record would have without the part. The difference
+// B - B' starts as the cost of the part. It shrinks by the time that passes while B' is zero and B is not. B' is at
+// least the debt that the rest of the take alone would leave. How much comes back depends on what happened since the
+// take:
 //
-//   - The take is longer ago than any debt lasts: nothing comes back.
-//   - Nothing was taken since, or all of it was given back completely, so that the payload is the same again: the whole
-//     cost comes back.
-//   - There were other takes. Then B' was above zero until the tick at which the bucket would have been full without
-//     the take. The cost of the part comes back, or the cost of the whole take minus the time since that tick, if that
-//     is less.
-//   - There were also other refunds, so that tick is not known. The cost of the part comes back, or the cost of the
+//   - If the take is longer ago than any debt lasts, nothing comes back.
+//   - If the payload is the same as after the take, the whole cost comes back. Then nothing was taken since, or all of
+//     it was given back completely.
+//   - If there were other takes, B' was above zero until the tick at which the bucket would have been full without the
+//     take. The cost of the part comes back, or the cost of the whole take minus the time since that tick, if that is
+//     less.
+//   - If there were also other refunds, that tick is not known. The cost of the part comes back, or the cost of the
 //     whole take minus the time since the take, if that is less. This case can be distinguished, because every refund
 //     except the first one changes the version.
 //
@@ -177,8 +177,9 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
 }
 
-// RefundBehind does what Refund does, for a take after which the record had the state after. There must have been only
-// takes since, none of them at a later tick than now, and no reservation may be waiting.
+// RefundBehind does what Refund does for a take that is followed only by other takes. The parameter after is the
+// record's state directly after the take. None of the other takes may be at a later tick than now, and no reservation
+// may be waiting.
 func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
 	owed := debt(s, now)
 	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
@@ -205,8 +206,9 @@ func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return need - min(need, d.Limit)
 }
 
-// Ahead returns the demand of a caller that takes at the instant nanos and then waits: d with a limit that is raised by
-// the ticks that come back within the wait. The raised limit is at most 2^51 ticks, because no bucket owes more.
+// Ahead returns the demand of a caller that takes at the instant nanos and then waits. It is the demand d, with the
+// limit raised by the ticks that come back within the wait. The raised limit is at most 2^51 ticks, because no bucket
+// owes more.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
 		wait = min(wait, time.Duration(maxBurstTicks/b.exact)) // a longer wait would overflow
@@ -256,7 +258,7 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 
 // Wait returns the time from the instant nanos until a number of ticks have passed. It is the exact inverse of
 // [TokenBucket.Ticks]: one nanosecond less is not enough. Wait returns the longest Duration, about 292 years, for a
-// longer wait. If the algorithm rounds, it also does so for a wait that ends 2^63 ns or more after the origin.
+// longer wait. An algorithm that rounds also returns it for a wait that ends 2^63 ns or more after the origin.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0

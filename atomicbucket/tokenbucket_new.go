@@ -92,8 +92,9 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 }
 
 // NewBatchBucket returns the algorithm of a bucket of at most burst tokens that gets refill tokens at once at every
-// multiple of interval. refill and burst are 1 to [MaxBurst], with at most one refill token per nanosecond of the
-// interval, and interval is at least a nanosecond. Other numbers return an error that names the value and the range.
+// multiple of interval. The ranges are 1 to [MaxBurst] for refill and burst, with at most one refill token per
+// nanosecond of the interval, and at least a nanosecond for interval. For other numbers, the error names the value and
+// the range.
 func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenBucket, error) {
 	if interval < 1 || refill < 1 || refill > MaxBurst || refill > uint64(interval) {
 		return TokenBucket{}, fmt.Errorf("refill of %d tokens every %v: want 1 to %d tokens, and at most one for each nanosecond of the interval", refill, interval, uint64(MaxBurst))
@@ -107,15 +108,15 @@ func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenB
 	}, nil
 }
 
-// Share returns the quota of another rate and burst in ticks of this algorithm, for another tier of the plan, which
-// uses the same clock and records. A token is rounded up to whole ticks. If that would make the rate slower by more
-// than a millionth, Share returns an error.
+// Share returns the quota of another tier of the plan, with its own rate and burst, in ticks of this algorithm. The
+// tiers use the same clock and records. A token is rounded up to whole ticks. If that would make the rate slower by
+// more than a millionth, Share returns an error.
 func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	return b.share(tokens, period, burst, 1_000_000, "a millionth")
 }
 
-// share does what Share does, but the rate may become slower by 1/parts. The error names this fraction by the text
-// part, such as "a millionth".
+// share does what Share does, but the rate may become slower by 1/parts. The parameter part names this fraction in the
+// error, such as "a millionth".
 func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// policies are the numbers of token buckets, from one end of the allowed ranges to the other.
+// policies has test cases for token buckets, from one end of the allowed ranges to the other.
 var policies = []struct {
 	tokens float64
 	period time.Duration
@@ -79,8 +79,8 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 }
 
 // TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket with the same history. Any other
-// algorithm is never early, and late by at most two ticks: the exact bucket must admit whatever it admits, and, if
-// reduced by two ticks, refuse whatever it refuses.
+// algorithm is never early, and late by at most two ticks. So the exact bucket must admit whatever the algorithm
+// admits. If reduced by two ticks, it must refuse whatever the algorithm refuses.
 func TestTokenBucketAgainstRationals(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {

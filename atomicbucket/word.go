@@ -2,9 +2,9 @@ package atomicbucket
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Word is a state word in memory. Its methods are the transitions of the state diagram in the package comment. If
-// calls may compete for a transition, its method takes the state from which the transition starts, and reports whether
-// this call made it. If not, it wrote nothing. The zero Word is a slot that was never used.
+// A Word is a state word in memory. Its methods are the transitions of the state diagram in the package comment. Calls
+// may compete for most transitions. The method of such a transition takes the state from which it starts, and reports
+// whether this call made the transition. If not, the call wrote nothing. The zero Word is a slot that was never used.
 type Word struct{ w word.Word }
 
 // Load returns the state.
@@ -30,17 +30,17 @@ func (w *Word) Abandon(from State) bool {
 	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
 
-// Commit decides that the tentative record is the key's only one, with payload as its bucket after the caller's take.
-// So the commit admits exactly one call, whichever call claimed the slot. The record gets the tag live, which is Live
+// Commit decides that the tentative record is the key's only one. The parameter payload is the bucket after the
+// caller's take, so the commit admits exactly one call, whichever call claimed the slot. The new tag (live) is Live
 // or Second.
 func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 	to := from.with(live, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Abort decides that the tentative record is not the key's only one, or that the call which is about to commit it must
-// start over. Nothing was charged to the record. The claimer, another call for the key, a sweep or a change of plan may
-// make this transition.
+// Abort frees the slot of a tentative record. Either the record is not the key's only one, or the call that is about to
+// commit it must start over. Nothing was charged to the record. The claimer, another call for the key, a sweep or a
+// change of plan may make this transition.
 func (w *Word) Abort(from State) bool {
 	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
@@ -51,7 +51,7 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Convert changes which of two plans a live record follows, and its bucket; for a refund, only the bucket. It also
+// Convert changes the bucket of a live record and, except for a refund, which of two plans the record follows. It also
 // changes the version. Otherwise the record could return to exactly an earlier state, if a plan is changed and changed
 // back, or if tokens are taken and given back.
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {

@@ -55,7 +55,7 @@ func (t *Table) adopt(sl *slot) {
 }
 
 // convert makes a live record follow the current plan, and reports whether it did. The caller has read the state s, and
-// then a plan that s does not follow. If another replacement has begun since, s may follow neither plan, but then s is
+// then a plan that s does not follow. If the plan was replaced again since, s may follow neither plan. Then s is
 // outdated (R9), so the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan, key := t.current(), sl.key.Load()
@@ -72,8 +72,9 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	return ok
 }
 
-// converted computes how a record of the previous plan continues under the given plan: its payload from the time now
-// on, and its price. key is the record's key word (R24). token is the record's previous price, if known is true.
+// converted computes how a record of the previous plan continues under the given plan, from the time now on. It returns
+// the record's payload and price. The parameter key is the record's key word (R24). The parameter token is the record's
+// previous price, if known is true.
 func (t *Table) converted(
 	plan *Plan, s atomicbucket.State, token uint64, known bool, key uint64, now int64,
 ) (payload, price uint64) {
