@@ -77,8 +77,8 @@ func (t *Target) check() error {
 }
 
 // ParseNetwork parses an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. A single address becomes a
-// network of one address. An IPv4 network that is mapped into IPv6 becomes the IPv4 network. A zone, or a bit that is
-// set after the prefix, is an error.
+// network of one address, and an IPv4 network mapped into IPv6 becomes the IPv4 network. It is an error if the text has
+// a zone, or if a bit after the prefix is set.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {

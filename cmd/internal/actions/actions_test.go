@@ -42,7 +42,7 @@ func newFixture(t testing.TB, folder string) *fixture {
 
 func (f *fixture) advance(d time.Duration) { f.now.Add(int64(d)) }
 
-// of returns an action for a target: a network, the name of a rule, or "rule:key".
+// The function of makes an action of a kind. The target is a network, the name of a rule, or "rule:key".
 func (f *fixture) of(kind Kind, target string) Action {
 	a := Action{Kind: kind, Who: "alice", Why: "a test"}
 	if p, err := ParseNetwork(target); err == nil {
@@ -165,7 +165,7 @@ func TestAnActionEnds(t *testing.T) {
 	assert.Empty(t, f.judged("192.0.2.7", "/", ""), "what was forgotten does not come back with the clock")
 }
 
-// TestAnEndedActionHidesNone: after an action has ended, actions for a shorter prefix and for the whole rule apply
+// TestAnEndedActionHidesNone: when an action has ended, an action for a shorter prefix or for the whole rule applies
 // again.
 func TestAnEndedActionHidesNone(t *testing.T) {
 	f := newFixture(t, "")
@@ -388,8 +388,9 @@ func TestAnotherFolder(t *testing.T) {
 	assert.Len(t, other.List(), 3)
 }
 
-// TestFoldersThatMeet: if a table and the folder that it opens both have an action for a target, the newer one stays.
-// No two actions have the same id. If there are too many, Open returns an error and changes nothing.
+// TestFoldersThatMeet: Open merges the actions of a table with those of a folder. If both have an action for the same
+// target, the newer one stays. No two actions have the same id. If there are too many actions, Open returns an error
+// and changes nothing.
 func TestFoldersThatMeet(t *testing.T) {
 	folder := t.TempDir()
 	there, f := newFixture(t, folder), newFixture(t, "")

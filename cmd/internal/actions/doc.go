@@ -3,18 +3,20 @@
 // action replaces the previous one for its target. There are at most [Most] actions.
 //
 // [Table.Judge] decides what the actions mean for a request, before any rule counts the request:
-//   - Of the actions for networks that contain the client's address, only the one with the longest prefix counts. If it
-//     exempts the network, no rule applies to the request, and no ban of a rule or a key applies either.
+//
+//   - If the client's address is in several networks with actions, only the action for the network with the longest
+//     prefix counts. If this action exempts the network, no rule applies to the request, and no ban of a rule or a key
+//     applies either.
 //   - Otherwise the request is refused if its network, a rule that it meets, or its key under such a rule is banned.
-//   - Otherwise, for each rule, the action for the request's key counts, or else the action for the rule, or else the
-//     action for the network.
+//   - Otherwise one action applies to each rule: the action for the request's key, or else for the rule, or else for
+//     the network.
 //
 // The client's address is the one that rules use: from a header if a trusted proxy has written it. A client on a Unix
 // socket has no address and is in no network.
 //
-// A key is stored as a MAC of its text under a secret, which identifies the key even after a restart. If keys are not
-// shown, the file does not reveal their texts. An action for a key applies only while the rule has the same form of
-// key.
+// A key is stored as a MAC of its text under a secret. This MAC identifies the key even after a restart. If the rule
+// file does not show keys, the file of actions does not reveal their texts. An action for a key applies only while the
+// rule has the same form of key.
 //
 // Without any action, Judge costs one atomic load. [Table.Open] keeps actions in a file, which several processes may
 // share. A change takes effect after it is in the file. [Table.Refresh] reads the changes of other processes.

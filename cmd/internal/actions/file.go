@@ -148,8 +148,8 @@ func (t *Table) write(all []*Active) error {
 	return nil
 }
 
-// adopt returns the actions of a content, with the hits that the table already counted. It also adopts the content's
-// secret and next id.
+// adopt replaces the secret of the table by that of the file's content, and raises the next id. It returns the actions
+// in the content. An action that the table already has keeps its hits.
 func (t *Table) adopt(c *content) (all []*Active) {
 	secret, _ := hex.DecodeString(c.Secret) // read has checked it
 	t.secret.Store(&secret)
@@ -170,10 +170,12 @@ func (t *Table) adopt(c *content) (all []*Active) {
 	return all
 }
 
-// Open keeps the table's actions in a file in folder from now on; "" means only in memory. It makes a missing file. The
-// file's actions become active at once. The table's actions are added to the file, and replace older actions for the
-// same target. If the file has another secret, the table's actions for keys are dropped, which is logged. Open returns
-// an error, and changes nothing, if the folder is missing or there are more than [Most] actions.
+// Open makes the table keep its actions in a file in a folder; "" means only in memory. It makes the file if there is
+// none. The actions in the file become active at once. Open adds the table's own actions to the file. For the same
+// target, the newer action stays. If the file has another secret, the table's actions for keys are dropped, and a line
+// in the log says so.
+//
+// Open returns an error, and changes nothing, if the folder is missing or there would be more than [Most] actions.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -206,7 +208,8 @@ func (t *Table) Open(folder string) error {
 	return err
 }
 
-// merge adds the table's actions, mine, to the file's, all. secret is the secret of the ids of keys in the file.
+// merge adds the actions in mine, which come from the table, to the actions in all, which come from the file. The
+// parameter secret is the one under which the table made the ids of its keys.
 func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
 	for _, a := range mine {

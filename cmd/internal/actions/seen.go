@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The first constants bound what is noted; the others are the numbers from which on a ban gives a warning.
+// The first three constants bound how many requests are noted. The last three are the numbers from which a ban causes a
+// warning.
 const (
 	seenPerSecond = 16               // requests; the first ones of each second are noted
 	seenFor       = 10 * time.Minute // how long they are remembered
@@ -18,8 +19,8 @@ const (
 	manyAgents    = 10
 )
 
-// Seen notes the senders of some requests of each second, to find out whether a ban would affect many clients. It has
-// 9,600 requests of the last 10 minutes, in 0.8 MB of memory and nowhere else.
+// Seen notes the senders of the first requests of each second, to find out whether a ban would affect many clients. It
+// remembers at most 9,600 requests, for 10 minutes. They need 0.8 MB, and are never written to a file.
 type Seen struct {
 	left atomic.Int64 // how many more requests are noted in this second
 

@@ -165,7 +165,8 @@ func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
 	return t.changeFile(t.list(), to)
 }
 
-// changeFile is change without the lock of the table. It changes the list in the file, or all if there is no file.
+// changeFile is like change, but does not lock the table. It changes the list in the file. If there is no file, it
+// changes the list all.
 func (t *Table) changeFile(all []*Active, to func([]*Active) ([]*Active, error)) error {
 	done, err := t.file.lock()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNobodyIsWaitedFor: a pipe instead of the file, or a lock that another process keeps, gives an error. The program
-// never waits for another process without a bound.
+// TestNobodyIsWaitedFor: the program never waits without a bound for another process. If the file is a pipe, or another
+// process keeps the lock, it returns an error.
 func TestNobodyIsWaitedFor(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, FileName)

@@ -24,7 +24,8 @@ const (
 // minToken is the length of the shortest token in characters, because shorter tokens can be guessed.
 const minToken = 16
 
-// Access has the valid tokens. The zero Access has none. nil means that no token is required.
+// Access has the valid tokens. The zero Access accepts no caller, because it has no token. A nil Access requires no
+// token.
 type Access struct {
 	hashes []secretfile.Hash
 	roles  []role

@@ -49,7 +49,7 @@ type actionView struct {
 	Applies bool         `json:"applies"` // false: the rule does not exist now, or its keys have another form
 }
 
-// A foreseen is the answer about an action that would begin or has begun.
+// foreseen is the answer to a request for an action. The action has begun, or the operator must confirm it first.
 type foreseen struct {
 	Error    string           `json:"error,omitempty"`
 	Action   *actionView      `json:"action,omitempty"`
@@ -156,7 +156,7 @@ func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// actor returns the operator's name: that of the token, or else that in the request.
+// actor returns the name of the operator. It is the name of the token, or else the name that the request gives.
 func (a *Admin) actor(r *http.Request, said string) (who string, status int, err error) {
 	c := callerOf(r)
 	switch {
@@ -233,8 +233,8 @@ func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.Ke
 	return table.KeyID(text), clip(text), nil
 }
 
-// keptOf returns the text to store for a refused key, so that an action can apply to the key later. If keys are hashed,
-// it is the key's id.
+// keptOf returns the text that is stored for a refused key, because an action for the key needs the text later. If keys
+// are hashed, it returns the key's id instead.
 func (a *Admin) keptOf(text string) string {
 	if a.config.Keys == KeysFull {
 		return clip(text)

@@ -39,7 +39,7 @@ type Config struct {
 	Hosts []string
 	// Tables returns shared tables that are not the table of any rule's Limiter. nil means none.
 	Tables func() []Table
-	// NoReset forbids resets of keys. Set it if others than the operator can reach the listener.
+	// NoReset forbids resets of keys. Set it if people other than the operator can reach the listener.
 	NoReset bool
 	// Program is the program's name on the page, and selects the page's words (page/words.js); "" means weir.
 	Program string
@@ -66,10 +66,10 @@ type Rule struct {
 	Buckets Buckets
 	// Tokens returns the token counts of a rule whose cost comes from answers; nil for other rules.
 	Tokens func() Tokens
-	// Parts has the labels of a key's parts, such as "ip" and "header X-API-Key".
+	// Parts has the labels of the parts that make up a key, such as "ip" and "header X-API-Key".
 	Parts []string
-	// Text returns the text of a key, from the text that a person typed for each of the Parts. Form describes such
-	// texts. Both are needed only with Config.Actions.
+	// The operator types one text for each of the Parts. Text returns the text of the key with these parts, and Form
+	// describes the texts. Both fields are needed only with Config.Actions.
 	Text func(parts []string) string
 	Form string
 }
@@ -131,7 +131,7 @@ func New(c Config) (*Admin, error) {
 	return a, nil
 }
 
-// build returns an Admin without a clock. The caller must call run.
+// build returns an Admin whose clock does not run. The caller must call the method run.
 func build(c Config) (*Admin, error) {
 	if c.Rules == nil {
 		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")
@@ -164,8 +164,8 @@ func (a *Admin) Observe(limit string, o limits.Outcome) {
 	}
 }
 
-// Limited notes the key of a refused request, as an [httplimit.OnLimited] function. If keys are off, it notes nothing.
-// It keeps the text of a key in a store even if keys are hashed, because a peek at the key needs this text.
+// Limited notes the key of a refused request, unless keys are off. It is an [httplimit.OnLimited] function. For a key
+// in a store, it keeps the text even if keys are hashed, because a peek at the key needs the text.
 func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	if a.config.Keys == KeysOff { // no text is made
 		return
@@ -182,8 +182,8 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
 }
 
-// Refused notes the key of a bucket that has refused a request, as Limited does. The function text returns the key as
-// text for people. It is called rarely, and never for a bucket in a store, because the bucket's name is the key.
+// Refused notes the key of a bucket that has refused a request, as Limited does. The function text must return the key
+// as text for people. Refused rarely calls this function, and never for a bucket in a store: its name is the key.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	by := under{b.Key, b.Limit}
 	switch {

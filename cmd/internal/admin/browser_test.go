@@ -52,7 +52,7 @@ func TestLivePage(t *testing.T) {
 	d.second()
 	b.Until(`document.querySelector(".rule .area").getAttribute("d") !== window.was`)
 
-	// The clock stands still from here, so no bucket gets a token back on a slow browser.
+	// From here on, the clock does not move. So a bucket gets no token back, however slow the browser is.
 	for range 30 {
 		d.ask("/login", "203.0.113.200", "")
 	}

@@ -44,8 +44,8 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// OneBucket returns the Buckets of a Spread, which has one bucket. The method Of calls the function carry, which
-// charges the bucket with the tokens that keys owe to previous limiters.
+// OneBucket returns the Buckets of a Spread, which has only one bucket. The method Of first calls the function carry.
+// This function charges the bucket with the tokens that keys owe to previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
 
 type oneBucket struct {
@@ -67,9 +67,11 @@ func (b oneBucket) Reset(context.Context, Bucket) error {
 	return nil
 }
 
-// Stored returns the buckets of a limiter in a store. For the texts that the operator typed, the function text returns
-// the key, and the function limit returns the limit of the key. For nil parts, limit returns the limit of an unknown
-// key. The function limit is nil if all keys have the limiter's own limit.
+// Stored returns the buckets of a limiter in a store. It needs two functions:
+//
+//   - The function text makes the key from the texts that the operator typed.
+//   - The function limit returns the limit of the key from the same texts. For nil, it returns the limit of an unknown
+//     key. If all keys have the limiter's own limit, the function limit is nil.
 func Stored(l *redislimit.Limiter, text func(parts []string) string, limit func(parts []string) engine.Policy) Buckets {
 	return inStore{l, text, limit}
 }

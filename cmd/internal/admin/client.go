@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A clientRequest names a client by address or, if it is among the most refused clients, by hash.
+// A clientRequest names a client by its address. A client among the most refused clients can also be named by its hash.
 type clientRequest struct {
 	Address string `json:"address"`
 	Hash    string `json:"hash"`

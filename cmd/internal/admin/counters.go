@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// outcomes is the number of outcomes, including NotTaken, which is never counted.
+// outcomes is the number of values of [limits.Outcome]. They include NotTaken, which is never counted.
 const outcomes = int(limits.Refunded) + 1
 
 // counted has the counted outcomes, in the order of the page.
@@ -28,8 +28,8 @@ func (c *counters) totals() totals {
 	return totals(all[:outcomes])
 }
 
-// maxCounters bounds the counted names: the current rules, and removed rules that a reload may bring back. It is
-// reached only after very many reloads with new names, because prune forgets unused names before.
+// maxCounters bounds how many names are counted: current rules, and removed rules that a reload may bring back. Only
+// very many reloads with new names can reach it, because the function prune forgets unused names.
 const maxCounters = 1024
 
 // A counterSet finds the counters of a rule by name. Readers take no lock: adding a name replaces the map.

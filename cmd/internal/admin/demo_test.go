@@ -30,10 +30,11 @@ type demo struct {
 	answered, refused atomic.Uint64
 }
 
-// newDemo returns a demo whose clock starts before a fixed time, by the duration ago.
+// newDemo returns a demo. Its clock starts at a fixed time minus the duration ago.
 func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *demo)) *demo {
 	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
-	// The traffic depends on the time: at another time, another rule could have the most.
+	// The simulated traffic depends on this time. If the demo started at another time, another rule could have the most
+	// requests.
 	d.now.Store(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(-ago).UnixNano())
 	apiKey, err := httplimit.Header("X-API-Key", httplimit.RemoteIP)
 	require.NoError(t, err)
@@ -149,7 +150,7 @@ func (d *demo) fill() {
 	}
 }
 
-// run starts the Admin, whose time only second and tick advance.
+// run starts the Admin. Only the functions second and tick advance its time.
 func (d *demo) run(t testing.TB) {
 	if d.admin.history.seq == 0 {
 		d.admin.tick(d.time())
@@ -165,5 +166,5 @@ func (d *demo) second() {
 	d.tick()
 }
 
-// tick ends a second of the Admin without moving a limiter's clock. All requests so far count in this second.
+// tick ends a second of the Admin, which gets all requests so far. The clock of the limiters does not move.
 func (d *demo) tick() { d.admin.tick(d.time()) }

@@ -15,10 +15,10 @@
 // Without [Config.Access], any client that reaches the endpoint may see and reset everything, so it belongs on a
 // loopback address. The operator's browser reaches this address, too, and runs the scripts of any site. Therefore:
 //
-//   - A Host header must have an IP address, localhost, or a name that the rule file allows. Another site could let its
-//     own name point at this address (DNS rebinding). /metrics, /healthz and /readyz allow all names, because they are
-//     requested by a service's name, show no key and change nothing.
-//   - Requests that look at or reset a key must be POSTs of JSON from the same origin.
+//   - A Host header must have an IP address, localhost, or a name that the rule file allows. Otherwise another site
+//     could let its own name point at this address (DNS rebinding). /metrics, /healthz and /readyz allow every name,
+//     because other machines ask for them by the name of a service. They show no key and change nothing.
+//   - A request that shows or resets a key must be a POST of JSON from the same origin.
 //   - The page loads nothing from other hosts and runs only its own files, as its Content-Security-Policy says. A URL
 //     never has a key.
 package admin

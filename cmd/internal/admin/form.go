@@ -15,7 +15,7 @@ import (
 
 const maxForm = 64 << 10
 
-// A keyRequest names a key by its parts or, if it is among the most refused keys, by its hash.
+// A keyRequest names a key by its parts. A key among the most refused keys can also be named by its hash.
 type keyRequest struct {
 	Rule  string   `json:"rule"`
 	Parts []string `json:"parts"`
@@ -55,7 +55,8 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).who,
 			"peer", r.RemoteAddr)
 		d, err = in.Peek(r.Context(), b)
-		// A key whose name has a value of another type in the store cannot be read, and counts as recorded.
+		// If the store has a value of another type under the name of a key, the key cannot be read. It then counts as
+		// recorded.
 		return failed != nil || known(before), d, err
 	})
 }

@@ -39,7 +39,7 @@ type track struct {
 	rings  [len(spans)]ring
 }
 
-// A ring has the mean rates of a span's last steps. The rate of step n, which ends at tick n * step, is at index n %
+// A ring has the mean rates of the last steps of a span. Step n ends at tick n * step. Its rate has the index n %
 // points.
 type ring struct {
 	past  [len(plotted)][]float32

@@ -18,7 +18,7 @@ func clip(text string) string {
 	if len(text) <= textBytes {
 		return text
 	}
-	// The copy lets the memory of the complete text, up to a megabyte of header, be freed.
+	// The text can be the start of a header field of up to a megabyte. A copy lets the memory of the field be freed.
 	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
 }
 

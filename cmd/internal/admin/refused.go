@@ -18,10 +18,12 @@ const (
 	textBytes    = 256
 )
 
-// refusals finds the most refused keys of the last minute: five complete windows of ten seconds and the current window.
-// A hash with a secret seed distributes keys over shards, whose locks are held for tens of nanoseconds. Every refusal
-// counts, so the bounds of [sketch] hold in each shard and window. There are at most 6,144 keys, with texts of at most
-// 256 bytes.
+// refusals finds the most refused keys of the last minute: those in five complete windows of ten seconds and in the
+// current window. The keys are distributed over shards by a hash with a secret seed. A shard is locked for tens of
+// nanoseconds.
+//
+// Every refusal counts, so the bounds of [sketch] apply to each shard and window. At most 6,144 keys are stored, with
+// texts of at most 256 bytes.
 type refusals struct {
 	seed   maphash.Seed
 	shards [sketchShards]refusalShard
@@ -62,7 +64,8 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key that was refused at least as often as least says, and at most as often as most says.
+// A refusedKey is a key with bounds on how often it was refused: at least the number in least, at most the number in
+// most.
 type refusedKey struct {
 	identity
 	text        string
@@ -104,7 +107,7 @@ func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	return clients[:min(n, len(clients))], all
 }
 
-// merge adds up the windows. A window that does not watch a key may have refused it as often as its floor.
+// merge adds up the windows. If a window does not watch a key, the key's upper bound grows by the window's floor.
 func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,8 +32,9 @@ type requestsView struct {
 	Times *timesView `json:"times"`
 }
 
-// A timesView has times in milliseconds within which percentages of requests were answered. A time is estimated from a
-// histogram, within the bucket of the true time. Above the last bound, it is that bound.
+// A timesView has the times in milliseconds within which given percentages of the requests were answered. Each time is
+// estimated from the histogram bucket of the true time. If the true time is above the last bound of the histogram, the
+// estimate is this bound.
 type timesView struct {
 	P50  float32 `json:"p50_ms"`
 	P95  float32 `json:"p95_ms"`
@@ -77,7 +78,7 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.last, r.before = now, total
 }
 
-// since returns the times of the requests that were counted after an earlier time. before has the counts at that time.
+// since returns the times of the requests after an earlier time. The parameter before has the counts at that time.
 func (t Times) since(before []uint64) *timesView {
 	last := len(t.Counts) - 1
 	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {
@@ -91,9 +92,9 @@ func (t Times) since(before []uint64) *timesView {
 	return &timesView{P50: at(0.50), P95: at(0.95), P99: at(0.99), Most: float32(1e3 * t.Bounds[last-1])}
 }
 
-// quantile returns the time within which a share of the requests was answered. It assumes that the requests of a bucket
-// are spread evenly. counts has the number of requests up to each bound. Its last element is the number of all
-// requests.
+// quantile returns the time within which a share of the requests was answered. It assumes that the requests in a bucket
+// of the histogram are spread evenly. An element of counts is the number of requests up to a bound, and the last
+// element is the number of all requests.
 func quantile(bounds []float64, counts []uint64, share float64) float64 {
 	rank := share * float64(counts[len(counts)-1])
 	from, below := 0.0, uint64(0)

@@ -55,8 +55,8 @@ func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 	return all
 }
 
-// routes returns the handler. /healthz and /readyz answer one word for any host and without a token. All other requests
-// need a host that guard allows and a caller with access.
+// routes returns the handler of all paths. To /healthz and /readyz it answers one word, for any host and without a
+// token. Any other request needs a host that guard allows, and a caller with access.
 func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })

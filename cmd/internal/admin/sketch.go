@@ -8,8 +8,8 @@ type identity struct {
 	hash uint64     // if the rule is in a store: hash of the text, instead of key; else 0
 }
 
-// An under is the limit that decided about a key. key includes the tier or quota. limit is needed if the key does not
-// determine the policy.
+// An under is the limit that decided about a key. The field key includes the tier or quota. The field limit is set if
+// the key does not determine the policy.
 type under struct {
 	key   engine.Key
 	limit engine.Policy
@@ -30,8 +30,8 @@ type entry struct {
 //
 // After n refusals:
 //
-//   - every key with more than n/m refusals is watched, whatever else was in the stream;
-//   - no count is more than n/m too high, and the field missed says by how much the count may be too high.
+//   - Every key with more than n/m refusals is watched, whatever else was in the stream.
+//   - A count is at most n/m too high. The field missed says by how much it may be too high.
 //
 // So a flood of n new keys can raise the bound, but not replace a key with more than n/m of the refusals.
 type sketch struct {
@@ -45,8 +45,8 @@ func newSketch(most int) sketch {
 	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
 }
 
-// add counts a key. It calls the function text only while there is room, or when a key is seen again. So in a full
-// sketch, a key that comes only once gets no text, because it is unlikely to be shown.
+// add counts a key. While the sketch has room, it calls the function text at once. In a full sketch, it calls text only
+// when a watched key comes again. So a key that comes once gets no text, because it is unlikely to be shown.
 func (s *sketch) add(id identity, by under, text func() string) {
 	s.seen++
 	if i, watched := s.where[id]; watched {
@@ -87,8 +87,8 @@ func (s *sketch) clear() {
 	s.seen = 0
 }
 
-// The heap must know the index of each key. container/heap would report an index only by an interface call for every
-// step.
+// The functions below are a heap that knows the index of each key. With container/heap, each step would need a call
+// through an interface.
 
 func (s *sketch) swap(i, j int) {
 	s.entries[i], s.entries[j] = s.entries[j], s.entries[i]

@@ -71,7 +71,7 @@ type topView struct {
 	All  uint64   `json:"all"` // refusals of all keys
 }
 
-// A topKey is a key that was refused often. All rules together refused it at least Least times, and at most Most times.
+// A topKey is a key that was refused often. Least and Most are bounds on how often all rules together refused it.
 type topKey struct {
 	Key   string    `json:"key,omitempty"` // the text of the key, if keys are shown in full
 	Hash  string    `json:"hash"`

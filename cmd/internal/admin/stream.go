@@ -63,8 +63,8 @@ func (w *watchers) send(u *update) {
 	}
 }
 
-// serveEvents sends the history, and then the state every second. If the stream has missed an update, it sends the
-// history again, so a page always has the complete history.
+// serveEvents sends the history, and then the state every second. If the stream has missed an update, serveEvents sends
+// the history again. So the history on a page is always complete.
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	news := a.watchers.add()
 	if news == nil {
@@ -106,8 +106,8 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A stream writes server-sent events. If a reader accepts nothing for writeTimeout, it closes the connection, whatever
-// the server's timeout is.
+// A stream writes server-sent events. It closes the connection if the reader accepts no bytes for writeTimeout,
+// whatever timeout the server has.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -122,7 +122,7 @@ func (s stream) value(name string, value any) error {
 }
 
 func (s stream) event(name string, json []byte) error {
-	// Without support for deadlines, the server's own timeout applies.
+	// If the connection does not support deadlines, the server's own timeout applies.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, json); err != nil {
 		return err

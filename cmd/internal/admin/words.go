@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// inWords returns a time to wait as text for people, rounded up so that a request after it is not too early.
+// inWords returns a time to wait as text for people. The time is rounded up, because a request before its end would be
+// refused.
 func inWords(d time.Duration) string {
 	switch {
 	case d == engine.Never:
@@ -38,7 +39,7 @@ func up(d, unit time.Duration) int64 {
 	return n
 }
 
-// two returns a duration in two units, such as hours and minutes.
+// two returns a duration as text in two units, such as hours and minutes.
 func two(d, large time.Duration, name string, small time.Duration, smallName string) string {
 	n, per := up(d, small), int64(large/small)
 	text := fmt.Sprintf("in %d %s", n/per, english.PluralWord(int(n/per), name, ""))

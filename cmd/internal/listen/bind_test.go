@@ -52,7 +52,7 @@ func TestAUnixSocketThatIsThere(t *testing.T) {
 	assert.FileExists(t, path)
 }
 
-// TestAListenerThatBreaksIsReported: a listener that fails calls Failed, so that the owner can end.
+// TestAListenerThatBreaksIsReported: when a listener fails, it calls the function Failed. So the program can end.
 func TestAListenerThatBreaksIsReported(t *testing.T) {
 	failed := make(chan error, 1)
 	s := sockets(t, http.NotFoundHandler(), func(err error) { failed <- err })

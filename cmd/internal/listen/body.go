@@ -21,9 +21,10 @@ type Body struct {
 }
 
 // NewBody replaces the body of a request by a Body with a minimum rate in bytes per second. The complete body may take
-// at most timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The bounds also apply to a
-// body that no handler reads, because net/http reads up to 256 KiB of such a body before an answer, and would wait
-// forever.
+// at most timeout; 0 means no bound. NewBody returns nil if the request has no body or both bounds are 0.
+//
+// The bounds also apply to a body that no handler reads. Before an answer, net/http reads up to 256 KiB of such a body,
+// and would wait forever.
 func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Duration) *Body {
 	if r.Body == http.NoBody || rate == 0 {
 		return nil
@@ -47,10 +48,11 @@ func (b *Body) Unbound() {
 	}
 }
 
-// Answering is called before the answer's header is written, and reports whether the answer must close the connection.
-// The connection must close if the client sends its body only when asked, and the body was not read to its end. The
-// reason is that net/http does not recognize a Body, so it would wait for the rest. If no read has asked for the body,
-// Answering ends this wait. For a nil Body, it returns false.
+// Answering reports whether the answer must close the connection. Call it before the answer's header is written.
+//
+// The connection must close if the client sends its body only when asked, and the body was not read to its end.
+// Otherwise net/http would wait for the rest of the body, because it does not recognize a Body. If no read of the body
+// has begun, Answering also sets a deadline that ends this wait. A nil Body returns false.
 func (b *Body) Answering() (closes bool) {
 	if b == nil || !b.expects || b.ended.Load() {
 		return false
@@ -80,15 +82,15 @@ func (b *Body) Read(into []byte) (n int, err error) {
 const (
 	// paceGrace is how much longer a body may take than at exactly the minimum rate.
 	paceGrace = 10 * time.Second
-	// paceSilence is the longest pause of a body, however fast the body was before. To pause for this long again, the
-	// body must first send as many bytes as the minimum rate gives in this time.
+	// paceSilence is the longest pause of a body, even if the body was fast before. After such a pause, the body must
+	// send bytes for a minute at the minimum rate before it may pause for that long again.
 	paceSilence = time.Minute
-	// paceStep is by how much a deadline may be wrong, because an exact deadline for every read would cost more.
+	// paceStep is how far a deadline may differ from the exact time. An exact deadline for every read would cost more.
 	paceStep = time.Second
 )
 
-// A pace enforces the minimum rate of a body. It counts the time in which weir waits for the client, not the time in
-// which the upstream does not accept bytes. Only one goroutine at a time may use it.
+// A pace enforces the minimum rate of a body. Only the time in which weir waits for the client counts. The time in
+// which the upstream accepts no bytes does not count. Only one goroutine at a time may use a pace.
 type pace struct {
 	control *http.ResponseController
 	rate    int       // bytes per second
@@ -110,9 +112,11 @@ func (p *pace) begin() {
 	}
 }
 
-// end follows a read. At the end of the body, it removes every deadline, including that of read_timeout. Otherwise
-// net/http, which continues to read to notice a disconnect, would treat the deadline as the end of the connection. If
-// the body breaks off, the deadline stays, because net/http would wait forever for the rest.
+// end is called after a read. At the end of the body, it removes every deadline, including that of read_timeout.
+// Otherwise the deadline would end the connection, because net/http continues to read in order to notice a disconnect.
+//
+// If the body breaks off before its end, the deadline stays. Without a deadline, net/http would wait forever for the
+// rest.
 func (p *pace) end(n int, err error) {
 	earned := time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
 	p.credit = min(p.credit-time.Since(p.began)+earned, paceSilence)

@@ -104,8 +104,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestABodyThatIsNotReadHoldsNoConnection: net/http reads some of an unread body before the answer, and also after the
-// answer to a body that was too slow. Neither keeps the connection open.
+// TestABodyThatIsNotReadHoldsNoConnection: net/http reads a part of an unread body before the answer. It also reads
+// after the answer to a body that was too slow. In both cases the connection ends.
 func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	for name, read := range map[string]bool{"refused": false, "too slow": true} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestReadTimeoutEndsWithTheBody: a client gets an answer that takes longer than read_timeout. If the deadline stayed,
+// TestReadTimeoutEndsWithTheBody: an answer may take longer than read_timeout. If the deadline stayed after the body,
 // net/http would treat it as the end of the connection.
 func TestReadTimeoutEndsWithTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

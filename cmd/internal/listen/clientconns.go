@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// clientConns counts the open connections of each client, so that one client cannot use all the room. Unix sockets do
-// not count, because each may serve many clients.
+// clientConns counts the open connections of each client, so that no client can use all connections. Connections over a
+// Unix socket do not count, because they may serve many clients.
 type clientConns struct {
 	most   atomic.Int64                  // largest number for one client; 0 for no bound
 	client func(netip.Addr) netip.Prefix // returns the zero Prefix for an address that is not counted
@@ -17,8 +17,9 @@ type clientConns struct {
 	of map[netip.Prefix]int64
 }
 
-// add counts a connection, and reports whether there was room. client is the zero Prefix if the peer's connections are
-// not counted. Without room, nothing is counted.
+// add counts a connection of a peer, and returns the client for which it counts. The client is the zero Prefix if the
+// connections of the peer are not counted. If the client has too many connections, add returns false and counts
+// nothing.
 func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	tcp, is := peer.(*net.TCPAddr)
 	if !is {

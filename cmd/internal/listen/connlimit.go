@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound gets the
-// answer that the server is full, and is closed at once. If the connection waited in the system's queue instead, its
-// client could not distinguish a busy server from a broken server.
+// A ConnLimit bounds the open connections of all endpoints of a role together. If there are too many, a new connection
+// gets an answer that says so, and is closed at once. If it waited in the system's queue instead, its client could not
+// distinguish a busy server from a broken server.
 type ConnLimit struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64
@@ -29,8 +29,8 @@ type ConnLimit struct {
 	sending    sync.WaitGroup
 }
 
-// At most maxRejections rejections are sent at the same time, each for at most rejectTime. Further connections are
-// closed without an answer.
+// At most maxRejections answers to rejected connections are sent at the same time, each for at most rejectTime. Other
+// rejected connections are closed without an answer.
 const (
 	rejectTime    = time.Second
 	maxRejections = 64
@@ -77,8 +77,9 @@ func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
 // Wait waits until all rejections have been sent: at most a second if no connections arrive.
 func (l *ConnLimit) Wait() { l.sending.Wait() }
 
-// Admit counts a connection until it is closed. Above a bound, it rejects the connection and returns nil. If less than
-// a sixteenth of the room is left, it also closes the connection that has been idle for longest.
+// Admit counts a connection until it is closed. If there are too many connections, it rejects the new one and returns
+// nil. If less than a sixteenth of the connections is left, it also closes the connection that has been idle for
+// longest.
 func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {

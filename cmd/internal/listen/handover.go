@@ -21,8 +21,8 @@ type handedSocket struct {
 // A Successor is a process that will replace this one.
 type Successor struct {
 	*os.Process
-	// Outcome waits until the process reports or ends. It returns [Serving] if the process serves, or the process's
-	// reason if it does not serve and has undone its changes. Otherwise it returns an error.
+	// Outcome waits until the new process reports or ends. If the new process serves, Outcome returns [Serving]. If it
+	// does not serve and has undone its changes, Outcome returns its reason. Otherwise Outcome returns an error.
 	Outcome func() (string, error)
 }
 

@@ -52,7 +52,7 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
-	// "OPTIONS *" reaches the handler: net/http's own answer would wait forever for the body.
+	// "OPTIONS *" reaches the handler, because net/http's own handler would wait forever for the body.
 	h.server.DisableGeneralOptionsHandler = true
 	h.server.ConnContext = withConn
 	if e.ProxyProtocol {
@@ -77,7 +77,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// count counts the open connections except hijacked ones, because a shutdown waits for them.
+// count counts the open connections, because a shutdown waits for them. A hijacked connection no longer counts.
 func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -133,9 +133,9 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 	}
 }
 
-// withLastAnswers returns a handler that, after [Sockets.Leave], announces the end of each connection with its next
-// answer. The end of a WebSocket cannot be announced like this, because its answer has another Connection field. So
-// WebSockets are cut off later.
+// withLastAnswers returns a handler that announces the end of a connection in its next answer, once [Sockets.Leave] was
+// called. This does not work for a WebSocket, because the answer that opens it has another Connection field. WebSockets
+// are cut off later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
@@ -145,8 +145,8 @@ func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// Shutdown implements [Protocol]. An http.Server that shuts down closes a connection whose request it is reading. So
-// Shutdown first waits for the first requests of new connections, for at most beginTime.
+// Shutdown implements [Protocol]. If an http.Server shuts down while it reads the request of a new connection, it
+// closes the connection. So Shutdown first waits for the first requests of new connections, for at most beginTime.
 func (h *httpProtocol) Shutdown(ctx context.Context) error {
 	begin, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// idleConns has the connections without a request in progress, including those with only a part of a header. The
-// longest idle connections are closed to make room. Several lists, each ordered by time, keep processors from waiting
-// for the same mutex.
+// idleConns has the idle connections: those without a request in progress, even if a part of a header has arrived. To
+// make room, the connections that have been idle for longest are closed. There are several lists, each ordered by time,
+// so that processors do not wait for the same mutex.
 type idleConns struct {
 	lists [16]idleList
 	next  atomic.Uint32
@@ -70,8 +70,8 @@ func (c *Conn) leave() {
 	c.idle.list.remove(c)
 }
 
-// isDropped reports whether the connection was closed to make room. A request that was read from it must not be
-// executed, because its answer could not be sent.
+// isDropped reports whether the connection was closed to make room. A request that was read from such a connection must
+// not be executed, because its answer could not be sent.
 func (c *Conn) isDropped() bool {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
@@ -142,10 +142,12 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, countedOf(conn))
 }
 
-// started returns a handler that ends the request if its connection was dropped. Otherwise it replaces the deadline of
-// the header by a deadline for the body, readTimeout from now (0 means none), and calls next. net/http cannot replace
-// the deadline like this. The deadline of the header stays for requests that net/http answers without a handler, such
-// as an unknown Expect, because net/http would wait forever for their bodies.
+// started returns a handler that ends a request whose connection was dropped. For any other request, it calls next with
+// a new deadline. The deadline for the header is replaced by a deadline for the body, readTimeout from now; 0 means
+// none. net/http has no setting for this.
+//
+// Some requests never reach this handler, such as those with an unknown Expect. Their deadline for the header stays,
+// because net/http would wait forever for their bodies.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, is := r.Context().Value(connKey{}).(*Conn)

@@ -17,7 +17,7 @@ import (
 // descriptors.
 const handoverVariable = "WEIR_HANDOVER"
 
-// A process that replaces another gets first a pipe for [Inherited.Tell], then the sockets.
+// A process that replaces another gets a pipe for [Inherited.Tell] as its first descriptor, and then the sockets.
 const (
 	outcomeDescriptor = 3
 	firstHanded       = 4
@@ -50,8 +50,8 @@ func Inherit() (*Inherited, error) {
 // Passed returns the sockets whose descriptors systemd has passed, and closes the descriptors.
 func Passed(files []*os.File) (*Inherited, error) { return inheritFiles(nil, files) }
 
-// Inherit returns the sockets for the process that replaces another. [Inherited.Tell] writes to outcome and closes it.
-// If Inherit returns an error, it closes outcome itself.
+// Inherit returns the sockets for the process that takes over. [Inherited.Tell] writes its report to outcome, and
+// closes outcome. If Inherit returns an error, it closes outcome.
 func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	inherited, err := inheritFiles(h.sockets, h.files)
 	if err != nil {
@@ -79,8 +79,8 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 	return i, nil
 }
 
-// inheritFile returns the listener of a descriptor. address is its address in the previous weir process; "" for
-// systemd.
+// inheritFile returns the listener of a descriptor. The parameter address is the listener's address in the previous
+// weir process, or "" if systemd passed the descriptor.
 func inheritFile(file *os.File, address string) (bound, error) {
 	defer file.Close()
 	if err := checkListening(int(file.Fd())); err != nil {

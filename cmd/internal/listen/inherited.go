@@ -32,8 +32,8 @@ const Serving = "serving\n"
 // HandedOver reports whether the sockets come from a previous weir process.
 func (i *Inherited) HandedOver() bool { return i != nil && i.predecessor != nil }
 
-// take returns the socket of an endpoint, or nil. It finds a previous weir process's socket by the address in that
-// process's rule file, so ports that the system chose are found, too.
+// take returns the inherited socket of an endpoint, or nil. A socket of a previous weir process is found by the address
+// in the rule file of that process. So a port that the system chose is found, too.
 func (i *Inherited) take(e Endpoint) *socket {
 	if i == nil {
 		return nil
@@ -84,8 +84,8 @@ func (i *Inherited) holder(address string) *inheritedSocket {
 	return i.sockets[at]
 }
 
-// overlaps reports whether a socket blocks an address: the addresses are equal, or the ports are equal and one is bound
-// to all hosts.
+// overlaps reports whether a socket blocks an address: the addresses are equal, or the ports are equal and the socket
+// or the address is for all hosts.
 func overlaps(bound net.Addr, address string) bool {
 	is, isTCP := bound.(*net.TCPAddr)
 	host, text, err := net.SplitHostPort(address)
@@ -99,8 +99,8 @@ func overlaps(bound net.Addr, address string) bool {
 	return host == "" || net.ParseIP(host).IsUnspecified() || is.IP.IsUnspecified() || isBoundTo(bound, address)
 }
 
-// unclaimed returns an error if no listener uses a socket from systemd, because no one would answer its connections. A
-// previous weir process may have had more listeners, so its unused sockets are not an error.
+// unclaimed returns an error if no listener uses a socket from systemd, because no listener would answer its
+// connections. Unused sockets of a previous weir process are not an error: that process may have had more listeners.
 func (i *Inherited) unclaimed() error {
 	if i == nil || i.HandedOver() || len(i.sockets) == 0 {
 		return nil
@@ -139,8 +139,8 @@ func (i *Inherited) Tell(err error) {
 	})
 }
 
-// claim makes this process remove the file of a Unix socket when it closes the socket, if the previous process would
-// have done so.
+// claim makes this process remove the file of a Unix socket when it closes the socket. It does so only if the previous
+// process would have removed the file.
 func (s *inheritedSocket) claim() {
 	if local, is := s.bound.(*localListener); is {
 		local.SetUnlinkOnClose(s.Unlink)

@@ -32,7 +32,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// TestIsBoundTo: a socket matches every notation of its address.
+// TestIsBoundTo: isBoundTo accepts every notation of the address to which a socket is bound.
 func TestIsBoundTo(t *testing.T) {
 	at := func(text string) net.Addr {
 		addr, err := net.ResolveTCPAddr("tcp", text)

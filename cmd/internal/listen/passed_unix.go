@@ -29,9 +29,9 @@ func passedFiles() ([]*os.File, error) {
 	return activation.Files(true), nil
 }
 
-// checkPassed returns an error if the variables about passed sockets are invalid, or a descriptor does not match them.
-// sd_listen_fds does the same. [activation.Files] would ignore invalid variables, and weir would open the ports itself.
-// A descriptor that was not passed may belong to the Go runtime, so it must not be closed.
+// checkPassed returns an error if the variables about passed sockets are invalid or do not match a descriptor, as
+// sd_listen_fds does. [activation.Files] would ignore invalid variables, and weir would then open the ports itself. A
+// descriptor that was not passed may belong to the Go runtime, so checkPassed does not close it.
 func checkPassed() error {
 	told := os.Getenv("LISTEN_PID")
 	if told == "" {
@@ -63,8 +63,8 @@ func checkPassed() error {
 	return nil
 }
 
-// checkListening returns an error if a descriptor is not a socket that accepts streams. A packet socket, for example,
-// would lose the ends of requests.
+// checkListening returns an error if a descriptor is not a listening socket for streams. For example, a socket for
+// packets would lose the ends of requests.
 func checkListening(fd int) error {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOTSOCK) {

@@ -19,11 +19,11 @@ type proxyProtocol struct {
 	timeout time.Duration         // for reading the header
 }
 
-// wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send the header. From another
-// peer, the header is not recognized, and the connection ends with an error, because the header is not HTTP.
+// wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send a PROXY protocol header.
+// The header of another peer is not recognized. Because it is not HTTP, the connection then ends with an error.
 //
-// The first RemoteAddr or Read reads the header, in the connection's own goroutine. So a slow header does not delay
-// other connections.
+// The header is read by the first call of RemoteAddr or Read, in the connection's own goroutine. So a slow header does
+// not delay other connections.
 func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil || !p.trusts(peer.Addr().Unmap().WithZone("")) {
@@ -58,8 +58,8 @@ func (c *proxiedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// namesNoClient reports whether the header has no client's address: the connection is a health check of the balancer,
-// or the balancer does not know the client.
+// namesNoClient reports whether the header has no address of a client. Such a connection is a health check of the load
+// balancer, or the balancer does not know the client.
 func (c *proxiedConn) namesNoClient() bool {
 	header := c.ProxyHeader()
 	return header != nil && header.Command.IsLocal()
@@ -68,7 +68,7 @@ func (c *proxiedConn) namesNoClient() bool {
 type proxiedConnKey struct{}
 
 // withProxiedConn stores the connection in the context for [NamesNoClient]. It is the ConnContext of an [http.Server],
-// and must not wait for the header.
+// so it must not wait for the PROXY protocol header.
 func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	if secured, is := conn.(*tls.Conn); is {
 		conn = secured.NetConn()
@@ -76,7 +76,7 @@ func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, proxiedConnKey{}, conn)
 }
 
-// NamesNoClient reports whether a trusted peer's PROXY protocol header names no client for a request.
+// NamesNoClient reports whether a request came from a trusted peer whose PROXY protocol header has no client's address.
 func NamesNoClient(r *http.Request) bool {
 	conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn)
 	return is && conn.namesNoClient()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A receiver sets a deadline on a connection only when a read needs it. This saves calls: on a kept connection,
-// net/http asks for six deadlines per request, but reads with three.
+// A receiver stores the deadlines for reads, and sets one on the connection only when a read needs it. This saves
+// calls: for each request on a kept connection, net/http sets six deadlines but reads with only three of them.
 type receiver struct {
 	reads atomic.Int32 // reads in progress
 
@@ -29,7 +29,8 @@ func (r *receiver) read(from streamConn, p []byte) (int, error) {
 	return n, err
 }
 
-// ask sets a deadline for the reads in progress, or else for the next read.
+// ask stores a new deadline for the next read. If a read is in progress, ask sets the deadline on the connection at
+// once.
 func (r *receiver) ask(from streamConn, t time.Time) error {
 	r.mu.Lock()
 	if r.unset = r.reads.Load() == 0; r.unset {

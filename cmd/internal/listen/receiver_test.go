@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A noting is a connection that notes the deadlines that are set on it. Its Read calls the function during.
+// A noting is a connection that notes each deadline that is set. Its Read calls the function in the field during.
 type noting struct {
 	streamConn
 	set    []time.Time

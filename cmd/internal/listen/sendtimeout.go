@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A sender writes to a connection until the peer has accepted no byte for timeout. So a slow client is served, and a
-// client that reads nothing is cut off. The mutex guards the deadlines. Only one goroutine at a time may write.
+// A sender cuts off a client that accepts no byte for timeout. A client that reads slowly is still served. The mutex
+// guards the deadlines. Only one goroutine at a time may write.
 type sender struct {
 	timeout time.Duration // 0 for no bound
 
@@ -34,8 +34,8 @@ func (s *sender) write(to streamConn, p []byte) (n int, err error) {
 	}
 }
 
-// extend sets the deadline for the next bytes. It returns false if the deadline of the connection's user is over. The
-// deadline may be early by a small part of the timeout, because setting it exactly would cost more.
+// extend sets the deadline for the next bytes. It returns false if the deadline that the connection's user has set is
+// over. To save calls, a new deadline may be early by a small part of the timeout.
 func (s *sender) extend(to streamConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// A server serves a socket. Its settings never change: a reload with other settings starts another server on the
-// socket, and the old server keeps its connections.
+// A server serves a socket. Its settings never change: a reload with other settings starts a new server on the socket.
+// The previous server keeps its connections.
 type server struct {
 	endpoint    Endpoint
 	protocol    Protocol
@@ -25,8 +25,8 @@ type Protocol interface {
 	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
-	// Outlast waits for the connections whose end the protocol can announce to the client, or until ctx is done. No new
-	// connections are accepted.
+	// Outlast waits for connections to end, until ctx is done. It waits only for connections to whose clients the
+	// protocol can announce the end. No new connections are accepted.
 	Outlast(ctx context.Context)
 	// Shutdown waits for the requests in progress. When ctx is done, it cuts off the remaining connections and returns
 	// an error.
@@ -49,7 +49,7 @@ func (s *Sockets) newServer(e Endpoint) *server {
 	return h
 }
 
-// start accepts connections until the listener is retired. Any other end calls failed.
+// start accepts connections until the listener is retired. If accepting ends for another reason, start calls failed.
 func (h *server) start(l *listener, failed func(error)) {
 	h.listener, h.served = l, make(chan struct{})
 	go func() {

@@ -48,8 +48,8 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error if the socket shares its port with other processes but wanted is false, or the other
-// way round. A bound socket cannot change this property.
+// checkReusePort returns an error if the socket shares its port with other processes and wanted is false, or if it does
+// not share the port and wanted is true. A bound socket cannot change this property.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {
@@ -59,8 +59,8 @@ func (s *socket) checkReusePort(wanted bool) error {
 		"again, or set ReusePort= in the unit of systemd's socket", s.address, wanted, is)
 }
 
-// setServer starts a server on the socket, and returns the previous server, which accepts no more connections.
-// Meanwhile, connections wait in the system's queue.
+// setServer starts a server on the socket. It returns the previous server, which accepts no more connections. Until the
+// new server accepts, connections wait in the system's queue.
 func (s *socket) setServer(next *server, limit *ConnLimit, proxied *proxyProtocol, failed func(error)) (before *server) {
 	if before = s.server; before != nil {
 		before.listener.retire()

@@ -45,7 +45,8 @@ type change struct {
 	certificate *tls.Certificate
 }
 
-// Changes leads from the current endpoints to new ones. [Sockets.Prepare] has already done everything that can fail.
+// Changes lead from the current endpoints to new endpoints. [Sockets.Prepare] has already done everything that can
+// fail.
 type Changes struct {
 	sockets  *Sockets
 	wanted   []change
@@ -98,8 +99,8 @@ func (c *Changes) Abandon() {
 	}
 }
 
-// Apply makes the changes without waiting, and closes unneeded sockets. The servers of these sockets have the time
-// atMost to finish requests in progress.
+// Apply makes the changes and closes sockets that are no longer needed. It does not wait: in the background, the
+// servers of these sockets may finish requests in progress for the time atMost.
 func (c *Changes) Apply(atMost time.Duration) {
 	s := c.sockets
 	s.open = nil

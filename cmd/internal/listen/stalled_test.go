@@ -33,8 +33,8 @@ func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
 	return client
 }
 
-// TestAnUnknownExpectIs417AndEnds: net/http answers an unknown Expect without the handler, and waits for a body that
-// may never come. The connection ends nevertheless.
+// TestAnUnknownExpectIs417AndEnds: if the Expect field is unknown, net/http answers without the handler, and waits for
+// a body that may never come. The connection ends nevertheless.
 func TestAnUnknownExpectIs417AndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := pipeTo(t, func(http.ResponseWriter, *http.Request) { t.Error("the handler is called") })
@@ -75,7 +75,8 @@ func TestTheDeadlineOfTheHeaderEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestADroppedConnectionExecutesNothing: a request read from a connection closed to make room is not executed.
+// TestADroppedConnectionExecutesNothing: if a connection was closed to make room, a request that was read from it is
+// not executed.
 func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	c := &Conn{}
 	new(idleConns).assign(c)
@@ -88,7 +89,8 @@ func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	assert.False(t, executed)
 }
 
-// TestOneClientHasABound: the connections of a client are bounded. An address that is not one client's is unbounded.
+// TestOneClientHasABound: the connections of one client are bounded. Connections are not bounded if their address does
+// not belong to one client.
 func TestOneClientHasABound(t *testing.T) {
 	c := clientConns{of: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
 		if a != netip.MustParseAddr("10.0.0.1") {
@@ -158,8 +160,9 @@ func TestAnyProgressCounts(t *testing.T) {
 	assert.Equal(t, 1, n)
 }
 
-// TestDeadlinesAreSetSeldom: net/http clears deadlines before each request, but an answer sets no new deadline if the
-// current one is good enough. A deadline of net/http ends when net/http clears it.
+// TestDeadlinesAreSetSeldom: net/http clears deadlines before each request. An answer does not set a new deadline while
+// the current deadline is good enough. When net/http clears a deadline that it has set, this deadline no longer
+// applies.
 func TestDeadlinesAreSetSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &deadlineConn{}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A StreamSender resets an HTTP/2 stream if its client keeps the window of the stream or the connection closed for
-// timeout. A [sender] cannot do this, because a write that waits for a window is not visible on the connection. A nil
-// StreamSender has no timeout. Only one goroutine at a time may write.
+// A StreamSender resets an HTTP/2 stream if the client keeps the flow-control window of the stream or of the connection
+// closed for timeout. A [sender] cannot do this: a write that waits for a window is not visible on the connection. A
+// nil StreamSender has no timeout. Only one goroutine at a time may write.
 type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration
@@ -20,11 +20,11 @@ type StreamSender struct {
 	until time.Time // deadline of the current write; zero for none
 }
 
-// piece is how much of an answer a client must accept within the timeout: a frame.
+// piece is how many bytes of an answer a client must accept within the timeout: those of a frame.
 const piece = 16 << 10
 
-// NewStreamSender returns the StreamSender for an answer, with the timeout send. It returns nil over HTTP/1, or if send
-// is 0. write is the longest time for the complete answer; 0 means no bound.
+// NewStreamSender returns the StreamSender for an answer. Its timeout is send. The complete answer may take at most the
+// time in write; 0 means no bound. NewStreamSender returns nil over HTTP/1, or if send is 0.
 func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
 	if r.ProtoMajor < 2 || send == 0 {
 		return nil
@@ -78,8 +78,8 @@ func (s *StreamSender) end() {
 	s.timer.Stop()
 }
 
-// expire resets the stream. The lock keeps the handler from returning meanwhile, because the stream must not be used
-// afterwards.
+// expire resets the stream. It holds the lock, so the handler cannot return before expire is done. After the handler
+// has returned, the stream must not be used.
 func (s *StreamSender) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// An answer passes on the answer to a request, and reads the request's cost from it.
+// An answer passes on an upstream's answer to the client, and reads the cost of the request from it.
 type answer struct {
 	http.ResponseWriter
 	q        *Request
@@ -26,7 +26,7 @@ type answer struct {
 	drain    *drain // nil if the answer is not read after the client has gone
 }
 
-// A reading reads the body of an answer, for all rules that read the same fields.
+// A reading reads the body of an answer once for all rules that need the same fields.
 type reading struct {
 	fields *usage.Fields
 	of     *usage.Answer
@@ -74,8 +74,8 @@ func (a *answer) reader(f *usage.Fields) *usage.Answer {
 	return nil
 }
 
-// Write implements [http.ResponseWriter]. A cost that is settled piece by piece is settled before the client gets the
-// piece.
+// Write implements [http.ResponseWriter]. If the cost is settled piece by piece, Write settles the cost of a piece
+// before the client gets the piece.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
@@ -103,7 +103,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// rest passes on the bytes that were held back, when the answer is complete.
+// rest passes on the bytes that were held back. It is called when the answer is complete.
 func (a *answer) rest() {
 	if of := a.reader(usage.Models); a.hiding && of != nil && !a.drain.isAlone() {
 		if rest := of.Rest(); len(rest) > 0 {
@@ -133,12 +133,12 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Unwrap returns the wrapped http.ResponseWriter, for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// maxDrains is how many answers may be read at a time for clients that have gone.
+// maxDrains is how many answers may be read at the same time although their clients have gone.
 const maxDrains = 1000
 
 var draining atomic.Int64
 
-// A drain reads an answer for some time after the client has gone. A nil drain does not.
+// A drain continues to read an answer for some time after the client has gone. A nil drain does not continue.
 type drain struct {
 	longest time.Duration
 	cancel  context.CancelFunc
@@ -148,7 +148,8 @@ type drain struct {
 	timer   *time.Timer // ends the reading; nil if the client has not gone
 }
 
-// drainOf returns how long, by the rules, reading continues after the client has gone; 0 if it does not.
+// drainOf returns the longest time for which a rule continues to read an answer after the client has gone. It is 0 if
+// no rule does so.
 func drainOf(meters []*Meter) (longest time.Duration) {
 	for _, m := range meters {
 		if m.tokens.Abort.Kind == rulefile.AbortDrain {
@@ -158,8 +159,8 @@ func drainOf(meters []*Meter) (longest time.Duration) {
 	return longest
 }
 
-// begin returns the request for the upstream, whose context does not end when the client goes. The caller must call the
-// returned function at the end of the request.
+// begin returns the request for the upstream. The context of this request does not end when the client goes. At the end
+// of the request, the caller must call the returned function.
 func (d *drain) begin(r *http.Request, base context.Context) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	d.cancel = cancel
@@ -182,7 +183,7 @@ func (d *drain) isAlone() bool {
 	return d.alone
 }
 
-// leave notes that the client has gone. It reports whether the answer may have to be read nevertheless.
+// leave notes that the client has gone. It reports whether the answer may still have to be read.
 func (d *drain) leave() bool {
 	if d == nil {
 		return false

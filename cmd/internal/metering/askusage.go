@@ -28,9 +28,12 @@ func addUsage(body []byte, longer int) []byte {
 	return append(out, body[done:]...)
 }
 
-// eachOption calls put for each stream_options of a body, with the range to replace and the replacement. Servers use
-// the last of equal members, and some ignore case. So if there is none, or the last is spelled in another way, put also
-// adds one at the end. eachOption returns false if the body is not an object.
+// eachOption calls put for each edit that makes a body ask for usage. An edit is a range of the body and its
+// replacement. Every member with the name stream_options is edited.
+//
+// Of members with equal names, servers use the last one, and some servers ignore case. So if no member has the name, or
+// the last one has it in another case, eachOption also adds a member at the end. eachOption returns false if the body
+// is not an object.
 func eachOption(body []byte, put func(from, to int, text string)) bool {
 	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -76,8 +79,8 @@ func eachOption(body []byte, put func(from, to int, text string)) bool {
 	return true
 }
 
-// nameOf returns the name in a JSON text. For a text longer than all names that matter, it returns "" and copies
-// nothing.
+// nameOf returns the name in a JSON text. It returns "", without copying, if the text is longer than any name that is
+// needed.
 func nameOf(text []byte) string {
 	if len(text) > 256 {
 		return ""
@@ -86,10 +89,11 @@ func nameOf(text []byte) string {
 	return string(name)
 }
 
-// askForUsage inserts include_usage into the body of a request. text is the body as it came, and plain is the
-// decompressed body. It returns the body to pass on and the body that is read. A body that could be decompressed is
-// passed on uncompressed. A JSON body with a wrong encoding keeps that header, because the upstream may ignore
-// encodings. It returns the errors of claim.take.
+// askForUsage inserts include_usage into the body of a request. Its parameter text is the body as it came, and plain is
+// the decompressed body. It returns the body to pass on, and the body to read. An error is that of claim.take.
+//
+// A body that could be decompressed is passed on uncompressed. If a JSON body has a wrong Content-Encoding, the field
+// stays, because the upstream may ignore it.
 func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
 	longer, ok := usageAdds(plain)
 	if !ok {
@@ -127,8 +131,8 @@ var completions = func() paths.Match {
 	return paths.Match{Paths: []paths.Path{p}}
 }()
 
-// wantsUsage reports whether weir must ask for a stream's usage because the client has not. If the path determines the
-// API, OpenAI's counts if any reading of the path says so.
+// wantsUsage reports whether weir must ask for the usage of a stream because the client has not asked. If the API
+// depends on the path, the request counts as one to OpenAI's API if any reading of the path says so.
 func (q *Request) wantsUsage(r *http.Request) bool {
 	return q.body.Stream && !q.body.Asked && slices.ContainsFunc(q.meters, func(m *Meter) bool {
 		api := m.tokens.API

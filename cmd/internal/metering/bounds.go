@@ -38,14 +38,14 @@ var boundsAt = map[rulefile.API][]struct {
 	rulefile.APIBedrock: {{"/converse", boundsOfConverse}, {"/converse-stream", boundsOfConverse}},
 }
 
-// boundsOf returns the bounds that requests of an API at a path can have, or nil if they are unknown.
+// boundsOf returns the bounds that a request to an API can have at a path, or nil if they are unknown.
 func boundsOf(api rulefile.API, path string) *usage.Bounds {
 	for _, at := range boundsAt[api] {
 		if strings.HasSuffix(path, at.end) {
 			return at.of
 		}
 	}
-	// The form of the body depends on the model, whose name may begin with a region.
+	// At Bedrock, the form of the body depends on the model. A region can precede the name of the model.
 	model := modelIn(api, path)
 	if _, name, ok := strings.Cut(model, "."); api == rulefile.APIBedrock && ok &&
 		(strings.HasPrefix(model, "anthropic.") || strings.HasPrefix(name, "anthropic.")) &&

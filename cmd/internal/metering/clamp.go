@@ -39,9 +39,9 @@ type edit struct {
 // boundsInside has the members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns the cut of a complete body. The parameter of has the bounds that the server knows. bounded says that
-// the server obeys a bound in the body. newCut returns nil if the body is not a JSON object or the server knows no
-// bounds.
+// newCut returns the cut of a complete body. The parameter of has the bounds that the server knows, and bounded says
+// whether the body has a bound that the server obeys. newCut returns nil if the body is not a JSON object or the server
+// knows no bounds.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil
@@ -57,8 +57,8 @@ func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	return c
 }
 
-// read reads an object whose members' paths begin with path. It notes a place for a bound if the object can have one
-// and has none. It returns false if the text is not JSON or needs too many edits.
+// read reads an object of the body. The paths of its members begin with path. If the object can have a bound but has
+// none, read notes the place for one. It returns false if the text is not JSON or needs too many edits.
 func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -91,8 +91,8 @@ func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	return len(c.edits) <= maxBounds
 }
 
-// value notes the value of a member, which ends at the offset end in the body. exact reports whether the member has
-// exactly the name of a bound.
+// value notes the value of a member. The parameter end is the offset in the body at which the value ends. exact reports
+// whether the member has exactly the name of a bound.
 func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	e, folded, null := edit{from: end - len(value), to: end}, usage.Fold(member), value.Kind() == 'n'
 	field, exact := c.of.Find(member)
@@ -109,8 +109,9 @@ func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	return exact
 }
 
-// place notes the end of an object as a place for a bound, if bounds belong there. object is its name, "" for the body
-// itself. has says whether it has a bound already.
+// place notes that a bound can be inserted at the end of an object, unless the object has a bound or none belongs
+// there. The parameter object is the name of the object, "" for the body itself. has says whether the object has a
+// bound.
 func (c *cut) place(object string, end int, has bool) {
 	before, after := `"`+c.of.Fields[0][0]+`":`, ""
 	switch inside := len(c.of.Object) > 0; {
@@ -130,13 +131,14 @@ func (c *cut) place(object string, end int, has bool) {
 	c.edits = append(c.edits, edit{from: end, to: end, before: before, after: after})
 }
 
-// note notes that there is an object for bounds, if object is exactly its name.
+// note records that the body has an object for bounds, if the given name is exactly the name of such an object.
 func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Object, object) }
 
-// size returns the largest length that the body can have with other bounds.
+// size returns the largest length of the body after its bounds are changed.
 func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
-// to returns the body with all bounds lowered to the number most, which is at least 1. A body without a bound gets one.
+// The method to returns the body with every bound lowered to at most the number most, which is at least 1. If the body
+// has no bound, one is inserted.
 func (c *cut) to(most uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())
@@ -155,7 +157,7 @@ func (c *cut) to(most uint64) (body []byte) {
 	return append(body, c.body[from:]...)
 }
 
-// cuttable reports whether the bounds of the request can be lowered. In a signed body, for example, they cannot.
+// cuttable reports whether weir can lower the bounds of the request. For example, it cannot change a signed body.
 func (q *Request) cuttable() bool { return q.cut != nil && !q.embeds && !q.body.IsBatch() }
 
 // isSigned reports whether the header has a field that would not match a changed body, such as a digest.
@@ -171,7 +173,8 @@ func isSigned(h http.Header) bool {
 // Clamps reports whether the rule lowers the bounds of requests to what the key has left.
 func (m *Meter) Clamps() bool { return m.tokens.Clamp }
 
-// Least returns how many tokens must be left for a request that was read: those of its prompt, and one for each answer.
+// Least returns how many tokens a key must have left for a request whose body was read. They are the tokens of the
+// prompt, and one token for each answer.
 func (m *Meter) Least(r *http.Request) uint64 {
 	q := requestOf(r)
 	if !q.cuttable() {
@@ -180,8 +183,8 @@ func (m *Meter) Least(r *http.Request) uint64 {
 	return max(m.units(q, q.body.Input(), q.body.Times()), 1)
 }
 
-// clamp lowers the bounds of an admitted request to the tokens left under its rules. So even the longest answer costs
-// no more than what is held and left, apart from the error in the prompt's estimate.
+// clamp lowers the bounds of an admitted request, so that its longest answer fits into the tokens that are held for it
+// or left under its rules. Only the estimate of the prompt can be wrong.
 func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 	most, over, by := uint64(math.MaxUint64), false, (*Meter)(nil)
 	for i := range res.Len() {
@@ -223,7 +226,8 @@ func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	return nil
 }
 
-// answerIn returns how long each answer may be, at least 1, if the request may cost that many tokens of the limit.
+// answerIn returns the longest length of each answer with which the request costs at most the given tokens of the
+// limit. It is at least 1.
 func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	w := m.weights(q)
 	if w == usage.Total {
@@ -240,7 +244,7 @@ func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	return max((units-prompt)/w.Output/q.body.Times(), 1)
 }
 
-// replaceBody replaces the body for the upstream by an uncompressed one.
+// replaceBody replaces the body of the request to the upstream by an uncompressed body.
 func (q *Request) replaceBody(r *http.Request, body []byte) {
 	delete(r.Header, "Content-Encoding")
 	if r.ContentLength >= 0 {

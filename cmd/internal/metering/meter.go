@@ -107,8 +107,8 @@ func (m *Meter) Estimate(r *http.Request) uint64 {
 	return max(worst, 1)
 }
 
-// weights returns the weights of the request's tokens. The model of an incompletely read request is unknown, because
-// the rest could name another.
+// weights returns the weights of the request's tokens. If the request was not read completely, its model counts as
+// unknown, because the rest of the body could name another model.
 func (m *Meter) weights(q *Request) usage.Weights {
 	if len(m.tokens.Count.Models) == 0 {
 		return m.tokens.Count.Weights
@@ -132,7 +132,7 @@ func (m *Meter) scaled(units uint64) uint64 {
 	return n
 }
 
-// cost returns the cost of a usage under the rule. If the answer does not report the input, the input is estimated.
+// cost returns the cost of a reported usage under the rule. If the answer does not report the input, cost estimates it.
 func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return u.Cost
@@ -144,7 +144,8 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	return m.scaled(m.weights(q).Of(u))
 }
 
-// delivered returns the cost of a request. text is how many bytes of text its answer had so far.
+// delivered returns the cost of a request for its prompt and the text that its answer had so far. The parameter text is
+// the number of bytes of this text.
 func (m *Meter) delivered(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ratios has the bounds of the histogram of actual costs divided by held tokens.
+// ratios has the bounds of a histogram. The histogram counts actual costs divided by held tokens.
 var ratios = [...]float64{0.1, 0.25, 0.5, 0.75, 1, 1.1, 1.5, 2, 5}
 
 type histogram struct {
@@ -26,8 +26,8 @@ func (h *histogram) observe(ratio float64) {
 	h.sum.Add(uint64(min(ratio, 1e9) * 1000))
 }
 
-// quantile returns the smallest bound that at least the given part of the observations does not exceed, or else the
-// last one. Without observations it returns 0.
+// quantile returns the smallest bound that at least the given part of the observations does not exceed. If there is no
+// such bound, it returns the last bound. Without observations it returns 0.
 func (h *histogram) quantile(part float64) float64 {
 	all := uint64(0)
 	for i := range h.in {

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// longWait is the longest Retry-After that SDKs obey. After a longer one, an SDK tries again at once.
+// longWait is the longest Retry-After that SDKs obey. If an answer has a longer one, an SDK sends the request again at
+// once.
 const longWait = time.Minute
 
 // Speaks reports whether a rule's refusals have the form of a model's API ([Refuse]).
@@ -61,7 +62,8 @@ func errorOf(api rulefile.API, status int, text string) any {
 	return object{"error": object{"message": text, "type": "tokens", "param": nil, "code": "rate_limit_exceeded"}}
 }
 
-// WriteFields writes the header fields in which the APIs report what is left, for the rule with the least left.
+// WriteFields writes the header fields in which the APIs report what a key has left. It reports the rule with the least
+// left.
 func (ms *Meters) WriteFields(h http.Header, res *httplimit.Result, now time.Time) {
 	var least [2]*httplimit.Check
 	for i := range res.Len() {

@@ -21,8 +21,8 @@ type Meters struct {
 	client func(*http.Request) netip.Prefix
 }
 
-// NewMeters combines meters. client returns the client for whose share of memory a body counts. The zero Prefix means
-// no share: the body may use all the memory for bodies.
+// NewMeters combines meters. The function client returns the client of a request. The request's body counts for this
+// client's share of the memory for bodies. For the zero Prefix, there is no share: the body may use all the memory.
 func NewMeters(all []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
 	return &Meters{all, states, client}
 }
@@ -80,8 +80,8 @@ func (q *Request) output(standard uint64) uint64 {
 	return q.body.Output(standard)
 }
 
-// IsFree reports whether a request costs no tokens because it asks no model for an answer. A GET may ask for one by a
-// body or a WebSocket, as for realtime APIs.
+// IsFree reports whether a request costs no tokens because it does not ask a model for an answer. A GET can ask a model
+// by its body or by a WebSocket, as in realtime APIs.
 func IsFree(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
@@ -108,8 +108,8 @@ func modelIn(api rulefile.API, path string) string {
 	return model[:max(end, 0)]
 }
 
-// model returns the model that the request names. It is "" if the request was not read completely, names several, or is
-// a batch, whose parts name models.
+// model returns the model that the request names. It is "" if the request was not read completely or names several
+// models. It is also "" for a batch, because each part of a batch names a model.
 func (q *Request) model() string {
 	switch {
 	case q.inPath != "":
@@ -120,8 +120,8 @@ func (q *Request) model() string {
 	return ""
 }
 
-// isLike reports whether the request is like others for its model, so that their usual cost can be learned from it and
-// estimate it. It must be read completely and not be a batch.
+// isLike reports whether the request is like other requests for its model. Then the usual cost of the model can be
+// learned from it, and can estimate its cost. A request that is a batch or was not read completely is not like others.
 func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
 func apiOf(path string) rulefile.API {
@@ -149,9 +149,9 @@ func embeds(path string) bool {
 	return false
 }
 
-// Read reads the body of a request for the rules that apply to it. It returns the request to use from then on, because
-// its context has the result. It also returns a function to call at the end of the request. If no meter applies, the
-// request is unchanged.
+// Read reads the body of a request for the rules that apply to it. The caller must use the returned request from then
+// on, because its context has the result, and must call the returned function at the end of the request. If no meter
+// applies, Read returns the request unchanged.
 //
 // The next reader of a body that breaks off gets its error. Read returns only [ErrNoRoom] and [ErrShare].
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
@@ -194,8 +194,7 @@ func (m *Meter) readsRequest() bool {
 	return m.tokens.From == (rulefile.CostPlace{})
 }
 
-// read reads the body, up to the number of bytes in most. The next reader of the body gets them again, and then the
-// rest.
+// read reads the body, up to the number of bytes in most. After that, a reader of the body still gets all its bytes.
 func (q *Request) read(r *http.Request, most int) error {
 	text, end, err := q.memory.read(r.Body, r.ContentLength, most)
 	if err != nil {
@@ -253,8 +252,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns the decompressed body, up to the number of bytes in most, and whether it is complete. It returns
-// the errors of claim.take, and another error if the body is not in the encoding.
+// decompress returns the decompressed body, up to the number of bytes in most, and whether it is complete. An error is
+// that of claim.take, or says that the body does not have the given encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil
@@ -287,7 +286,7 @@ type readBody struct {
 // Close implements [io.Closer].
 func (b *readBody) Close() error { return b.closer.Close() }
 
-// failing is a reader that returns an error: the end of a body that broke off.
+// failing is a reader that only returns an error. It is the end of a body that broke off.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

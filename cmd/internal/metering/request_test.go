@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// TestAskForUsage: only stream_options changes, and every server reads the new one, whichever of several members it
-// uses.
+// TestAskForUsage: only stream_options changes. If a body has several such members, every server reads the new value,
+// whichever member it uses.
 func TestAskForUsage(t *testing.T) {
 	const asks = `"stream_options":{"include_usage":true}`
 	for body, want := range map[string]string{
@@ -53,7 +53,7 @@ func TestAskForUsage(t *testing.T) {
 	}
 }
 
-// TestEncodingOf: if a server may ignore the encoding of a body, the body counts as not encoded.
+// TestEncodingOf: a body counts as not encoded if a server may ignore its encoding.
 func TestEncodingOf(t *testing.T) {
 	for _, c := range []struct {
 		values []string

@@ -43,8 +43,8 @@ func (o *room) take(n int64) bool {
 	return true
 }
 
-// share adds n bytes of a request to a client's share. own is how many bytes of this request count already. It returns
-// false if the client would exceed its share, unless this is its only request.
+// share adds n bytes of a request to a client's share. The parameter own is how many bytes of this request count
+// already. share returns false if the client would exceed its share. It never does so for the client's only request.
 func (o *room) share(client netip.Prefix, n, own int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +61,7 @@ func (o *room) share(client netip.Prefix, n, own int64) bool {
 	return true
 }
 
-// A claim is the part of the room that one request uses. A claim is made before a buffer is allocated.
+// A claim is the part of the room that one request uses. Memory is claimed before it is allocated.
 type claim struct {
 	in     *room
 	who    func() netip.Prefix // returns the client; the zero Prefix for a client without a share
@@ -70,7 +70,7 @@ type claim struct {
 	client netip.Prefix // the client for whose share the bytes count; the zero Prefix if they do not count yet
 }
 
-// take claims n more bytes. The error is [ErrNoRoom] or [ErrShare].
+// take claims n more bytes. It returns [ErrNoRoom] or [ErrShare] if they are not available.
 func (c *claim) take(n int64) error {
 	if !c.in.take(n) {
 		return ErrNoRoom
@@ -91,7 +91,7 @@ func (c *claim) give(n int64) {
 	c.in.taken.Add(-n)
 }
 
-// count makes the current and all later bytes count for the client's share.
+// count makes all bytes of the claim, now and later, count for the client's share.
 func (c *claim) count() error {
 	if c.client.IsValid() {
 		return nil
@@ -104,14 +104,14 @@ func (c *claim) count() error {
 	return nil
 }
 
-// giveSpare gives back the spare bytes when the buffer will not be allocated.
+// giveSpare gives back the spare bytes, because their buffer will not be allocated.
 func (c *claim) giveSpare() {
 	c.give(c.spare)
 	c.spare = 0
 }
 
-// sizeOf returns the most memory that a buffer of n bytes can take, because the allocator rounds up. Up to 32 KiB, each
-// size is at most about an eighth plus 16 bytes above the previous one; larger sizes are multiples of a page.
+// sizeOf returns the most memory that the allocator can use for a buffer of n bytes, because it rounds up to its next
+// size. Up to 32 KiB, this adds at most about an eighth plus 16 bytes. Larger sizes are multiples of a page.
 func sizeOf(n int) int64 {
 	if n <= 32<<10 {
 		return int64(n + n/8 + 16)
@@ -119,9 +119,12 @@ func sizeOf(n int) int64 {
 	return (int64(n) + 8191) &^ 8191
 }
 
-// read reads the number of bytes in most, or fewer at the end. length is the announced length, or -1. The bytes stay in
-// pieces until all have arrived, so an incomplete body uses only its own bytes and one piece. end is the error that
-// ended the reading: io.EOF at the end of the body, nil if there may be more. err is [ErrNoRoom] or [ErrShare].
+// read reads the number of bytes in most, or fewer if the body ends. The parameter length is the announced length, or
+// -1. The bytes stay in pieces until all have arrived. So an incomplete body uses only the memory of its bytes and of
+// one piece.
+//
+// The result end is the error that ended the reading: io.EOF at the end of the body, nil if there may be more. The
+// result err is [ErrNoRoom] or [ErrShare].
 func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
 	var pieces [][]byte
 	n, room, size := 0, 0, int64(0)
@@ -158,7 +161,7 @@ func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, 
 	return text, end, nil
 }
 
-// nextPiece returns the size of the next piece, if n bytes have been read.
+// nextPiece returns the size of the next piece after n bytes were read.
 func nextPiece(n int, length int64, most int) int {
 	next := int64(max(n, minPiece))
 	if length >= int64(n) {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// metersWith returns the meters of a rule, and their room. The client of a request is its Host.
+// metersWith returns the meters of one rule, and their room. In the tests, the client of a request is its Host.
 func metersWith(t *testing.T, tokens rulefile.Tokens) (*Meters, *room) {
 	states := &States{}
 	tokens.API = rulefile.APIAuto
@@ -41,7 +41,7 @@ func asks(client string, body io.Reader) *http.Request {
 
 func letters(n int) io.Reader { return strings.NewReader(strings.Repeat("a", n)) }
 
-// TestRoom: all bodies together use at most maxRoom, and give the memory back.
+// TestRoom: all bodies together use at most the memory in maxRoom, and give it back.
 func TestRoom(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 1 << 20})
 	in.taken.Store(maxRoom - 64<<10)
@@ -63,7 +63,7 @@ func TestRoom(t *testing.T) {
 	assert.Less(t, in.taken.Load(), int64(10_000*(4<<10)))
 }
 
-// A stalled is a reader that returns its bytes, then sends to stalls, and then waits for end.
+// A stalled is a reader that stops after its bytes: it sends to the channel stalls, and waits for the channel end.
 type stalled struct {
 	io.Reader
 	stalls, end chan struct{}
@@ -167,7 +167,8 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	}
 }
 
-// TestAskingInACompressedBody: a compressed body that gets include_usage is passed on, and counted, uncompressed.
+// TestAskingInACompressedBody: when include_usage is inserted into a compressed body, the body is passed on
+// uncompressed, and its uncompressed size counts.
 func TestAskingInACompressedBody(t *testing.T) {
 	const size = 1 << 20
 	begin := `{"prompt":"` + strings.Repeat("a", size) + `","stream":true`
@@ -197,8 +198,8 @@ func TestAskingInACompressedBody(t *testing.T) {
 	}
 }
 
-// TestShareOfAClient: bodies above 64 KiB of one client together use at most an eighth of the room. A client's only
-// such body may use more.
+// TestShareOfAClient: one client's bodies of more than 64 KiB together use at most an eighth of the room. If the client
+// has only one such body, this body may use more.
 func TestShareOfAClient(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 64 << 20})
 	const ann, bob, nobody = "192.0.2.1", "192.0.2.2", "unix"

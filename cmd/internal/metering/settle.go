@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A reason says how the cost of a hold was determined when it was settled.
+// A reason is the way in which the cost of a settled hold was determined.
 type reason uint8
 
 const (
@@ -35,14 +35,15 @@ type held struct {
 	cost    uint64
 }
 
-// Settled describes how an answer has ended, which its http.ResponseWriter does not know.
+// A Settled describes how an answer has ended. The http.ResponseWriter of the answer does not know this.
 type Settled struct {
 	Whole   bool // the answer is complete
 	Reached bool // an upstream may have received the request
 }
 
-// Serve passes an admitted request to next, and then settles the tokens held for it. A request may outlive its client,
-// but not the context base. When next has returned or panicked, Serve calls ended, which returns how the answer ended.
+// Serve passes an admitted request to the function next, and then settles the tokens held for it. The request may
+// continue after its client has gone, but not after the end of the context base. When next has returned or panicked,
+// Serve calls the function ended, which returns how the answer ended.
 func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.Result, base context.Context,
 	next func(http.ResponseWriter, *http.Request), ended func() Settled) {
 	q := requestOf(r)
@@ -79,7 +80,7 @@ func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request, now time.Ti
 	}
 }
 
-// settleFinal settles the holds whose final costs the answer has reported.
+// settleFinal settles each hold whose final cost the answer has already reported.
 func (a *answer) settleFinal() {
 	for _, r := range a.readings {
 		u, final := r.of.Final()
@@ -94,7 +95,7 @@ func (a *answer) settleFinal() {
 	}
 }
 
-// settle settles the hold. If a later usage reports more, the difference is charged.
+// settle settles the hold. If the answer reports more in a later usage, the key is charged the difference.
 func (h *held) settle(cost uint64, why reason, q *Request) {
 	s := h.meter.state
 	if h.settled && cost <= h.cost {

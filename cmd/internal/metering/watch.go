@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// warnings are percentages of a limit. A request is counted if it takes a key past one of them.
+// warnings are percentages of a limit. For each percentage, the requests that take a key past it are counted.
 var warnings = [3]uint64{50, 80, 95}
 
 const (
@@ -17,7 +17,7 @@ const (
 	pace   = 2 * time.Minute // the rate is measured over a time of pace to twice pace
 )
 
-// A watch follows the key of a rule with the smallest part of its limit left.
+// A watch follows one key of a rule: the key with the smallest part of its limit left.
 type watch struct {
 	mu          sync.Mutex
 	key         watched
@@ -37,8 +37,8 @@ type sample struct {
 	at   time.Time
 }
 
-// note notes a decision that has taken n tokens. It returns the index of the warning that the request has caused, or
-// -1.
+// note notes a decision about a request that has taken n tokens. If the request takes its key past a percentage in
+// warnings, note returns the index of the percentage, and -1 otherwise.
 func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (warning int) {
 	warning = -1
 	if d.Limit == 0 {
@@ -69,8 +69,8 @@ func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (w
 	return warning
 }
 
-// Refused notes what the keys of a refused request have left. A key that is refused for a long time has no other
-// decisions.
+// Refused notes what the keys of a refused request have left. If a key is refused for a long time, only its refusals
+// show this.
 func (ms *Meters) Refused(res *httplimit.Result) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -80,7 +80,8 @@ func (ms *Meters) Refused(res *httplimit.Result) {
 	}
 }
 
-// budget returns how much the key has left, and when it will be used up, or nil if no key was seen recently.
+// budget returns how much the followed key has left, and when this will be used up. It is nil if no key was seen
+// recently.
 func (w *watch) budget(now time.Time) *admin.Budget {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +95,7 @@ func (w *watch) budget(now time.Time) *admin.Budget {
 	return b
 }
 
-// Shown returns a function that returns a rule's counts for the live page, or nil if the rule has no meter.
+// Shown returns a function for the live page that returns a rule's counts. It returns nil if the rule has no meter.
 func (ms *Meters) Shown(rule string) func() admin.Tokens {
 	m := ms.Of(rule)
 	if m == nil {

@@ -7,19 +7,23 @@ import (
 	"time"
 )
 
-// A clientAbort ends a request whose client has gone. With ignore_client_abort, it waits until the upstream begins to
-// answer, because an upstream that does not notice the closed connection continues to work. Until then, the request
-// counts as in flight. After that, the upstream notices the closed connection when it sends, and its answer may be
-// endless.
+// A clientAbort ends a request whose client has gone. With ignore_client_abort, the request ends only when the upstream
+// begins to answer, and counts as in flight until then. The reason is that the upstream may not notice a closed
+// connection, and continue to work.
+//
+// Once the upstream answers, the request ends at once. The upstream notices a closed connection when it sends, and its
+// answer may be endless.
 type clientAbort struct {
 	answered atomic.Bool
 	cancel   context.CancelFunc // nil if nothing is delayed
 	resume   context.CancelFunc // ends the delay for a body that has broken off
 }
 
-// delayAbort returns the request for the upstream. Its context ends with the server, not with the client. If the body
-// breaks off, the upstream may be working on the header, so the error of the body is delayed, too. longest bounds this
-// delay, because the transport does not. The caller must call the returned function when the request has ended.
+// delayAbort returns the request for the upstream. The context of this request ends with the server, not with the
+// client. The caller must call the returned function when the request has ended.
+//
+// If the body of the request breaks off, its error is delayed, too, because the upstream may already work on the
+// header. The transport does not bound this delay, so longest does.
 func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel

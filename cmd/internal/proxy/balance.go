@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request, and another server if it
-// cannot connect. No request is executed twice, because nothing has been sent.
+// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request. If it cannot connect to this
+// server, it chooses another. No server has then received any part of the request, so no request is executed twice.
 type balancer struct {
 	*pool
 	h2c bool // the servers support only HTTP/2
 }
 
-// RoundTrip implements [http.RoundTripper]. The request must have an Exchange. RoundTrip changes only the header of the
-// client's request.
+// RoundTrip implements [http.RoundTripper]. The context of the request must have an Exchange. RoundTrip changes only
+// the header of the client's request.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, target, host := exchangeOf(r), *r.URL, r.Host
 	x.resend = resend{of: b.of, empty: r.Body == nil || r.Body == http.NoBody}
@@ -51,13 +51,13 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// isHTTP1 reports whether requests to m use HTTP/1. With TLS, this is unknown until its first answer.
+// isHTTP1 reports whether requests to the server m use HTTP/1. With TLS, this is unknown until the server has answered.
 func (b *balancer) isHTTP1(m *member) bool {
 	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
 }
 
-// next returns the server for a request that failed at m, and a text for the log. It returns nil if the request is not
-// sent again.
+// next returns the server to try after a request has failed at the server m, and a text for the log. It returns nil if
+// the request is not sent again.
 func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
 	switch {
 	case r.Context().Err() != nil:
@@ -78,8 +78,8 @@ func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried 
 	return nil, ""
 }
 
-// An unreadBody ignores Close before the first read. The transport closes a body even if it could not connect, but
-// another server still needs the body. At the end, [httputil.ReverseProxy] closes the wrapped body.
+// An unreadBody ignores Close before the first read. The transport closes a body even if it could not connect, and then
+// another server needs the body. [httputil.ReverseProxy] closes the wrapped body at the end of the request.
 type unreadBody struct {
 	io.ReadCloser
 	begun atomic.Bool
@@ -90,7 +90,7 @@ func (b *unreadBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// Close closes a body that has been read from. This also ends a read that waits for the client.
+// Close closes the body if it has been read from. Close also ends a read that waits for the client.
 func (b *unreadBody) Close() error {
 	if !b.begun.Load() {
 		return nil
@@ -98,8 +98,8 @@ func (b *unreadBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isUnconnected reports whether err says that no connection to a server could be made. A client cannot cause this
-// error, but can cause others, for example by a body that is too large for the server.
+// isUnconnected reports whether err says that no connection to a server could be made. No request of a client can cause
+// such an error. A client can cause other errors, for example with a body that is too large for the server.
 func isUnconnected(err error) bool {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError

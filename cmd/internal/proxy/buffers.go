@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// buffers are reused for copying answers. Allocating a buffer for each answer would cause most of the garbage
-// collector's work.
+// buffers are reused to copy answers. If each answer allocated a buffer, most of the garbage collector's work would
+// come from these buffers.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10 // the same as in httputil.ReverseProxy

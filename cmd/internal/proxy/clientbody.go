@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A clientBody is the body of a request. It notes the client's errors, because the transport reports them like failures
-// of the upstream.
+// A clientBody is the body of a client's request. It notes errors in reading from the client, because the transport
+// reports them as if the upstream had failed.
 type clientBody struct {
 	io.ReadCloser
 	broken atomic.Pointer[error] // written by the transport's goroutine
 	ended  bool                  // used only by the transport's goroutine
 
-	// With ignore_client_abort, the error of a broken body is delayed until delay is done.
+	// With ignore_client_abort, if the body breaks off, its error is returned only when this context is done.
 	delay   context.Context // nil for no delay
 	longest time.Duration
 }
@@ -29,8 +29,8 @@ func (b *clientBody) begin(r *http.Request) {
 
 func (b *clientBody) Read(into []byte) (int, error) {
 	if b.ended {
-		// When the answer has begun, net/http closes the body. The error of another read would make the transport close
-		// the connection.
+		// net/http closes the body when the answer has begun. If another read returned an error, the transport would
+		// close the connection.
 		return 0, io.EOF
 	}
 	n, err := b.ReadCloser.Read(into)

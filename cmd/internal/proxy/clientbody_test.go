@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestABodyEndsOnce: the transport reads a body of known length once more after its end. net/http may have closed it,
-// and an error would break off the answer, so the clientBody returns io.EOF again.
+// TestABodyEndsOnce: a clientBody returns io.EOF again after its end. If the length of a body is known, the transport
+// reads once more after the end. net/http may have closed the body by then, and the error of a closed body would break
+// off the answer.
 func TestABodyEndsOnce(t *testing.T) {
 	body := &closedBehind{text: "abc"}
 	r := httptest.NewRequest(http.MethodPost, "/", body)
@@ -29,7 +30,7 @@ func TestABodyEndsOnce(t *testing.T) {
 	assert.NoError(t, b.err())
 }
 
-// closedBehind returns the error of a closed body after its end.
+// closedBehind is a body that returns the error of a closed body after its end.
 type closedBehind struct{ text string }
 
 func (b *closedBehind) Close() error { return nil }
@@ -43,7 +44,8 @@ func (b *closedBehind) Read(into []byte) (int, error) {
 	return n, io.EOF
 }
 
-// TestABodyThatBreaksOff: a body that ends early is the client's fault, but a read after the close is not.
+// TestABodyThatBreaksOff: if a body ends early, the client is the cause. A read after the body was closed is not the
+// client's fault.
 func TestABodyThatBreaksOff(t *testing.T) {
 	for err, want := range map[error]error{os.ErrDeadlineExceeded: os.ErrDeadlineExceeded, io.EOF: nil, http.ErrBodyReadAfterClose: nil} {
 		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)))
@@ -54,8 +56,8 @@ func TestABodyThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestOnlyAnUpstreamWithHTTP2HasGRPC: without HTTP/2 at the upstream, a slow body is cut off even with gRPC's content
-// type.
+// TestOnlyAnUpstreamWithHTTP2HasGRPC: if the upstream does not use HTTP/2, a slow body is cut off, even if it has the
+// content type of gRPC.
 func TestOnlyAnUpstreamWithHTTP2HasGRPC(t *testing.T) {
 	for _, grpc := range []bool{false, true} {
 		p := &Proxy{http2: grpc}

@@ -15,8 +15,8 @@ type connCount struct {
 	open atomic.Int64
 }
 
-// dialer returns a function that dials and counts the connection until it is closed. At the bound, it closes idle
-// connections and tries once more.
+// dialer returns a function that dials, and counts the new connection until it is closed. If there are too many
+// connections, the function closes idle ones and tries once more.
 func (u *connCount) dialer(dial func(context.Context, string, string) (net.Conn, error), closeIdle func(),
 ) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An Exchange is a request to an upstream, and its answer. To save an allocation, the caller may put a zero Exchange
-// into the request's context under [ExchangeKey], as part of its own struct for each request.
+// An Exchange is a request to an upstream, and its answer. A caller that has a struct for each request can save an
+// allocation: it includes an Exchange in the struct, and puts it into the request's context under [ExchangeKey].
 type Exchange struct {
 	http.ResponseWriter                 // of the client
 	client              context.Context // ends when the client goes
@@ -23,7 +23,7 @@ type Exchange struct {
 	deadline            time.Duration // deadline of a gRPC call, counted from epoch; 0 for none
 }
 
-// An answer separates the upstream's header fields from the caller's.
+// An answer keeps the header fields of the upstream and of the proxy's caller apart.
 type answer struct {
 	waiting bool        // the header of the final answer has not arrived
 	interim http.Header // the header of informational answers; nil before the first
@@ -31,7 +31,7 @@ type answer struct {
 	body    watchedBody
 }
 
-// epoch is the start of times that are stored as durations, because a time.Time is larger.
+// epoch is a fixed time. Other times are stored as durations since epoch, because a time.Time needs more memory.
 var epoch = time.Now()
 
 // ExchangeKey is the key of the Exchange in the context of a request.
@@ -47,8 +47,9 @@ func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) 
 
 func (x *Exchange) answered() { x.answer.waiting, x.answer.interim = false, nil }
 
-// Header implements [http.ResponseWriter]. Before the final answer, it returns the header for informational answers
-// (1xx), which ReverseProxy empties after each of them. The caller's fields stay in the header of the final answer.
+// Header implements [http.ResponseWriter]. Until the final answer, it returns a separate header for informational
+// answers (1xx), because ReverseProxy empties the header after each of them. So the caller's fields stay in the header
+// of the final answer.
 func (x *Exchange) Header() http.Header {
 	if !x.answer.waiting {
 		return x.ResponseWriter.Header()
@@ -59,8 +60,8 @@ func (x *Exchange) Header() http.Header {
 	return x.answer.interim
 }
 
-// WriteHeader implements [http.ResponseWriter]. Before the final answer, it writes informational answers without the
-// caller's fields.
+// WriteHeader implements [http.ResponseWriter]. An informational answer, which comes before the final answer, does not
+// get the caller's fields.
 func (x *Exchange) WriteHeader(status int) {
 	if !x.answer.waiting {
 		x.ResponseWriter.WriteHeader(status)

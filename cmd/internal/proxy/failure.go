@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unanswered answers a request that the upstream did not answer. The log has the details, but the client does not get
-// them: they name internal machines.
+// unanswered answers a request that the upstream did not answer. The details are only in the log. The client does not
+// get them, because they name internal machines.
 func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
 	x.answered()
@@ -58,13 +58,13 @@ func isTimeout(err error) bool {
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
-// isTooLarge reports whether a header was larger than the upstream accepts over HTTP/2. The request was not sent, and
-// the upstream has not failed. net/http does not export the error.
+// isTooLarge reports whether the header of a request was larger than the upstream accepts over HTTP/2. In this case
+// net/http did not send the request, and the upstream has not failed. net/http does not export the error.
 func isTooLarge(err error) bool {
 	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
 
-// failed counts and logs a failure of the upstream, except after the client has gone or its deadline is over.
+// failed counts and logs a failure of the upstream. It does nothing if the client has gone or its deadline is over.
 func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	if r.Context().Err() != nil || x.expired() {
 		return
@@ -79,8 +79,9 @@ func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	}
 }
 
-// A watchedBody is the body of an answer. It notices that the upstream breaks off: ReverseProxy then does not call
-// unanswered, because the status was sent. At the end, it removes the caller's header fields from the trailer.
+// A watchedBody is the body of an answer. It notices when the upstream breaks off. ReverseProxy does not call
+// unanswered then, because the status was already sent. At the end of the body, a watchedBody removes the caller's
+// header fields from the trailer.
 type watchedBody struct {
 	io.ReadCloser
 	exchange *Exchange

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/fieldname"
 )
 
-// Forwarding sets the header fields that report the client to an upstream. It removes fields by which a client could
-// report something else.
+// A Forwarding sets the header fields that describe the client to an upstream. It removes fields with which a client
+// could describe itself as another one.
 type Forwarding struct {
 	Trusted []netip.Prefix // addresses of trusted proxies
 	Headers []string       // canonical names of other fields that only trusted proxies may set
@@ -20,9 +20,11 @@ type Forwarding struct {
 	Pass    []string // canonical names of fields that are passed on although they would be removed
 }
 
-// set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. It keeps the X-Forwarded fields of a trusted proxy,
-// appends the proxy's address to X-Forwarded-For, and removes the fields of other peers. [httputil.ReverseProxy] has
-// already removed X-Forwarded-For. It has also removed Forwarded, because this proxy would be missing in that field.
+// set writes X-Real-IP, X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. The X-Forwarded fields of a trusted
+// proxy stay, and the proxy's address is appended to X-Forwarded-For. The fields of other peers are removed.
+//
+// [httputil.ReverseProxy] has already removed X-Forwarded-For and Forwarded. Forwarded stays removed, because it would
+// not name this proxy.
 //
 // The values are those of [httputil.ProxyRequest.SetXForwarded], but set does not allocate for them.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {
@@ -58,7 +60,8 @@ func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	}
 }
 
-// asField returns an address as the values of a header field. It returns same if same has this address.
+// asField returns an address as the values of a header field. To save an allocation, it returns the values in same if
+// they have this address.
 func asField(addr netip.Addr, same []string) []string {
 	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
 	text := addr.AppendTo(room[:0])

@@ -20,8 +20,8 @@ type member struct {
 	inFlight atomic.Int64
 	failed   atomic.Uint64 // requests that it did not serve
 	sick     atomic.Bool   // according to health checks
-	// retryAt is the time, in nanoseconds, from which a request may try the server again after a failed connection; 0
-	// if the server can be reached. Each try sets a later time.
+	// After a failed connection, retryAt is the time, in nanoseconds, from which a request may try the server again.
+	// Each try moves it to a later time. It is 0 if the server can be reached.
 	retryAt atomic.Int64
 }
 
@@ -35,19 +35,20 @@ func (m *member) acquire() *member {
 
 func (m *member) release() { m.inFlight.Add(-1) }
 
-// retryAfter is how long other servers get the requests after a failed connection. Then one request tries the server.
-// So a restarted server is used within a second, and a server that is down delays one request per second.
+// retryAfter is how long other servers get the requests after a connection to a server has failed. Then one request
+// tries the server again. So a restarted server is used within a second, and a server that is down delays one request
+// per second.
 const retryAfter = time.Second
 
 func (m *member) isUp() bool { return !m.sick.Load() && m.retryAt.Load() == 0 }
 
-// isEligible reports whether the server is up, or another try is due.
+// isEligible reports whether requests may go to the server: it is up, or the time for another try has come.
 func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
-// mayTry reports whether a request may be sent to this server. From the time retryAt on, one request may be sent in
-// each period of length retryAfter.
+// mayTry reports whether a request may be sent to this server. Once the time retryAt has come, only one request per
+// retryAfter may be sent.
 func (m *member) mayTry(now time.Time) bool {
 	at := m.retryAt.Load()
 	return at == 0 || at > now.UnixNano() || // in the future only if all servers are down

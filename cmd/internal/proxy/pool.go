@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// A pool has the servers of an upstream. A request goes to the server with the fewest requests in progress among the
-// servers that are up. A server is down after failed checks (healthcheck.go) or a failed connection (member.go). If all
-// are down, all are tried: the checks may be wrong, and an error without a try would be no better than a bad answer.
+// A pool has the servers of an upstream. A request goes to the server with the fewest requests in progress. Servers
+// that are down get no requests: those with failed health checks (healthcheck.go) or a failed connection (member.go).
+// If all servers are down, all are tried. The health checks may be wrong, and an error without a try would be no better
+// than a bad answer.
 //
-// A pool lasts while a configuration has an upstream with the same servers and settings, so a reload forgets nothing
-// about the servers.
+// A pool exists as long as a configuration has an upstream with the same servers and settings. So a reload forgets
+// nothing about the servers.
 type pool struct {
 	members []*member
 	of      *Upstreams
@@ -59,8 +60,8 @@ func (p *pool) close() {
 	p.checks.Wait()
 }
 
-// acquire chooses a server and counts the request until the server is released. tried has the servers that could not be
-// reached. acquire returns nil if all servers have been tried.
+// acquire chooses a server, and counts the request until the server is released. The parameter tried has the servers
+// that this request could not reach. acquire returns nil if it has tried all servers.
 func (p *pool) acquire(tried []*member) *member {
 	if len(p.members) == 1 && len(tried) == 0 {
 		return p.members[0].acquire()

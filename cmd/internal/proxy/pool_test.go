@@ -33,7 +33,7 @@ func TestACheckWithoutAConnection(t *testing.T) {
 	}
 }
 
-// TestWhichErrorsSayThatNothingWasSent: only errors of failed connections do.
+// TestWhichErrorsSayThatNothingWasSent: only the errors of failed connections say that nothing was sent.
 func TestWhichErrorsSayThatNothingWasSent(t *testing.T) {
 	for err, want := range map[error]bool{
 		&net.OpError{Op: "dial", Err: errors.New("x")}: true, &net.OpError{Op: "read", Err: errors.New("x")}: false,

@@ -49,7 +49,7 @@ func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
 	return p
 }
 
-// ServeHTTP implements [http.Handler]. It panics if the answer breaks off.
+// ServeHTTP implements [http.Handler]. It panics if the upstream breaks off an answer.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r)
 	if x == nil {
@@ -91,8 +91,8 @@ func (p *Proxy) answered(response *http.Response) error {
 		}
 	}
 	x.server.reached()
-	// The caller's fields replace the upstream's. Two lines of RateLimit would be one list, so a client could not know
-	// which limits are the caller's.
+	// Fields of the caller replace fields of the upstream with the same name. Two RateLimit fields, for example, would
+	// be one list, and a client could not know which limits are those of the caller.
 	header := x.ResponseWriter.Header()
 	if own := header["Vary"]; own != nil {
 		header["Vary"] = slices.Concat(own, response.Header["Vary"])
@@ -113,9 +113,9 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// moveHeader moves the upstream's header to the client's answer. No field may be in both. Letting ReverseProxy copy the
-// fields would allocate for each. The media type of an event stream stays, because ReverseProxy reads it to pass on
-// events at once.
+// moveHeader moves the upstream's header fields to the header of the client's answer. No field may be in both headers.
+// If ReverseProxy copied the fields, it would allocate for each. The Content-Type of an event stream is not moved,
+// because ReverseProxy reads it to decide whether to pass on events at once.
 func moveHeader(from, to http.Header) {
 	mediaType := from["Content-Type"]
 	maps.Copy(to, from)

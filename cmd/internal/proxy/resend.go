@@ -27,7 +27,7 @@ type resend struct {
 
 var errSentTwice = errors.New("the server closed a connection without an answer, and then another one")
 
-// again is the GetBody of a request. It permits one more attempt.
+// again is the GetBody of a request. Its first call permits one more attempt, and later calls return an error.
 func (s *resend) again() (io.ReadCloser, error) {
 	if s.used {
 		return nil, errSentTwice
@@ -39,15 +39,15 @@ func (s *resend) again() (io.ReadCloser, error) {
 
 var identity = []string{"identity"} // no Content-Length and no chunks: the request ends with its header
 
-// bound changes a request so that net/http sends it again only if s permits it.
+// bound changes a request so that net/http cannot send it again unless the resend s permits it.
 func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	if !s.empty {
 		return // net/http cannot read this body a second time
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		// net/http calls GetBody only for a request with a body. This body is empty and in memory, so net/http reads it
-		// before it sends the header.
+		// net/http calls GetBody only if a request has a body. So the request gets an empty body. net/http reads it
+		// before it sends the header, because the body is in memory.
 		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.again, identity
 		return
 	}
@@ -55,8 +55,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 		r.Body, r.GetBody = io.NopCloser(&s.body), nil
 		return
 	}
-	// With such a body, this request would have no Content-Length. So the fields that permit another attempt are
-	// renamed: net/http looks for the canonical names only.
+	// With an empty body, this request would have no Content-Length. So it gets no body. Instead, the fields that
+	// permit another attempt are renamed, because net/http looks only for their canonical names.
 	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if values, is := r.Header[name]; is {
 			delete(r.Header, name)
@@ -65,8 +65,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	}
 }
 
-// isUnprocessed reports whether an HTTP/2 server has not processed a request without a body, because it refused the
-// stream or is about to end. net/http does not export the error.
+// isUnprocessed reports whether an HTTP/2 server has not processed a request without a body. Such a server has refused
+// the stream or is about to end. net/http does not export the error.
 func isUnprocessed(err error) bool {
 	text, is := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
 	return is && (strings.Contains(text, "; REFUSED_STREAM; received from peer]") ||

@@ -22,8 +22,8 @@ func transportOf(u *Upstream, t Target) transportKey {
 	return key
 }
 
-// newTransport returns the connections to an upstream. Timeouts prevent that a hanging upstream blocks a client
-// forever, but an answer that has begun may take any time.
+// newTransport returns the connections to an upstream. With its timeouts, an upstream that hangs cannot block a client
+// forever. An answer that has begun may take any time.
 func (k transportKey) newTransport(conns *connCount) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!k.h2c)

@@ -24,10 +24,11 @@ const (
 // A tunnel has the connections to the client and to the upstream after a change of the protocol, such as to WebSocket.
 // [httputil.ReverseProxy] copies until both ends have finished sending or a connection breaks.
 //
-// ReverseProxy alone would wait forever for an end that does not react to the end of the other direction. The request
-// would stay in flight and keep two files open. So after one end has finished, the other end must send something every
-// few seconds. The tunnel also ends if an end accepts nothing for a minute, because the end of that direction could
-// never be passed on.
+// If one end does not react when the other end has finished, ReverseProxy alone would wait forever. The request would
+// stay in flight, and keep two files open. So a tunnel ends in two more cases:
+//
+//   - One end has finished, and the other end sends nothing for tunnelSilence.
+//   - An end accepts nothing for tunnelStall. The end of that direction could then never be passed on.
 type tunnel struct {
 	mu               sync.Mutex
 	client, upstream tunnelEnd
@@ -40,7 +41,7 @@ type tunnelEnd struct {
 	tunnel             *tunnel
 	other              *tunnelEnd
 
-	// These fields describe the direction from this end to the other. The tunnel's mutex guards them.
+	// These fields describe the bytes that go from this end to the other end. The tunnel's mutex guards them.
 	ended   bool        // this end has finished sending
 	writing bool        // bytes wait for the other end
 	timer   *time.Timer // closes the tunnel; nil before it is used
@@ -49,7 +50,7 @@ type tunnelEnd struct {
 var errUnasked = errors.New("the upstream changes to a protocol that the client did not ask for")
 
 // openTunnel makes the connection of an answer one end of a tunnel. It returns an error if the client did not ask for
-// the protocol. ReverseProxy checks this, too, but would leave the connection open.
+// the protocol. ReverseProxy returns such an error, too, but does not close the connection.
 func (x *Exchange) openTunnel(answer *http.Response) error {
 	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
 	if asked == "" || !strings.EqualFold(asked, got) {
@@ -88,8 +89,8 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// await sets this direction's timer to the time within which something must happen, or stops it. The tunnel's mutex
-// must be locked.
+// await sets the timer of this direction to the time within which bytes must move, or stops the timer. The caller must
+// have locked the tunnel's mutex.
 func (e *tunnelEnd) await() {
 	most := time.Duration(0) // no bound
 	switch {
@@ -109,7 +110,7 @@ func (e *tunnelEnd) await() {
 	}
 }
 
-// Read implements [io.Reader]. It notes the end of the connection as the end of sending.
+// Read implements [io.Reader]. If the connection ends, Read notes that this end has finished sending.
 func (e *tunnelEnd) Read(into []byte) (int, error) {
 	n, err := e.ReadWriteCloser.Read(into)
 	if errors.Is(err, io.EOF) {
@@ -135,7 +136,7 @@ func (e *tunnelEnd) setWriting(to bool) {
 	e.await()
 }
 
-// CloseWrite notes that the other end has finished sending, and closes the direction to this end.
+// CloseWrite notes that the other end has finished sending. It closes the direction to this end.
 func (e *tunnelEnd) CloseWrite() error {
 	half, is := e.ReadWriteCloser.(interface{ CloseWrite() error })
 	if !is {
@@ -146,8 +147,8 @@ func (e *tunnelEnd) CloseWrite() error {
 
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
-// A hijackedEnd is the client's end as a net.Conn. Read, Write and Close come from the tunnelEnd, which is embedded at
-// a lower depth.
+// A hijackedEnd is the client's end as a net.Conn. Its methods Read, Write and Close are those of the tunnelEnd,
+// because the net.Conn is embedded one level deeper.
 type hijackedEnd struct {
 	*tunnelEnd
 	hijackedConn
@@ -163,7 +164,7 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	x.tunnel.client.ReadWriteCloser = conn
 	conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
-	// ReverseProxy writes the answer's header with this writer, and may have to wait for the client.
+	// ReverseProxy writes the header of the answer with this writer. The write may wait for the client.
 	return conn, bufio.NewReadWriter(buffer.Reader, bufio.NewWriter(conn)), nil
 }
 

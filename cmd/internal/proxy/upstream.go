@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// An Upstream has servers, the settings for requests to them, and a function that answers failures.
+// An Upstream has the servers to which requests are passed, settings for these requests, and a function that answers
+// failures.
 type Upstream struct {
 	Servers
 	Forwarding Forwarding

@@ -21,7 +21,7 @@ type Config struct {
 	Now     func() time.Time // decides how long failed servers are skipped; nil means the system's time
 	Buckets []float64        // bounds of the histogram of the time until the header of an answer, in seconds
 	Log     *slog.Logger
-	// Transport returns what replaces the transport of a server in tests. nil replaces nothing.
+	// Transport is only for tests. It gets the transport of a server, and returns a replacement. nil replaces nothing.
 	Transport func(Target, http.RoundTripper) http.RoundTripper
 }
 
@@ -80,8 +80,8 @@ type Set struct {
 	pools      map[poolKey]*refcount.Value[*pool]
 }
 
-// Open returns a Set and its proxies, in the order of the upstreams. before is the previous Set, or nil. A server that
-// is also in before keeps its connections and its state. The caller must close the Set.
+// Open returns a Set, and a proxy for each upstream in the same order. The parameter before is the previous Set, or
+// nil. Servers in both Sets keep their connections and their state. The caller must close the new Set.
 func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	if before == nil {
 		before = &Set{}
@@ -129,7 +129,7 @@ func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.Round
 	return s.transports[key].Value
 }
 
-// Close closes what no other Set uses. No further request may use this Set.
+// Close closes the connections and servers that no other Set uses. After Close, this Set must get no request.
 func (s *Set) Close() {
 	for _, p := range s.pools { // before the connections, because the health checks use them
 		p.Release()
@@ -149,7 +149,8 @@ type Server struct {
 	Seconds  float64 // total time until the headers of its answers
 }
 
-// Servers returns the servers of all upstreams, by name. A server of several upstreams is up only if it is up for all.
+// Servers returns the servers of all upstreams, by name. If several upstreams use a server, it counts as up only if it
+// is up for all of them.
 func (s *Set) Servers() (all []Server) {
 	for _, p := range s.pools {
 		for _, m := range p.Value.members {
@@ -168,7 +169,8 @@ func (s *Set) Servers() (all []Server) {
 	return all
 }
 
-// shown returns the state of the server. All members of a name share the histogram of answers and times.
+// shown returns the state of the server. If several members have the same name, they share the histogram of answers and
+// times.
 func (m *member) shown() Server {
 	s := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load(), Failed: m.failed.Load()}
 	var now dto.Metric

@@ -8,12 +8,12 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// With a bucket, a key may owe debtOfBuckets times the limit. With another algorithm, it may owe at most the limit
-// ([engine.MaxDebt]).
+// With a bucket algorithm, a key may owe at most the product of debtOfBuckets and the limit. With another algorithm, it
+// may owe at most the limit ([engine.MaxDebt]).
 const debtOfBuckets = 10
 
-// Bound returns how many tokens the requests of a key can cost at most. It is the sum of docs/budgets.md, one line per
-// term. It is nil for a rule without tokens.
+// Bound returns how many tokens the requests of a key can cost at most, as the sum that docs/budgets.md describes. Each
+// line is one term of the sum. It is nil for a rule without tokens.
 func (r *Rule) Bound() []string {
 	t := r.Tokens
 	if t == nil || r.Constant != Counted {
@@ -40,7 +40,7 @@ func (r *Rule) Bound() []string {
 	return lines
 }
 
-// ofHolds returns, as text, the most tokens that are held in a time T.
+// ofHolds returns, as text, how many tokens can be held at most in a time T.
 func (r *Rule) ofHolds() string {
 	limit, rate := r.Policy.Limit(), r.Policy.Rate()
 	per, zone, calendar := r.Policy.Calendar()

@@ -43,8 +43,8 @@ func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, what string) {
 	}
 }
 
-// check sets the default source of addresses, which depends on whether the file trusts a proxy, and refuses settings
-// that do not fit the source.
+// check sets the default for the source of client addresses, which depends on whether the file trusts a proxy. It
+// refuses settings that do not fit the source.
 func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
 	switch {
 	case c.From == "" && trusted:

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Constant is a rate at which all requests have the same decision, so they need not be counted.
+// A Constant is a rate with the same decision for every request. So the requests need not be counted.
 type Constant uint8
 
 const (
@@ -62,7 +62,7 @@ func (r *Rule) PolicyIn(tier int) engine.Policy {
 	return r.Tiers.Policies[tier-1]
 }
 
-// OwnLimit returns the limit of requests without a tier as text.
+// OwnLimit returns, as text, the limit of requests that have no tier.
 func (r *Rule) OwnLimit() string {
 	if r.Constant != Counted {
 		return r.Constant.describe()
@@ -70,7 +70,7 @@ func (r *Rule) OwnLimit() string {
 	return describePolicy(r.Policy)
 }
 
-// tierLimit returns the limit of the i-th value of the tiers as text.
+// tierLimit returns, as text, the limit of the tier with the i-th value.
 func (r *Rule) tierLimit(i int) string {
 	if c := r.ConstantOf(i + 1); c != Counted {
 		return c.describe()
@@ -88,7 +88,7 @@ func (r *Rule) tierLines() (lines []string) {
 	return lines
 }
 
-// LimitIn returns the limit of a tier as text, with the header value that selects the tier.
+// LimitIn returns the limit of a tier as text, together with the header value that selects the tier.
 func (r *Rule) LimitIn(tier int) string {
 	if tier == 0 {
 		return r.OwnLimit()
@@ -101,9 +101,9 @@ func (r *Rule) Counts() bool {
 	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
 }
 
-// fillConstant sets a policy if the rule's own rate is a constant, because a limiter needs a policy. The policy must
-// fit the tiers and plans, so it is that of a tier or plan that counts requests, or else the smallest policy. No
-// request is counted by it.
+// fillConstant sets a policy if the rule's own rate is a constant. It counts no request, but a limiter needs a policy
+// that fits the tiers and plans. So it is the policy of a tier or plan that counts requests, or else the smallest
+// policy.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

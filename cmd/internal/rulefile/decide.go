@@ -24,7 +24,7 @@ func (c *Decide) describe() string {
 	return c.Address + when(c.ReusePort, reusable) + ", for other proxies"
 }
 
-// checkDecide refuses settings with which all decisions would be about the same client.
+// checkDecide refuses settings that would treat all clients as the same client.
 func (d *decoder) checkDecide(f *File, n *yaml.Node) {
 	byAddress := slices.ContainsFunc(f.Rules,
 		func(r Rule) bool { return r.Key.Uses(SourceIP) || r.Match.UsesClient() }) ||

@@ -10,25 +10,25 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Changes says what a reload must do with limiters and listeners. All other settings, such as matches, costs and
-// timeouts, are read from the new file, and their changes lose no counts.
+// Changes says what a reload must do with limiters and listeners. The other settings, such as matches, costs and
+// timeouts, are simply read from the new file. When they change, no counts are lost.
 type Changes struct {
 	Rules   []RuleChange // in the order of the new file
 	Removed []string     // names of removed rules, whose limiters must be closed
 
-	// Opened are the listeners only in the new file, and Closed those only in the old file, by [Listener.Equal]. A
-	// listener in both files stays open, and its certificate is read again.
+	// Opened has the listeners that are only in the new file, and Closed those only in the old file. [Listener.Equal]
+	// compares them. A listener in both files stays open, and its certificate is read again.
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener has changed
 	Decide         bool // the listener for decisions has changed
 	Redis          bool // the listener for Redis clients, or its settings, have changed
 
-	// RedisTable says what happens to the keys of Redis clients. RedisReason says why, for Carry and Replace.
+	// RedisTable says what happens to the keys of Redis clients. If it is Carry or Replace, RedisReason says why.
 	RedisTable  Continuity
 	RedisReason string
 
-	// Other has the changed keys of the file for which Changes has no other field. RuleChange.Other has those of a
-	// rule.
+	// Other has the keys of the file that have changed and for which Changes has no other field. The keys of a changed
+	// rule are in RuleChange.Other.
 	Other []string
 }
 
@@ -55,9 +55,9 @@ const (
 
 // Diff compares two files. Rules are identified by name.
 //
-// [engine.CheckChange] decides whether a limiter accepts the new numbers. Diff assumes that the limiter was made with
-// the old numbers. An adjusted limiter may accept fewer: for example, a sliding log keeps the room that it had at
-// first. So if SetPolicy returns an error, the caller must replace the limiter.
+// [engine.CheckChange] decides whether a limiter accepts the new numbers, as if the limiter had been made with the old
+// numbers. A limiter whose numbers have changed before may accept less. For example, a sliding log keeps the room that
+// it had at first. So if SetPolicy returns an error, the caller must replace the limiter.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
@@ -110,8 +110,8 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter. has are the limiter's real policies. They can differ from the
-// previous file, because another process may have set them in a state folder.
+// Correct corrects a change that keeps the limiter. The parameter has contains the limiter's real policies. These can
+// differ from those of the previous file, because another process may have set them in a state folder.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return
@@ -127,7 +127,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// another returns why the counts of the previous rule cannot be used, or "".
+// another returns why the counts of the previous rule cannot be used. It is "" if they can be used.
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -145,7 +145,7 @@ func (r *Rule) another(before *Rule) string {
 	return ""
 }
 
-// incompatible returns why the limiter of the previous rule cannot be used, or "".
+// incompatible returns why the limiter of the previous rule cannot be used. It is "" if it can be used.
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():
@@ -217,7 +217,7 @@ func (f *File) others(before *File) []string {
 	return s.differing(before.section())
 }
 
-// others returns the changed keys of the rule, except keys whose change needs another limiter.
+// others returns the changed keys of the rule. It leaves out keys whose change needs another limiter.
 func (r *Rule) others(before *Rule) []string {
 	s := (&ruleText{Rule: *r}).section()
 	return s.differing((&ruleText{Rule: *before}).section())

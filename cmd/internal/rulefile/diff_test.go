@@ -83,8 +83,8 @@ rules: [{name: a, rate: 1/s, match: {path: /b}, shadow: true, refund_status: 2xx
 	assert.Empty(t, Diff(after, after).Lines())
 }
 
-// TestAnAdjustedLimiterKeepsItsBuckets: a limiter accepts every change that Diff calls an adjustment, and no key gets a
-// full bucket by it.
+// TestAnAdjustedLimiterKeepsItsBuckets: if Diff calls a change an adjustment, the limiter accepts the change, and no
+// key gets a full bucket from it.
 func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	before, after := ruleOf(t, "rate: 1/h, burst: 10"), ruleOf(t, "rate: 2/h, burst: 20")
 	limiter, err := before.Rules[0].NewLimiter()

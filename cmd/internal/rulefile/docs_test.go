@@ -72,7 +72,8 @@ rule search (shadow: counts, never refuses)
 `, out.String())
 }
 
-// TestTheExamplesOfOperations: the rule files in docs/operations.md load. Files with http: belong to other programs.
+// TestTheExamplesOfOperations: the rule files in docs/operations.md load. The page also has files that begin with
+// http:, which belong to other programs.
 func TestTheExamplesOfOperations(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
 	require.NoError(t, err)
@@ -103,7 +104,8 @@ var unknownKeys = []string{
 	"store: {zzzzzz: 1}", "log: {zzzzzz: 1}", "decide: {zzzzzz: 1}", "redis: {zzzzzz: 1}", "upstream: {health: {zzzzzz: 1}}",
 }
 
-// TestEveryKeyIsDescribed: the document describes every key that the messages about unknown keys list.
+// TestEveryKeyIsDescribed: the document describes every key of a rule file. The test takes the keys from the messages
+// about unknown keys.
 func TestEveryKeyIsDescribed(t *testing.T) {
 	text := document(t)
 	for _, file := range unknownKeys {
@@ -116,7 +118,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// tables matches the document's tables that the program writes, after the names of their sections.
+// tables matches the tables of the document that the program writes. The name of a table's section is before the table.
 var tables = regexp.MustCompile(`(?m)^<!-- keys of (\w+) -->\n\n((?:\|.*\n)*)`)
 
 // TestTheReferenceIsTheProgramS: the document has, unchanged, all tables that the program makes from its entries.

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// doubts returns warnings about rules, exceptions and routes of a valid file that do less than they seem to do, with
-// what to write instead.
+// doubts returns warnings about a valid file. They are about rules, exceptions and routes that do less than they seem
+// to do, and say what to write instead.
 func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	for i := range f.Exempt {
 		all = append(all, exceptionDoubts("exempt", &f.Exempt[i])...)
@@ -48,7 +48,7 @@ func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	return append(all, f.inventedKeys(upstreams)...)
 }
 
-// exceptionDoubts returns warnings about an exception from one rule or from all rules.
+// exceptionDoubts returns warnings about an exception, which applies to one rule or to all rules.
 func exceptionDoubts(where string, m *reading.Match) []string {
 	all := literalDoubts(where, m)
 	onlyPaths := len(m.Hosts)+len(m.Methods)+len(m.Headers)+len(m.Query)+len(m.Clients) == 0
@@ -71,7 +71,8 @@ func exceptionDoubts(where string, m *reading.Match) []string {
 
 func isEveryPath(p reading.Path) bool { return p.String() == "/" || p.String() == "prefix /" }
 
-// literalDoubts returns warnings about texts that are patterns in other programs, but are literal here.
+// literalDoubts returns warnings about parts of a path that are patterns in other programs. In a rule file, they are
+// literal text.
 func literalDoubts(where string, m *reading.Match) (all []string) {
 	for _, p := range m.Paths {
 		if p.IsText() {
@@ -102,8 +103,8 @@ func valueDoubts(where string, fields []reading.Field) (all []string) {
 	return all
 }
 
-// slashDoubts returns warnings about paths of a rule that match one page, if other parts of the file have paths below
-// it.
+// slashDoubts returns a warning if a path of a rule matches only one page, but the file has other paths below this
+// page.
 func (f *File) slashDoubts(r *Rule) (all []string) {
 	for _, p := range r.Match.Paths {
 		page := p.String()
@@ -124,7 +125,8 @@ func (f *File) slashDoubts(r *Rule) (all []string) {
 	return all
 }
 
-// liftsNothing returns a warning for each other rule that still limits an unlimited rule's requests.
+// liftsNothing returns a warning about an unlimited rule if other rules may still limit its requests. The warning names
+// these rules.
 func (f *File) liftsNothing(unlimited *Rule) []string {
 	var others []string
 	for i := range f.Rules {

@@ -54,8 +54,7 @@ func New(t *testing.T) *Browser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
-	// chromedp reports errors for events that this version of it does not know. These errors are dropped, because tests
-	// check what they need.
+	// This version of chromedp reports errors for events that it does not know. The test drops these errors.
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(cancel)
 	// Cancel waits until the browser has ended and its directory is gone.
