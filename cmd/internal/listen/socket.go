@@ -48,8 +48,8 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error if the socket shares its port with other processes and wanted is false, or if it does
-// not share the port and wanted is true. A bound socket cannot change this property.
+// checkReusePort returns an error if wanted does not say whether the socket shares its port with other processes. A
+// bound socket cannot change this property.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {

@@ -183,8 +183,8 @@ func (m *Meter) Least(r *http.Request) uint64 {
 	return max(m.units(q, q.body.Input(), q.body.Times()), 1)
 }
 
-// clamp lowers the bounds of an admitted request, so that its longest answer fits into the tokens that are held for it
-// or left under its rules. Only the estimate of the prompt can be wrong.
+// clamp lowers the bounds of an admitted request. Then its longest answer fits into the tokens held for it and the
+// tokens left under its rules. Only the estimate of the prompt can be wrong.
 func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 	most, over, by := uint64(math.MaxUint64), false, (*Meter)(nil)
 	for i := range res.Len() {

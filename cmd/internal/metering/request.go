@@ -150,7 +150,7 @@ func embeds(path string) bool {
 }
 
 // Read reads the body of a request for the rules that apply to it. The caller must use the returned request from then
-// on, because its context has the result, and must call the returned function at the end of the request. If no meter
+// on, because its context has the result. At the end of the request, it must call the returned function. If no meter
 // applies, Read returns the request unchanged.
 //
 // The next reader of a body that breaks off gets its error. Read returns only [ErrNoRoom] and [ErrShare].

@@ -223,7 +223,7 @@ func (r *Rule) others(before *Rule) []string {
 	return s.differing((&ruleText{Rule: *before}).section())
 }
 
-// tierNames returns the parts of the tiers that do not belong to limits, as text.
+// tierNames returns, as text, the parts of the tiers that are not in the limiter.
 func (r *Rule) tierNames() []string {
 	if r.Tiers == nil {
 		return nil

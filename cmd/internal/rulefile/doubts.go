@@ -144,7 +144,7 @@ func (f *File) liftsNothing(unlimited *Rule) []string {
 		"same requests: write what it matches under exempt, or under not of the other rule", unlimited.Name, strings.Join(others, ", "))}
 }
 
-// mayOverlap reports whether a request could meet both matches. It is false only if this is obviously impossible.
+// mayOverlap reports whether a request could meet both matches. It returns false only if this is obviously impossible.
 func mayOverlap(a, b *reading.Match) bool {
 	apart := func(a, b []string) bool {
 		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
@@ -165,8 +165,8 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether the path p may begin with the path q. It compares only up to the first part that matches
-// anything.
+// begins reports whether the pattern p may match only paths below the pattern q. It compares the patterns up to their
+// first {, and returns true for paths that are not patterns.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
@@ -178,8 +178,8 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether the first match obviously covers the second: every request that meets the second meets the
-// first.
+// covers reports whether every request that meets the match of also meets the match m. It returns true only if this is
+// obvious.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })
@@ -253,8 +253,8 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 
 const muchMemory = 32 << 30
 
-// MemoryWarning returns a warning if the limits may need much memory, or "". A server refuses the file on a machine
-// with less memory than the limits need.
+// MemoryWarning returns a warning if the limits may need much memory, or "". If a machine has less memory than the
+// limits need, a server on it refuses the file.
 func (f *File) MemoryWarning() string {
 	total, most := uint64(0), uint64(0)
 	var largest *Rule

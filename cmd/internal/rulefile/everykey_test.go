@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// keyWalk finds which keys of the schema files use. A key is its place in the schema.
+// keyWalk finds which keys of the schema are used in files. A key is identified by its place in the schema.
 type keyWalk struct {
 	root map[string]any
 	used map[string]bool
@@ -31,7 +31,7 @@ func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
 	return w, all
 }
 
-// keyPlace returns a place without the schema's own words. So a key has one place in a list, in a single item, in a
+// keyPlace removes the words of JSON Schema from a place. So a key has the same place in a list, in a single item, in a
 // mapping and in its short form.
 func keyPlace(place string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(schemaWords.ReplaceAllString(place, ""), "#/"), "/", ".")
@@ -58,7 +58,7 @@ func (w *keyWalk) list(node any, place string, all map[string]bool) {
 	}
 }
 
-// file marks the keys that a file uses; none if it is not YAML.
+// file marks the keys that a file uses. It marks none if the file is not YAML.
 func (w *keyWalk) file(text string) {
 	var value any
 	if yaml.Unmarshal([]byte(text), &value) == nil {
@@ -66,7 +66,7 @@ func (w *keyWalk) file(text string) {
 	}
 }
 
-// visit marks the keys that a value uses. It tries every alternative of a node.
+// visit marks the keys that a value uses. If the schema permits alternatives, it tries all of them.
 func (w *keyWalk) visit(node any, place string, value any) {
 	of, ok := node.(map[string]any)
 	if !ok {
@@ -104,8 +104,8 @@ func (w *keyWalk) unused(all map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(place string) bool { return w.used[place] })
 }
 
-// TestEveryKeyIsTried: a good file uses every key of the schema. Otherwise no test would show that the decoder and the
-// schema accept the same values. It is a step of "A new key of the rule file" in CONTRIBUTING.
+// TestEveryKeyIsTried: the good files together use every key of the schema. For an unused key, no test would show that
+// the decoder and the schema accept the same values. This test belongs to "A new key of the rule file" in CONTRIBUTING.
 func TestEveryKeyIsTried(t *testing.T) {
 	w, all := newKeyWalk(t)
 	for _, text := range goodFiles(t) {

@@ -35,8 +35,8 @@ type File struct {
 	Tests          []Test          // expected answers, for weir check
 }
 
-// Echo reports whether the built-in echo answers requests, because the file has no upstream and no routes. With only
-// routes, a request that matches none is answered 404.
+// Echo reports whether the file has no upstream and no routes. The built-in echo then answers requests. If a file has
+// routes but no upstream, a request that matches no route is answered 404.
 func (f *File) Echo() bool { return f.Upstream == nil && len(f.Routes) == 0 }
 
 // A Listener is an address on which weir serves HTTP/1.1, and also HTTP/2 with H2C or TLS.
@@ -66,8 +66,8 @@ func (l Listener) String() string {
 
 const reusable = ", beside other processes"
 
-// TLS has the names of a certificate's files. A relative name in the rule file is relative to its directory; in
-// CertFile and KeyFile, it begins with this directory. Load has read the files to check them.
+// TLS has the names of the files of a certificate. In the rule file, a relative name is relative to the directory of
+// the rule file. CertFile and KeyFile include this directory. Load reads both files to check them.
 type TLS struct{ CertFile, KeyFile string }
 
 // Admin has the settings of the administrator's endpoint.

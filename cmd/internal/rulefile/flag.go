@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// These functions parse values of flags. They accept the same values as a file, and return the same errors without a
+// The functions below parse values of flags. They accept what a rule file accepts, and return the same errors without
 // line and column.
 
 // ParseKey parses a key.
@@ -46,7 +46,7 @@ func value[V any](text, what string, k kind[V]) (v V, err error) {
 	return none, errors.New(strings.Join(lines, "; "))
 }
 
-// scalar returns the node of a value, or of a list of values in brackets.
+// scalar parses a text as a value, or as a list of values in brackets.
 func scalar(text string) *yaml.Node {
 	if items, isList := strings.CutPrefix(text, "["); isList && strings.HasSuffix(items, "]") {
 		list := &yaml.Node{Kind: yaml.SequenceNode}

@@ -9,7 +9,8 @@ import (
 )
 
 // hostWarnings returns warnings about rules and exceptions for a host whose upstream does not get the Host header. Such
-// an upstream answers any host in the same way, so a client can choose whether the rule or exception applies.
+// an upstream answers requests for any host in the same way. So a client can choose whether the rule or exception
+// applies.
 func (f *File) hostWarnings() (all []string) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -40,7 +41,8 @@ func (f *File) blindException(where string, hosts []string) []string {
 		"not get the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
 }
 
-// blindTo returns an upstream for these hosts and for others that does not get the Host header, or nil.
+// blindTo returns an upstream that does not get the Host header, although it serves these hosts and other hosts. It
+// returns nil if there is none.
 func (f *File) blindTo(hosts []string) *Upstream {
 	if len(hosts) == 0 {
 		return nil
@@ -60,7 +62,7 @@ func (f *File) blindTo(hosts []string) *Upstream {
 	return nil
 }
 
-// takesAll reports whether a route gets all requests to the hosts.
+// takesAll reports whether a route gets every request to the given hosts.
 func takesAll(m *reading.Match, hosts []string) bool {
 	return len(m.Paths)+len(m.Methods)+len(m.Headers) == 0 &&
 		(len(m.Hosts) == 0 || !slices.ContainsFunc(hosts, func(host string) bool {

@@ -6,14 +6,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// If a rule of the file has a rate and a concurrency, the concurrency becomes a separate rule, whose name ends in
-// inFlightName.
+// In the rule file, a rule can have a rate and a concurrency. The concurrency then becomes a separate rule, and
+// inFlightName is the end of its name.
 const inFlightName = ".concurrency"
 
-// IsInFlight reports whether the rule limits requests in flight.
+// IsInFlight reports whether the rule limits the number of requests in flight.
 func (r *Rule) IsInFlight() bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 
-// checkInFlight refuses a concurrency if weir cannot know when a request has ended, and keys that do not fit it.
+// checkInFlight refuses a concurrency together with decide, because weir cannot know when such a request has ended.
 func (d *decoder) checkInFlight(f *File) {
 	if d.concurrent != nil && f.Decide != nil {
 		d.Fail(d.concurrent, "concurrency: a proxy that asks at decide does not report when a request is over: "+

@@ -13,8 +13,8 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// TestConcurrencies: a rule with only a concurrency is one rule. With a rate, too, it is two rules for the same
-// requests and keys.
+// TestConcurrencies: if a rule has only a concurrency, it is one rule. If it also has a rate, it becomes two rules for
+// the same requests and keys.
 func TestConcurrencies(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte(`
 store: redis://127.0.0.1:6379
@@ -58,7 +58,7 @@ rules:
 	assert.Contains(t, out.String(), "  limit   3 at a time\n          9 at a time for X-Plan: wide\n          7 at a time for X-Plan: paid\n")
 }
 
-// TestAReloadKeepsWhatIsInFlight: another number of a concurrency keeps the limiter.
+// TestAReloadKeepsWhatIsInFlight: if only the number of a concurrency changes, the limiter stays.
 func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	file := func(text string) *File {
 		f, err := Parse("weir.yaml", []byte("rules: [{name: a, "+text+"}]"))

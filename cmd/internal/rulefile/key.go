@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Key identifies a bucket by the values of all its parts, at least one.
+// A Key identifies a bucket by the values of its parts. It has at least one part.
 type Key []KeyPart
 
-// A KeyPart is a list of sources, of which the first that a request has is used. The last is SourceNone, or a source
-// that every request has.
+// A KeyPart is a list of sources of a value. The first source that a request has is used. The last source is
+// SourceNone, or a source that every request has.
 type KeyPart []Source
 
 // A Source is a property of a request in a key.
@@ -25,7 +25,8 @@ type Source struct {
 
 type SourceKind string
 
-// A request may lack the header, cookie or query parameter of a Source. It always has a value for every other kind.
+// A request may lack the header, the cookie or the query parameter that a Source names. For every other kind of Source,
+// it always has a value.
 const (
 	SourceIP     SourceKind = "ip" // the client's address, as ClientIP finds it
 	SourceHeader SourceKind = "header"
@@ -48,7 +49,7 @@ func (s Source) String() string {
 	return string(s.Kind) + ":" + s.Name
 }
 
-// String returns the part as in a file, including implied sources.
+// String returns the part as it is written in a file. It includes sources that the file implies.
 func (p KeyPart) String() string {
 	words := make([]string, len(p))
 	for i, s := range p {
@@ -80,8 +81,8 @@ func (k Key) Equal(other Key) bool {
 
 var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
-// keyPart parses "A or B or C". A header or cookie without an alternative gets the address. Otherwise a client could
-// avoid the limit by leaving it out.
+// keyPart parses "A or B or C". If a header or cookie has no alternative, keyPart adds the address as one. Otherwise a
+// client could avoid the limit by leaving out the header or cookie.
 func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
 		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A kind describes the values of an entry: how to read them, their schema, and their text in the reference.
+// A kind describes which values an entry can have: how they are read, their schema, and their text in the reference.
 type kind[V any] struct {
 	read   func(d *decoder, n *yaml.Node, what string, into *V)
 	fill   func(into *V) // sets the value if the file has none; nil means the zero value
@@ -21,13 +21,14 @@ type kind[V any] struct {
 	span   string
 }
 
-// within returns the kind with another text for its range in the reference.
+// within returns a copy of the kind with another text in the reference for its range.
 func (k kind[V]) within(span string) kind[V] {
 	k.span = span
 	return k
 }
 
-// one returns the kind of a value that the function parse makes from a single text. parse may refuse the text.
+// The function one describes a value that is a single text. The function parse makes the value from the text, or
+// refuses the text.
 func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string) V) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -96,7 +97,7 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 	}
 }
 
-// bare describes a node like KindOf, but returns numbers as they are written.
+// bare describes a node for an error message, as KindOf does. But it returns a number as it is written.
 func bare(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && len(n.Value) < 40 {
 		return n.Value
@@ -104,7 +105,7 @@ func bare(n *yaml.Node) string {
 	return yamlfile.KindOf(n)
 }
 
-// duration returns the kind of a time such as 10s, within a range.
+// duration describes a time, such as 10s, within a range.
 func duration(low, high time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{
 		read: func(d *decoder, n *yaml.Node, what string, into *time.Duration) {
@@ -139,8 +140,8 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// seconds returns the kind of a time of whole seconds up to high. because is the part of an error that says why only
-// whole seconds are valid.
+// seconds describes a time of whole seconds up to high. The parameter because is the part of an error that says why
+// only whole seconds are valid.
 func seconds(high time.Duration, because string) kind[time.Duration] {
 	k := duration(0, high)
 	read := k.read
@@ -154,7 +155,7 @@ func seconds(high time.Duration, because string) kind[time.Duration] {
 	return k
 }
 
-// size returns the kind of a number of bytes, or of units such as KiB, within a range.
+// size describes a number of bytes within a range. It can be written in units such as KiB.
 func size(low, high uint64) kind[int] {
 	return kind[int]{
 		read: func(d *decoder, n *yaml.Node, what string, into *int) {
@@ -188,7 +189,7 @@ func shortSize(bytes uint64) string {
 	return strings.NewReplacer(".0 ", "", " ", "").Replace(humanize.IBytes(bytes))
 }
 
-// choice returns the kind of one of a few values, written as their String.
+// choice describes a value that is one of a few values. Each is written in a file as its String.
 func choice[V fmt.Stringer](all ...V) kind[V] {
 	words := make([]string, len(all))
 	for i, v := range all {
@@ -206,7 +207,7 @@ func words[V ~string](all ...V) kind[V] {
 	return chosen(texts, all)
 }
 
-// either returns the kind of a Boolean that is written as one of two words.
+// either describes a Boolean that is written as one of two words.
 func either(no, yes string) kind[bool] { return chosen([]string{no, yes}, []bool{false, true}) }
 
 func chosen[V any](words []string, values []V) kind[V] {
@@ -220,8 +221,8 @@ func chosen[V any](words []string, values []V) kind[V] {
 	})
 }
 
-// list returns the kind of a list that is not empty. A single value is a list with one item. The function each, if not
-// nil, gets the previous items and each new item, and may refuse the new item.
+// list describes a list with at least one item. A single value is a list with one item. The function each, if it is not
+// nil, gets the previous items and a new item, and may refuse the new item.
 func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {
@@ -244,14 +245,14 @@ func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, bef
 	}
 }
 
-// mapped returns the kind of a mapping of any keys, at least one, to values of kind k.
+// mapped describes a mapping with at least one key. It can have any keys. The values are those that k describes.
 func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string, into *V)) kind[V] {
 	return kind[V]{read: read, schema: func() schema {
 		return schema{"type": "object", "additionalProperties": k.schema(), "minProperties": 1}
 	}}
 }
 
-// optional returns the kind of a value that may be missing. A section with mistakes counts as present.
+// optional describes a value that may be missing. A section with mistakes is not missing.
 func optional[V any](k kind[V]) kind[*V] {
 	return kind[*V]{
 		read: func(d *decoder, n *yaml.Node, what string, into **V) {
@@ -265,7 +266,7 @@ func optional[V any](k kind[V]) kind[*V] {
 	}
 }
 
-// mapping returns the kind of a section. The function of returns the section for a struct.
+// mapping describes a section of a file that sets the fields of a struct. The function of returns the section.
 func mapping[T any](of func(*T) section) kind[T] {
 	return kind[T]{
 		read: func(d *decoder, n *yaml.Node, _ string, into *T) {

@@ -78,7 +78,8 @@ func (t *tierText) isBroken() bool {
 		t.seen["concurrency"] != nil && t.Concurrency == 0
 }
 
-// tiersOf returns the tiers for a limit. A limit on requests in flight has only the tiers with a concurrency.
+// tiersOf returns the tiers for a limit of the rule. If the limit is on requests in flight, they are only the tiers
+// that have a concurrency.
 func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	if t.tiers == nil {
 		return nil
@@ -102,8 +103,8 @@ func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	return tiers
 }
 
-// resolve sets the policies of a rule from its limit, and notes mistakes. It does nothing if a number was refused
-// before.
+// resolve sets the policies of a rule from its limit, and notes mistakes. If an earlier check has refused a number, it
+// does nothing.
 func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
 		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {
@@ -141,7 +142,7 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 }
 
-// tiersOf returns the tiers with their policies. Tiers with a constant rate come last.
+// tiersOf returns the tiers with their policies. The tiers that have a constant rate come last.
 func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 	t := &Tiers{Header: header}
 	var constants []string
@@ -156,7 +157,7 @@ func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 	return t
 }
 
-// stored reports whether the limit is kept in the file's store.
+// stored reports whether the limit is counted in the file's store.
 func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
 	switch want := t.store; {
 	case want == nil:
@@ -188,7 +189,7 @@ func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	return cmp.Or(t.seen[e.Key], t.at)
 }
 
-// tiersAndPlans returns the parts of a rule with their own numbers: its tiers and plans.
+// tiersAndPlans returns the tiers and the plans of a rule. Each has its own numbers.
 func (t *ruleText) tiersAndPlans() (all []*tierText) {
 	if t.tiers != nil {
 		all = append(all, t.tiers.all...)

@@ -40,7 +40,7 @@ func (l *Listener) section() section {
 	}
 }
 
-// notTaken refuses a listener with the address of an earlier listener.
+// notTaken refuses a listener if an earlier listener has the same address.
 func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener) {
 	for _, other := range before {
 		if overlap(l.Address, other.Address) {
@@ -118,8 +118,8 @@ func (a *Admin) describe() string {
 		when(a.TokenFile != "", ", with tokens")
 }
 
-// adminHost is the kind of a name in the Host header of requests to the page. A name such as *.example.com is refused,
-// because some of its names could belong to someone else.
+// adminHost describes a name in the Host header of requests to the page. It refuses a name such as *.example.com,
+// because some of the names that it matches could belong to someone else.
 var adminHost = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name := d.host(n, "host", s)
 	if strings.HasPrefix(name, "*.") {
@@ -172,7 +172,7 @@ func reusePortEntry(into *bool) entry {
 			"cannot change it while the port is open").within("Linux; a port that is not 0")
 }
 
-// checkAddress refuses keys that do not fit the kind of a listener's address.
+// checkAddress refuses keys that a listener cannot have with its kind of address.
 func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	if l.Address == "" {
 		return
@@ -190,7 +190,7 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	}
 }
 
-// checkPlaces refuses a listener for another purpose than clients if its address is also that of another listener.
+// checkPlaces refuses a listener that is not for clients if another listener has the same address.
 func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	type place struct{ whose, address string }
 	var taken []place
@@ -216,7 +216,7 @@ func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	}
 }
 
-// address is the kind of an address to listen on: host:port, where the host may be missing, or unix:/path.
+// address describes an address to listen on: unix:/path, or host:port, in which the host may be missing.
 var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what, s string) string {
 	if path, isSocket := unixsocket.Path(s); isSocket {
 		d.socketPath(n, what, path)
@@ -235,8 +235,8 @@ var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what,
 	return s
 }))
 
-// overlap reports whether weir cannot listen on both valid addresses: they have the same port and, in addition, the
-// same host or a host that means all hosts.
+// overlap reports whether weir cannot listen on both addresses, which must be valid. They overlap if they have the same
+// port and one of these is true: the hosts are equal, or one of them means all hosts.
 func overlap(a, b string) bool {
 	if isSocket(a) {
 		return a == b
@@ -264,7 +264,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// isRemote reports whether other machines can reach a valid address.
+// isRemote reports whether other machines can reach an address, which must be valid.
 func isRemote(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && !isSocket(address) && !isLoopback(host)

@@ -36,8 +36,8 @@ func Load(path string) (*File, error) {
 	return f.unless(d)
 }
 
-// Parse parses the text of a rule file. name is the file in messages, and relative file names are relative to its
-// directory. Parse reads no files. The error is [yamlfile.Errors].
+// Parse parses the text of a rule file. The parameter name is the name of the file in messages. Relative file names are
+// relative to its directory. Parse reads no files. The error is [yamlfile.Errors].
 func Parse(name string, text []byte) (*File, error) {
 	f, d := parse(name, text)
 	return f.unless(d)
@@ -90,7 +90,8 @@ func parse(name string, text []byte) (*File, *decoder) {
 	return f, d
 }
 
-// printable refuses text with characters that are not printable. The library would refuse it without a place.
+// printable refuses text with characters that are not printable. The YAML library would refuse it, too, but would not
+// say where the character is.
 func (d *decoder) printable(text []byte) bool {
 	line, column := 1, 0
 	for i := 0; i < len(text); {
@@ -137,7 +138,7 @@ func (d *decoder) document(text []byte) *yaml.Node {
 	return first.Content[0]
 }
 
-// syntax notes the library's error about text that is not YAML.
+// syntax notes an error of the YAML library about text that is not YAML.
 func (d *decoder) syntax(err error, text []byte) {
 	at, message := &yaml.Node{}, err.Error()
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
@@ -155,7 +156,7 @@ func (d *decoder) syntax(err error, text []byte) {
 	d.Fail(at, "not YAML: %s", message)
 }
 
-// wild matches a path with braces outside of quotes, which YAML would treat as a mapping.
+// wild matches a path that has braces but no quotes. YAML would read such braces as a mapping.
 var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
 
 // lineOf returns a line of a text, counted from 1; "" if there is none.
@@ -185,7 +186,8 @@ func (d *decoder) tryCertificates() {
 	}
 }
 
-// beside returns the path of a file that the rule file names, relative to the rule file's directory.
+// beside returns the path of a file from its name in the rule file. A relative name is relative to the rule file's
+// directory.
 func (d *decoder) beside(name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -70,7 +70,7 @@ func TestCertificatesAreReadFromBesideTheFile(t *testing.T) {
 	assert.Equal(t, &TLS{filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")}, f.Listen[0].TLS)
 }
 
-// TestWhatAStoreSays: a rule's limiter has the numbers of the section store.
+// TestWhatAStoreSays: the limiter of a rule in a store has the numbers of the section store.
 func TestWhatAStoreSays(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte(`
 store: {url: redis://a, share: 5%, mode: strict, partitions: 8, keys: hashed, secret: a secret of 24 characters}

@@ -25,8 +25,8 @@ const (
 	LogJSON LogFormat = "json" // one object per line
 )
 
-// A Sample says which requests have a line in the log: one of Sample requests, chosen at random. 1 means all, and 0
-// none.
+// Sample says which requests have a line in the log: one of Sample requests, chosen at random. The value 1 means all,
+// and 0 means none.
 type Sample uint32
 
 const maxSample = 1_000_000

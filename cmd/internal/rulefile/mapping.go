@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// mergeKey is YAML's key that merges other mappings: <<: *anchor.
+// mergeKey is the key with which a mapping in YAML includes other mappings: <<: *anchor.
 const mergeKey = "<<"
 
-// pairs calls the function each once for every key of a mapping. Merged keys come last, and only if the mapping itself
-// does not have them.
+// pairs calls the function each once for every key of a mapping. Keys of merged mappings come last. If the mapping
+// itself has the key, the merged one is left out.
 func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.Node)) bool {
 	m := d.enter(n)
 	if m == nil {
@@ -41,7 +41,8 @@ func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.N
 	}
 }
 
-// own calls the function each for the keys that m itself has and that were not seen before.
+// The method own calls the function each for the keys of the mapping m that are not in seen. It does not include keys
+// of mappings that m merges.
 func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
 	here := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -66,7 +67,8 @@ func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, v
 	}
 }
 
-// merges returns the mappings that m merges, also indirectly. Earlier mappings take precedence.
+// merges returns the mappings that m merges, and those that they merge in turn. If several have the same key, the first
+// one counts.
 func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	if slices.Contains(inside, m) {
 		return nil // m merges itself, which adds nothing
@@ -118,7 +120,7 @@ func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	}
 }
 
-// valueOf returns the value of a mapping's key, or n itself without such a key.
+// valueOf returns the value of a key of the mapping n. If there is no such key, it returns n.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(m.Content); i += 2 {

@@ -18,7 +18,7 @@ func socket(r *http.Request) netip.Addr {
 	return addr.Addr()
 }
 
-// meant reports whether a request meets the first rule, and whether it is exempt.
+// meant returns whether a request meets the match of the first rule, and whether it is exempt.
 func meant(t *testing.T, f *File, method, target, from string, header ...string) (meets, exempt bool) {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
@@ -45,8 +45,8 @@ func TestMatchByClient(t *testing.T) {
 	assert.Equal(t, "client 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32", f.Rules[0].Match.String())
 }
 
-// TestMatchByQuery: a parameter is found if any reading of the query has it: with escapes, twice, or with a semicolon
-// as the end.
+// TestMatchByQuery: a rule finds a parameter if any server could read it in the query: with escapes, given twice, or
+// after a semicolon.
 func TestMatchByQuery(t *testing.T) {
 	f, err := Parse("weir.yaml",
 		[]byte("rules: [{name: a, rate: 1/s, match: {query: {debug: [\"1\", \"2\"], q: \"*\"}}}]"))
@@ -69,7 +69,7 @@ func TestMatchByQuery(t *testing.T) {
 	assert.Equal(t, []string{"%u0041", "A"}, reading.QueryValues(&url.URL{RawQuery: "k=%u0041"}, "k"), "as ASP.NET reads it, too")
 }
 
-// TestExceptionsAreCertain: a request meets an exception only in the reading of every server.
+// TestExceptionsAreCertain: a request meets an exception only if it does so in the reading of every server.
 func TestExceptionsAreCertain(t *testing.T) {
 	const exceptions = "[{path: [/health, /static/], method: GET}, {client: 10.0.0.0/8, header: {X-Probe: [a, b]}}, " +
 		"{query: {probe: \"1\"}}]"

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// routeMatch returns the section of a route's match. Rules and exceptions have more keys.
+// routeMatch returns the section for the match of a route. The section for a rule or an exception has more keys.
 func routeMatch(m *reading.Match) section {
 	host := one(textSchema, (*decoder).host)
 	return section{
@@ -34,7 +34,7 @@ func routeMatch(m *reading.Match) section {
 	}
 }
 
-// exception returns the section of an exception from a rule, or from every rule.
+// exception returns the section for an exception. An exception applies to one rule or to all rules.
 func exception(m *reading.Match) section {
 	s := routeMatch(m)
 	s.entries = append(s.entries,
@@ -72,7 +72,7 @@ func (d *decoder) host(n *yaml.Node, what, s string) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-// path is the kind of a path: a pattern, or a mapping with a prefix or a regular expression.
+// path describes a path. It is a pattern, or a mapping with a prefix or a regular expression.
 var path = kind[reading.Path]{
 	read: func(d *decoder, n *yaml.Node, what string, into *reading.Path) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -90,7 +90,7 @@ var path = kind[reading.Path]{
 
 var pathPattern = byText(pattern("", "^/[^?#*]*$"), reading.ParsePath)
 
-// pathText returns the section of a path that is given by one of two keys.
+// pathText returns the section for a path that is not a pattern. It has one of two keys.
 func pathText(into *reading.Path) section {
 	return section{
 		name: "path", least: 1, most: 1, entries: []entry{
@@ -108,7 +108,7 @@ func pathText(into *reading.Path) section {
 	}
 }
 
-// byText returns the kind of a value that parse makes from a text.
+// byText describes a value that the function parse makes from a text.
 func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	return one(s, func(d *decoder, n *yaml.Node, what, text string) V {
 		v, err := parse(text)
@@ -119,7 +119,7 @@ func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	})
 }
 
-// methods has the methods whose misspellings are detected. Any other method is accepted.
+// methods has the methods for which a misspelling is detected. Any other method is accepted as it is.
 var methods = []string{
 	"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "QUERY",
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
@@ -160,8 +160,8 @@ var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string 
 	return name
 })
 
-// fields reads a mapping of names to wanted values. nameOf checks and converts a name, and form converts a value for
-// comparison.
+// fields reads a mapping of names to wanted values. The function nameOf checks and converts a name, and the function
+// form converts a value for comparison.
 func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),
 	form func(name, value string) string) (all []reading.Field) {
 	d.filled(n, what, func(key, value *yaml.Node) {
@@ -189,7 +189,7 @@ func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) 
 	return all
 }
 
-// notHeaders has fields that net/http removes from the header, so a rule would find them in no request.
+// notHeaders has fields that net/http removes from the header of a request. A rule would not find them in any request.
 var notHeaders = []string{"Host", "Trailer", "Transfer-Encoding"}
 
 // headerName checks the name of a header field and returns its canonical form.
@@ -208,13 +208,14 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	return "", false
 }
 
-// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). With a key from them, a
-// client could choose its bucket.
+// perHop has the fields that a proxy does not pass on to the upstream (RFC 9110, section 7.6.1). A client could write
+// anything into them. So with a key from such a field, it could choose its bucket.
 var perHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
 }
 
-// headerReference parses header:NAME. For another text, name is "". An invalid NAME is noted and returned unchanged.
+// headerReference parses header:NAME and returns NAME. For another text, it returns "". If NAME is invalid, it notes a
+// mistake and returns NAME unchanged.
 func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool) {
 	bad, isHeader := strings.CutPrefix(s, "header:")
 	if !isHeader {

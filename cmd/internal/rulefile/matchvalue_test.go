@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatchByTheValueOfAField: rules ignore blanks around a value, which a client can send over HTTP/2 and the upstream
-// does not see, and case, as many servers do.
+// TestMatchByTheValueOfAField: rules ignore blanks around a value, because a client can send them over HTTP/2 and the
+// upstream does not see them. Rules also ignore case, as many servers do.
 func TestMatchByTheValueOfAField(t *testing.T) {
 	const match = `{header: {X-Env: " prod", Authorization: "bearer T"}, query: {format: csv}`
 	parse := func(text string) *File {

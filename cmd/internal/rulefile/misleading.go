@@ -19,8 +19,8 @@ func (s Source) isDropped(upstreams []*Upstream) bool {
 		!slices.ContainsFunc(upstreams, func(u *Upstream) bool { return slices.Contains(u.PassHeaders, s.Name) })
 }
 
-// droppedKeys returns warnings about rules whose key is a header that is not passed on. A client can write any value
-// into it, because no upstream reads it.
+// droppedKeys returns warnings about rules whose key is a header that no upstream gets. A client can then write any
+// value into it.
 func (f *File) droppedKeys(upstreams []*Upstream) (all []string) {
 	for i := range f.Rules {
 		for _, part := range f.Rules[i].Key {

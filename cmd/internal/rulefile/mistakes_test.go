@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// mistakes returns files, and the errors that each must give. In testdata/mistakes.txt, a line of = separates two
-// files, and a line of - separates a file from its errors.
+// mistakes returns files with mistakes, and the errors of each file. In testdata/mistakes.txt, a line of = is between
+// two files, and a line of - is between a file and its errors.
 func mistakes(t testing.TB) (files, errors []string) {
 	text, err := os.ReadFile("testdata/mistakes.txt")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestEveryKindOfMistake(t *testing.T) {
 	}
 }
 
-// TestThePlaceIsThatOfTheWord: an error's line and column are the place of the text that it quotes.
+// TestThePlaceIsThatOfTheWord: if an error quotes a text, its line and column are the place of this text.
 func TestThePlaceIsThatOfTheWord(t *testing.T) {
 	quoted := regexp.MustCompile(`^(?:unknown \w+|trusted_proxies:|path:|host:|name:|key) "([^"\\]+)"`)
 	checked := 0

@@ -16,14 +16,14 @@ func didYouMean(word string, known []string) string {
 	return ": want " + oneOf(known)
 }
 
-// others maps words that people write by mistake to the words that they probably mean.
+// others maps words that people often write by mistake to the words that they probably mean.
 var others = map[string]string{
 	"limit": "rate", "requests": "rate", "capacity": "burst", "dry_run": "shadow", "by": "key",
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",
 }
 
-// nearest returns the known word with the fewest different letters; a swap counts as one. It returns "" if more than a
-// third differ, because the word is then not a typo.
+// nearest returns the known word that differs from a word in the fewest letters. Two swapped letters count as one. It
+// returns "" if more than a third of the letters differ, because the word is then not a misspelling.
 func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Quota says from where the limit of a request comes if not from the rule: a file, a hash or a header.
+// A Quota says where the limit of a request comes from if it is not in the rule. It comes from a file, a hash or a
+// header.
 type Quota struct {
 	File    string        // file with the limits of many keys
 	Hash    string        // hash in the file's store, with the limits of many keys
@@ -38,7 +39,7 @@ type Plan struct {
 	Policy engine.Policy
 }
 
-// UnknownKey says what happens to a request without a limit from outside.
+// UnknownKey says what happens to a request if the file, the hash or the header has no limit for it.
 type UnknownKey string
 
 const (
@@ -49,7 +50,8 @@ const (
 // Numbers returns a checker for the numbers in the file or the hash. The caller must close it.
 func (q *Quota) Numbers() (*spec.Quotas, error) { return q.limit.Quotas() }
 
-// Field returns the reader of the rule's header. unit is the unit of its tokens; "" means requests.
+// Field returns the reader of the header with the limits. The parameter unit is the unit of their tokens; "" means
+// requests.
 func (q *Quota) Field(unit string) *quotas.Field {
 	return &quotas.Field{Limit: q.limit, Name: q.Item, Unit: unit}
 }
@@ -104,7 +106,7 @@ func (t *quotaText) section() section {
 	}
 }
 
-// quotaFile is the kind of a file of limits, relative to the rule file.
+// quotaFile describes the name of a file of limits. It is relative to the rule file.
 var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" {
 		d.Fail(n, "%s: want the name of a file, such as plans.csv", what)
@@ -113,7 +115,7 @@ var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
-// lookedUp is the kind of a key part that can be looked up in a file of limits.
+// lookedUp describes a part of a key that can be looked up in a file of limits.
 var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // hashName is the kind of the name of a hash in a store.
@@ -132,7 +134,7 @@ var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 
 	return s
 })
 
-// checkSource refuses keys that do not belong to the quota's source, and impossible sources.
+// checkSource refuses a quota with keys that do not belong to its source, or with a source that cannot work.
 func (t *ruleText) checkSource(d *decoder, f *File) {
 	q := t.quota
 	var sources []string
@@ -178,7 +180,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 	}
 }
 
-// checkHeader refuses fields in which no proxy can send limits.
+// checkHeader refuses a field in which a proxy cannot send limits.
 func (t *quotaText) checkHeader(d *decoder, f *File) {
 	err := quotas.CheckName(t.Header)
 	switch {
@@ -192,7 +194,8 @@ func (t *quotaText) checkHeader(d *decoder, f *File) {
 	}
 }
 
-// checkQuota refuses keys that do not fit a quota, and sets defaults that depend on the rule.
+// checkQuota refuses keys that the rule cannot have together with a quota. It also sets defaults that depend on the
+// rule.
 func (t *ruleText) checkQuota(d *decoder, f *File) {
 	q := t.quota
 	if q == nil || q.seen == nil {
@@ -225,7 +228,7 @@ func (t *ruleText) checkQuota(d *decoder, f *File) {
 	}
 }
 
-// quotaOf adds the plans and the room of the rule's quota to a limit.
+// quotaOf adds to a limit the plans of the rule's quota, and the largest limit of the quota.
 func (t *ruleText) quotaOf(l *spec.Limit) {
 	if t.quota == nil || l.Concurrency != 0 {
 		return
@@ -243,7 +246,7 @@ func (t *ruleText) quotaOf(l *spec.Limit) {
 	}
 }
 
-// resolved returns the quota of a rule. plans has the policies of its plans.
+// resolved returns the quota of a rule. The parameter plans has the policies of the plans.
 func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	q := t.Quota
 	q.Max, q.limit = l.Quota, *l
@@ -253,7 +256,8 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	return &q
 }
 
-// Same reports whether both quotas would read the same limits from outside, if the store is the same. Every may differ.
+// Same reports whether both quotas would read the same limits, if the store is also the same. The field Every may
+// differ.
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
 	a.Every, b.Every = 0, 0
@@ -274,7 +278,7 @@ func (q *Quota) say() string {
 	return fmt.Sprintf("limits by %s of %s%s, at most %d tokens; other keys: %s", q.By, q.From(), every, q.Max, others)
 }
 
-// refusesOthers reports whether a rule with this key refuses all keys outside of the file.
+// refusesOthers reports whether a rule with this key refuses every key that is not in the file or the hash.
 func (q *Quota) refusesOthers(key Key) bool {
 	return q != nil && q.Unknown == UnknownRefuse && key.Equal(Key{q.By})
 }
@@ -307,7 +311,7 @@ func (r *Rule) ByQuota() bool {
 	return r.Quota != nil || r.Store == nil && r.Tiers != nil && len(r.Tiers.Policies) > spec.MaxTiers
 }
 
-// room returns the argument of [engine.MaxQuota]; 0 if the limiter does not need this option.
+// room returns the argument for the option [engine.MaxQuota]. It is 0 if the limiter does not need the option.
 func (r *Rule) room() uint64 {
 	switch {
 	case !r.ByQuota() || !r.Counts():
@@ -318,7 +322,7 @@ func (r *Rule) room() uint64 {
 	return spec.Room(r.Policy, spec.Highest(r.Tiers.Policies...))
 }
 
-// tierLimits returns the limits of the tiers as text; "" if the limiter has the tiers.
+// tierLimits returns the limits of the tiers as text if they are not in the limiter. It is "" if they are.
 func (r *Rule) tierLimits() string {
 	if r.Quota == nil && r.ByQuota() {
 		return strings.Join(r.tierLines(), "; ")
@@ -326,8 +330,8 @@ func (r *Rule) tierLimits() string {
 	return ""
 }
 
-// HeadersOfProxies yields the canonical names of the fields, in client_ip and in quotas, by which trusted proxies
-// report something about a client.
+// HeadersOfProxies yields the canonical names of the fields in which trusted proxies report something about a client.
+// They are set in client_ip and in quotas.
 func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	if f.ClientIP.Header != "" && !yield(f.ClientIP.Header) {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Redis has the settings of the listener for Redis clients. Their commands have the numbers of a limit, or a name in
-// Limits.
+// Redis has the settings of the listener for Redis clients. A command of such a client has the numbers of a limit, or
+// the name of a limit in Limits.
 type Redis struct {
 	Address      string
 	Mode         fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
@@ -42,7 +42,8 @@ func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && l
 // Policy returns the policy of the table.
 func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
 
-// NewLimiter returns the limiter, which the caller must close. Its only error is too little memory.
+// NewLimiter returns the limiter for Redis clients. The caller must close it. The only possible error is too little
+// memory.
 func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
 	return engine.New(r.Policy(), append(own, options...)...)
@@ -135,7 +136,7 @@ const environmentName = "^[A-Za-z_][A-Za-z0-9_]*$"
 
 var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if !regexp.MustCompile(environmentName).MatchString(s) {
-		// The value may be a password, so the error must not repeat it.
+		// The value may be a password by mistake, so the error must not repeat it.
 		d.Fail(n, "%s: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD", what)
 		return ""
 	}
@@ -151,7 +152,7 @@ func (d *decoder) tryPasswords(f *File) {
 	}
 }
 
-// compare returns what happens to the table of the previous file, and why.
+// compare returns what a reload does with the table of the previous file, and why.
 func (r *Redis) compare(before *Redis) (Continuity, string) {
 	switch {
 	case r == nil || before == nil:

@@ -33,7 +33,7 @@ func TestRedisAloneNeedsNoRules(t *testing.T) {
 	assert.Equal(t, []Listener{{Address: "127.0.0.1:8080"}}, both.Listen)
 }
 
-// TestWhatBecomesOfTheKeysOfRedis: a reload reports what happens to the keys of "redis".
+// TestWhatBecomesOfTheKeysOfRedis: a reload reports what it does with the keys of Redis clients.
 func TestWhatBecomesOfTheKeysOfRedis(t *testing.T) {
 	before := "redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 1h}"
 	for _, c := range []struct {
@@ -95,7 +95,8 @@ func TestPasswordsAreTriedWithTheFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestTokensAreTriedWithTheFile checks the same for the token files of the admin listener.
+// TestTokensAreTriedWithTheFile does the same as TestPasswordsAreTriedWithTheFile for the token files of the admin
+// listener.
 func TestTokensAreTriedWithTheFile(t *testing.T) {
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "weir.yaml")

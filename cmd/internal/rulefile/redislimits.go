@@ -23,8 +23,8 @@ type RedisLimit struct {
 	at   *yaml.Node // nil if the limit is made for the comparison of a reload
 }
 
-// redisLimitName matches valid names. Such a name cannot be confused with a number, and no key of another limit can
-// begin with it.
+// redisLimitName matches valid names of limits. Because of this form, a name is never a number, and no key of another
+// limit begins with the name.
 var redisLimitName = regexp.MustCompile("^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
 
 func (l *RedisLimit) section() section {
@@ -71,17 +71,19 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 	})
 }
 
-// HasTable reports whether the limit has a separate table. The common table has only token buckets.
+// HasTable reports whether the limit has a table of its own. Only token buckets are counted in the common table.
 func (l *RedisLimit) HasTable() bool { return l.Policy.Algorithm() != engine.AlgorithmTokenBucket }
 
-// Rule returns a rule with the numbers of a limit with a separate table. No rule of a file can have its name.
+// Rule returns a rule with the numbers of the limit, for a limit with a table of its own. The name of the rule cannot
+// occur in a file.
 func (l *RedisLimit) Rule(r *Redis) *Rule {
 	rule := NewRule("redis:" + l.Name)
 	rule.Policy, rule.MaxKeys, rule.Overflow = l.Policy, r.MaxKeys, r.Overflow
 	return &rule
 }
 
-// checkRedisLimits refuses limits that the table cannot count. If longest is not set, it becomes what the limits need.
+// checkRedisLimits refuses limits that their table cannot count. If the file does not set longest, checkRedisLimits
+// sets it to what the limits need.
 func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	if seen["longest"] == nil {
 		for _, l := range r.Limits {

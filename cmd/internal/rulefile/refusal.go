@@ -37,7 +37,8 @@ type RefusalValues struct {
 // A Template writes the body of a refusal.
 type Template interface{ Execute(io.Writer, any) error }
 
-// Compile returns the template of the body; nil without a template. In HTML, each value is escaped for its place.
+// Compile returns the template of the body, or nil if there is none. In HTML, each value is escaped for the place where
+// it is inserted.
 func (r *Refusal) Compile() (t Template, err error) {
 	if r.Template == "" {
 		return nil, nil
@@ -58,12 +59,12 @@ func (r *Refusal) Compile() (t Template, err error) {
 	return t, nil
 }
 
-// templateName matches the beginning of a template's error, before the line and sometimes the column.
+// templateName matches the beginning of an error about a template. The line follows, and sometimes the column.
 var templateName = regexp.MustCompile(`^(html/)?template: ?template:? ?`)
 
 const plainText = "text/plain; charset=utf-8"
 
-// section returns the section of a rule's response. The response of the file has more keys.
+// section returns the section for the response of a rule. The section for the response of the file has more keys.
 func (r *Refusal) section() section {
 	return section{
 		name: "response", entries: []entry{

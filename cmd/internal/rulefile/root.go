@@ -7,11 +7,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxRules is the largest number of rules. A request may match all of them, and at most 64 limits can be checked
-// together.
+// MaxRules is the largest number of rules. At most 64 limits can be checked together, and a request may match every
+// rule.
 const MaxRules = 64
 
-// longest is the longest timeout. A longer one probably has a wrong unit.
+// longest is the longest timeout. A longer timeout probably has the wrong unit.
 const longest = 24 * time.Hour
 
 const defaultAddress = "127.0.0.1:8080"
@@ -119,7 +119,7 @@ func (f *File) behavior() []entry {
 	}
 }
 
-// check refuses parts of the file that do not fit together, and sets values that depend on several parts.
+// check refuses parts of the file that do not fit together. It also sets values that depend on several parts.
 func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	if _, ok := seen["rules"]; !ok && !f.RedisAlone() {
 		d.Fail(n, "no rules: want at least one under rules")
@@ -199,7 +199,7 @@ func (s *Server) section() section {
 	}}
 }
 
-// connections returns the kind of a number of connections, with a standard value such as ByOpenFiles.
+// connections describes a number of connections. Its default is standard, such as ByOpenFiles.
 func connections(standard int) kind[int] {
 	k := whole[int](0, 1<<30)
 	k.fill = func(into *int) { *into = standard }

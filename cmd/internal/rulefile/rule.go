@@ -42,14 +42,14 @@ type Tiers struct {
 	Constants []Constant      // constants of the other values
 }
 
-// Of returns the tier for a header value in the form of [spelling.Line]; 0, the rule's own limit, if it has none.
-// Counted tiers come first, as in the limiter.
+// Of returns the tier for a header value, which must have the form of [spelling.Line]. If no tier has this value, it
+// returns 0, which means the rule's own limit. Tiers that count requests come first, as in the limiter.
 func (t *Tiers) Of(value string) int {
 	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
 }
 
-// Cost says how many tokens a request takes: the number in Header, but at most Max. Without the header, or with a value
-// that is not a whole number above 0, it is Default.
+// Cost says how many tokens a request takes. It is the number in Header, but at most Max. It is Default if the header
+// is missing or is not a whole number above 0.
 type Cost struct {
 	Header       string // canonical name; "" if every request takes Default
 	Default, Max uint64
@@ -68,8 +68,8 @@ func (s Statuses) Contains(status int) bool {
 	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
 }
 
-// NewLimiter returns the rule's limiter, which the caller must close. Its only errors are too little memory and, with
-// [Rule.StateOptions], those of [engine.Shared].
+// NewLimiter returns the limiter of the rule. The caller must close it. An error says that there is too little memory.
+// With [Rule.StateOptions], it can also be an error of [engine.Shared].
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
 	return engine.New(r.Policy, append(own, options...)...)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A ruleText is a rule as written. It may give two rules: see [ruleText.rules].
+// A ruleText is a rule as it is written in the file. It can become two rules: see [ruleText.rules].
 type ruleText struct {
 	Rule
 	limit spec.Limit // its numbers, without the numbers of tiers
@@ -35,7 +35,7 @@ func (t *ruleText) section() section {
 	}
 }
 
-// numbers returns the entries about which requests the rule limits, and its numbers.
+// numbers returns the entries for the numbers of the rule, and for which requests it limits.
 func (t *ruleText) numbers() []entry {
 	r := &t.Rule
 	return []entry{
@@ -77,8 +77,7 @@ func (t *ruleText) numbers() []entry {
 	}
 }
 
-// deeds returns the entries about everything else that the rule does, and where it counts: here, in a store or in a
-// file.
+// deeds returns all other entries of the rule: what else it does, and where it counts.
 func (t *ruleText) deeds() []entry {
 	r := &t.Rule
 	return []entry{
@@ -240,7 +239,7 @@ func (c *Cost) describe() string {
 	return ""
 }
 
-// status is the kind of a status such as 404, or of a class such as 2xx.
+// status describes a status such as 404, or a class such as 2xx.
 var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}, pattern("", "^([1-5]xx|[1-5][0-9][0-9])$")),
 	func(d *decoder, n *yaml.Node, what, s string) StatusRange {
 		if digit, ok := strings.CutSuffix(s, "xx"); ok && len(digit) == 1 && digit >= "1" && digit <= "5" {
@@ -254,7 +253,7 @@ var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}
 		return StatusRange{status, status}
 	})
 
-// rulesKind returns the kind of the list of rules. The file's store must have been read before.
+// rulesKind describes the list of rules. The file's store must have been read before.
 func (f *File) rulesKind() kind[[]Rule] {
 	return kind[[]Rule]{
 		read:   f.readRules,
@@ -293,7 +292,7 @@ func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
 	}
 }
 
-// rules returns the rule, or two rules for the same requests and keys if it has a rate and a concurrency.
+// rules returns the rule. If it has a rate and a concurrency, rules returns two rules for the same requests and keys.
 func (t *ruleText) rules(d *decoder, f *File) []Rule {
 	if len(t.Key) > 1 && t.Key.Uses(SourceGlobal) {
 		d.Fail(t.seen["key"], "key: global is one bucket for all requests and cannot be joined with others")

@@ -11,8 +11,8 @@ import (
 // A schema is a JSON Schema of draft 07, which editors support.
 type schema map[string]any
 
-// Schema returns the JSON Schema of rule files, for editors, with all keys, choices and ranges. Only [Parse] finds
-// mistakes that involve several keys, such as a burst for a window.
+// Schema returns the JSON Schema of rule files, with all keys, choices and ranges. Editors use it. It does not describe
+// how keys depend on each other, such as a burst with a window. Only [Parse] finds such mistakes.
 func Schema() ([]byte, error) {
 	file := new(File).section()
 	s := file.schema()
@@ -25,7 +25,7 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// schema returns the schema of a section: a mapping with only its keys, or a value of the brief entry.
+// schema returns the schema of a section. The section is a mapping with no other keys, or a value of its brief entry.
 func (s *section) schema() schema {
 	properties, needed := map[string]schema{}, []string{}
 	for _, e := range s.entries {
@@ -96,7 +96,7 @@ var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 // plainHelp returns a text of the reference without links.
 func plainHelp(text string) string { return link.ReplaceAllString(text, "$1") }
 
-// many returns the schema of one value, or of a list of values that is not empty.
+// many returns the schema of one value, or of a list with at least one value.
 func many(item schema) schema {
 	return anyOf(item, schema{"type": "array", "items": item, "minItems": 1})
 }
@@ -127,7 +127,7 @@ var addressSchema = pattern("host:port, or unix:/path", `^(unix:/.+|[^/]*:[0-9]{
 var modeSchema = anyOf(schema{"type": "integer", "minimum": 0o200, "maximum": 777},
 	pattern("Octal digits: 660", "^(0o?)?[2367][0-7]{2}$"))
 
-// referring returns a kind whose schema refers to a definition.
+// referring returns a kind whose schema is only a reference to a definition.
 func referring[V any](name string, k kind[V]) kind[V] {
 	k.schema = func() schema { return ref(name) }
 	return k

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// compiledSchema returns a function that returns an error if a file does not fit the schema.
+// compiledSchema returns a function that checks whether a file fits the schema.
 func compiledSchema(t *testing.T) func(text string) error {
 	t.Helper()
 	out, err := Schema()
@@ -87,7 +87,7 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 	assert.Greater(t, len(good), 10)
 }
 
-// allKeys has the keys and values that no other good file has. TestEveryKeyIsTried fails if a key is missing.
+// allKeys has keys and values that are in no other good file. If a key is missing, TestEveryKeyIsTried fails.
 var allKeys = []string{
 	"x-own: {a: 1}\nrules: {name: a, rate: 0}",
 	"rules: [{name: a, rate: unlimited}, {name: 1, rate: 10/1500ms, burst: 3, max_wait: 1m, overflow: admit}]",
@@ -141,7 +141,7 @@ var allKeys = []string{
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
 
-// beyondSchema matches errors that a schema cannot find: about several keys, numbers within texts, and names.
+// beyondSchema matches errors that a schema cannot find. They are about several keys, numbers within texts, and names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "parts of a microsecond", "public listener's", "admin listener's", "for decisions, ", "no rules", "occurs twice",
 	"can be reached from other machines", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits after the prefix",
@@ -157,7 +157,8 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"a file cannot have limits by", "want one of them", "keeps its rate", "leaves nothing to count", "the key has .* parts", "the name is a rate", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either from the request or", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
 }, "|"))
 
-// TestFilesWithMistakesDoNotFitTheSchema: a file with a mistake fits the schema only if beyondSchema matches the error.
+// TestFilesWithMistakesDoNotFitTheSchema: a file with a mistake does not fit the schema, unless beyondSchema matches
+// the error.
 func TestFilesWithMistakesDoNotFitTheSchema(t *testing.T) {
 	validate := compiledSchema(t)
 	files, errors := mistakes(t)

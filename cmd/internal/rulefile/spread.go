@@ -1,7 +1,7 @@
 package rulefile
 
-// checkSpread refuses keys that do not fit a bucket that is spread over all processors. Package spec checks its
-// numbers.
+// checkSpread refuses keys that the rule cannot have if its bucket is spread over all processors. Package spec checks
+// the numbers.
 func (t *ruleText) checkSpread(d *decoder) {
 	if len(t.Key) != 1 || len(t.Key[0]) != 1 || t.Key[0][0].Kind != SourceGlobal {
 		d.Fail(t.seen["spread"], "spread: it needs a single bucket, and the key is %s: write key: global, or leave spread out", t.Key)

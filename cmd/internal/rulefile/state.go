@@ -19,7 +19,7 @@ import (
 
 const stateSuffix = ".weir"
 
-// parseState reads the name of the state folder, which has the files of limits that outlive the process.
+// parseState reads the name of the state folder. This folder has the files of limits that outlive the process.
 func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	if !filepath.IsAbs(s) {
 		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
@@ -27,11 +27,11 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	return s
 }
 
-// debtSuffix is the end of the names of files with tokens owed to a store ([redislimit.DebtFiles]).
+// debtSuffix is the end of the names of debt files. They have the tokens owed to a store ([redislimit.DebtFiles]).
 const debtSuffix = ".debts"
 
-// checkState gives a file in the state folder to each rule that counts on this machine, and to the Redis clients. A
-// rule in a store gets files for the tokens that it owes to the store.
+// checkState gives files in the state folder to the rules and to the Redis clients. A rule that counts on this machine
+// gets a file for its counts. A rule in a store gets files for the tokens that it owes to the store.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
@@ -66,23 +66,26 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	}
 }
 
-// stateName returns the name of the rule's file. The name depends on what is counted and how, and on the file's layout,
-// but not on the numbers of limits, which can change within the file. A rule that changes otherwise starts a new file,
-// and a process with the old rule or layout keeps the old file.
+// stateName returns the name of the rule's file. The name depends on what the rule counts and how, and on the layout of
+// the file. It does not depend on the numbers of limits, because these can change within the file.
+//
+// A rule that changes in another way starts a new file. Processes with the previous rule or layout keep the previous
+// file.
 func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
 
 func layoutName(stem string) string {
 	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
 }
 
-// stateStem returns the beginning of the file's name for all layouts. No rule's file can have such a name.
+// stateStem returns the beginning of the names that the file for Redis clients has in all layouts. No rule has a file
+// whose name begins like this.
 func (r *Redis) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
 	return fmt.Sprintf("redis~%016x", said.Sum64())
 }
 
-// stateStem returns the beginning of the file's name for all layouts.
+// stateStem returns the beginning of the names that the rule's file has in all layouts.
 func (r *Rule) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
@@ -96,8 +99,9 @@ func (r *Rule) stateStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// debtStem returns the beginning of the names of the rule's debt files. It has only some of the properties that a
-// usable file must share. The files store the others.
+// debtStem returns the beginning of the names of the rule's debt files. A rule can use a debt file only if some of its
+// properties are equal to those of the rule that wrote the file. A part of these properties is in the name, and the
+// rest is in the file.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
@@ -108,8 +112,8 @@ func (r *Rule) debtStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// limitedTiers returns the values of the tiers in the rule's file, in order. The order is part of the file's name,
-// because another order would mix up the tiers.
+// limitedTiers returns the values of the tiers in the rule's file, in order. The order is a part of the file's name. In
+// another order, the tokens of one tier would count for another tier.
 func (r *Rule) limitedTiers() []string {
 	if r.Tiers == nil || r.ByQuota() {
 		return nil
@@ -117,10 +121,11 @@ func (r *Rule) limitedTiers() []string {
 	return r.Tiers.Values[:len(r.Tiers.Policies)]
 }
 
-// OtherLayouts returns the rule's files in other layouts, which other versions of the program have left or still use.
+// OtherLayouts returns the rule's files in other layouts. Other versions of the program have left these files, or still
+// use them.
 func (r *Rule) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
-// OtherLayouts is [Rule.OtherLayouts] for the files of Redis clients.
+// OtherLayouts does for the files of Redis clients what [Rule.OtherLayouts] does for the files of a rule.
 func (r *Redis) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
 func otherLayouts(state, stem string) []string {
@@ -129,7 +134,7 @@ func otherLayouts(state, stem string) []string {
 	})
 }
 
-// FormerStates returns files for Redis clients with another longest, max_keys or overflow.
+// FormerStates returns the files of Redis clients from times when longest, max_keys or overflow had another value.
 func (r *Redis) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		name := filepath.Base(path)
@@ -137,11 +142,12 @@ func (r *Redis) FormerStates() []string {
 	})
 }
 
-// afterName matches what follows the rule's name in its files, for all versions of weir.
+// afterName matches the rest of the name of a rule's file, after the name of the rule. It does so for all versions of
+// weir.
 var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
-// FormerStates returns the files of earlier rules with this name, which differ in something else that is part of the
-// file's name ([Rule.stateName]).
+// FormerStates returns the files of earlier rules with the same name. Such a rule differs in something else that is a
+// part of the file's name ([Rule.stateName]).
 func (r *Rule) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)

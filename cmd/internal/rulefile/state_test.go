@@ -24,8 +24,8 @@ func TestStatesAreShown(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(out.String(), "\n  state "))
 }
 
-// TestStateNames: names that differ only in the layout mean the same table. Files of no rule are found, whoever made
-// them.
+// TestStateNames: if two names differ only in the layout, they mean the same table. Files that belong to no rule are
+// found, whichever program has made them.
 func TestStateNames(t *testing.T) {
 	dir := t.TempDir()
 	f := parsed(t, "state: "+filepath.ToSlash(dir)+"\nrules: [{name: api, rate: 1/s}, {name: other, rate: 1/s}]")
@@ -64,7 +64,8 @@ func TestStatesOfCalendars(t *testing.T) {
 	assert.True(t, seen[rule("rate: 70/day")])
 }
 
-// TestDebtNames: a rule in a store has debt files, which differ by key, tiers and store. No name contains a password.
+// TestDebtNames: a rule in a store has debt files. Their names depend on the key, the tiers and the store, but contain
+// no password.
 func TestDebtNames(t *testing.T) {
 	dir := t.TempDir()
 	rule := func(store, more string) *Rule {

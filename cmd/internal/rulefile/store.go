@@ -81,7 +81,7 @@ func (s *Store) Options() []redislimit.ClientOption {
 	return options
 }
 
-// StorePolicy returns the argument of redislimit.New for a rule in a store.
+// StorePolicy returns the policy that redislimit.New gets for a rule in a store.
 func (r *Rule) StorePolicy() engine.Policy {
 	if r.Quota != nil {
 		return spec.StoredPolicy(r.Policy)
@@ -96,7 +96,7 @@ func (r *Rule) SameInStore(other *Rule) bool {
 		r.room() == other.room() && r.MaxKeys == other.MaxKeys && r.Debts == other.Debts && r.Key.Equal(other.Key)
 }
 
-// quotasInStore returns the InStore function of a [spec.Limit].
+// quotasInStore returns the function for the field InStore of a [spec.Limit].
 func quotasInStore(r Rule, s *Store) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
 	return func(base engine.Policy, room uint64) (func(engine.Policy) error, func(), error) {
 		r := r
@@ -105,7 +105,7 @@ func quotasInStore(r Rule, s *Store) func(engine.Policy, uint64) (func(engine.Po
 	}
 }
 
-// StoreOptions returns the options of redislimit.New for a rule in a store.
+// StoreOptions returns the options that redislimit.New gets for a rule in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
 	options := []redislimit.Option{
 		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// An entry describes a key of a mapping in a rule file. The decoder, the JSON Schema, the reference in
-// docs/configuration.md, the diff of a reload, and the summary of weir check are made from the entries. So a new key
-// needs only one entry, and the code that uses its field.
+// An entry describes one key of a mapping in a rule file. These parts are made from the entries: the decoder, the JSON
+// Schema, the reference in docs/configuration.md, the list of changes of a reload, and the summary of weir check. So a
+// new key needs only one entry, and the code that uses its field.
 //
 // An entry has a pointer to its field. Each mapping has a struct with the fields, and a method that makes the entries.
 type entry struct {
@@ -69,19 +69,19 @@ func (e entry) within(span string) entry {
 	return e
 }
 
-// apart marks an entry whose changes a reload reports in another way.
+// apart marks an entry for which a reload does not compare values, because it reports the changes in another way.
 func (e entry) apart() entry {
 	e.value = nil
 	return e
 }
 
-// comparing sets the value that a reload compares instead of the field.
+// comparing sets a function whose result a reload compares, instead of the entry's field.
 func (e entry) comparing(value func() any) entry {
 	e.value = value
 	return e
 }
 
-// saying adds a line with a label to the summary, unless says returns "".
+// saying adds a line with a label to the summary of a file. The function says returns the line, or "" for none.
 func (e entry) saying(label string, says func() string) entry {
 	return e.listing(label, func() []string {
 		if line := says(); line != "" {
@@ -103,7 +103,7 @@ type section struct {
 	entries []entry
 	brief   string // if the value is not a mapping, this entry gets it; "" for none
 	open    bool   // keys that begin with x- are ignored
-	// check finds mistakes that involve several entries. seen has the given values by their keys.
+	// check finds mistakes that involve several entries. The parameter seen has the values in the file, by their keys.
 	check func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node)
 
 	anyOf [][]string // for the schema: lists of keys of which one list must be present
@@ -111,18 +111,19 @@ type section struct {
 	most  int        // for the schema: how many keys there may be; 0 for all
 }
 
-// ownKeys stands for keys of an open section that begin with x-, where users can put anchors.
+// ownKeys stands for keys that begin with x-. A section that is open can have them, so that users can put anchors
+// there.
 const ownKeys = "x-..."
 
-// fill sets every field to its value for a file without its key.
+// fill sets every field to the value that it has if the file does not set it.
 func (s *section) fill() {
 	for _, e := range s.entries {
 		e.fill()
 	}
 }
 
-// read sets the fields from a mapping, or from a value of the brief entry. It reads in the order of the section, not of
-// the file, so an entry may use what an earlier entry has read.
+// read sets the fields from a mapping, or from a value of the brief entry. It reads the entries in the order of the
+// section, not of the file. So an entry may use what an earlier entry has read.
 func (s *section) read(d *decoder, n *yaml.Node) {
 	s.fill()
 	var seen map[string]*yaml.Node
@@ -146,8 +147,8 @@ func (s *section) entry(name string) *entry {
 	return nil
 }
 
-// keys returns the values of a mapping by key; nil if n is not a mapping. The value of a misspelled key is under the
-// key that was probably meant.
+// keys returns the values of a mapping by key, or nil if n is not a mapping. If a key is misspelled, its value is under
+// the key that was probably meant.
 func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	names := make([]string, 0, len(s.entries)+1)
 	for _, e := range s.entries {
@@ -189,7 +190,7 @@ func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	return seen
 }
 
-// lacks returns the name of a section for a message about a missing key.
+// lacks returns the text between the name of a section and the name of a missing key, in a message.
 func lacks(name string) string {
 	if strings.HasPrefix(name, "a ") {
 		return " without "
@@ -197,7 +198,8 @@ func lacks(name string) string {
 	return ": no "
 }
 
-// differing returns the entries that differ from the previous file, if a reload reports their changes.
+// differing returns the names of the entries that differ from the previous file. It leaves out entries whose changes a
+// reload does not report.
 func (s *section) differing(before section) (names []string) {
 	for i, e := range s.entries {
 		if e.value != nil && !reflect.DeepEqual(e.value(), before.entries[i].value()) {

@@ -60,13 +60,13 @@ func (a *Asked) Request() (*http.Request, error) {
 	return r, nil
 }
 
-// With these bounds of a test, a check takes about a second at most.
+// These bounds apply to the tests of a file. With them, a check takes at most about a second.
 const (
 	maxTests = 1000
 	maxTimes = 100_000
 )
 
-// testsKind returns the kind of the list of tests, which name rules of the file.
+// testsKind describes the list of tests. A test names rules of the file.
 func (f *File) testsKind() kind[[]Test] {
 	return list(mapping(func(t *Test) section { return t.section(f) }), func(d *decoder, n *yaml.Node, what string, before []Test, _ Test) {
 		if len(before) == maxTests {
@@ -152,7 +152,7 @@ func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	})
 }
 
-// readRules reads names of rules, which must have been read before.
+// readRules reads the names of rules. The rules must have been read before.
 func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
 	t.Rules = []string{}
 	if l := yamlfile.Target(n); l.Kind == yaml.SequenceNode && len(l.Content) == 0 {

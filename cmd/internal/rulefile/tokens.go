@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Tokens has the settings of a rule whose costs are reported in answers. Until the answer, the Estimate is held.
+// Tokens has the settings of a rule whose costs are reported in answers. Until the answer reports the cost, the tokens
+// of the Estimate are held.
 type Tokens struct {
 	API           API
 	Count         Count
@@ -34,7 +35,7 @@ type Tokens struct {
 	From          CostPlace // place of the cost, for an API other than a model's; zero for none
 }
 
-// API is the form of requests and refusals. Usages in answers are read in any form.
+// API is the form of requests and refusals. In answers, weir reads the usage of every API.
 type API string
 
 const (
@@ -53,14 +54,15 @@ type Count struct {
 	Models  []ModelWeights // weights of certain models, the longest names first
 }
 
-// ModelWeights has the weights of a model, or of all models whose names begin with Name.
+// ModelWeights has the weights of the model Name. If Prefix is set, they apply to all models whose names begin with
+// Name.
 type ModelWeights struct {
 	Name    string
 	Prefix  bool
 	Weights usage.Weights
 }
 
-// Of returns the weights of a model, or the rule's own weights for a model that is not listed.
+// Of returns the weights of a model. If the model is not listed, they are the rule's own weights.
 func (c *Count) Of(model string) usage.Weights {
 	for _, m := range c.Models {
 		if model == m.Name || m.Prefix && strings.HasPrefix(model, m.Name) {
@@ -127,7 +129,7 @@ const (
 	maxScale      = 1_000_000
 )
 
-// Unit returns the unit of the limit for answers; "" if a token of the limit is not a token of a model.
+// Unit returns the unit of the limit that answers report. It is "" if a token of the limit is not a token of a model.
 func (t *Tokens) Unit() string {
 	if t.From == (CostPlace{}) && t.Count.Word != "" && t.Scale <= 1 {
 		return "tokens"
@@ -171,7 +173,7 @@ func (t *Tokens) section() section {
 	}
 }
 
-// count is the kind of the value that says which tokens are counted, and with which weights.
+// count describes the value that says which tokens are counted, and with which weights.
 var count = kind[Count]{
 	read: func(d *decoder, n *yaml.Node, what string, into *Count) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -236,7 +238,7 @@ func (m *ModelWeights) section() section {
 	return section{name: fmt.Sprintf("model %q", m.Name), least: 1, entries: weightEntries(&m.Weights)}
 }
 
-// weight is the kind of a number with at most three decimals, stored in thousandths.
+// weight describes a number with at most three decimals. It is stored in thousandths.
 var weight = func() kind[uint64] {
 	k := one(schema{"type": "number", "minimum": 0, "maximum": maxWeight}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
 		f, err := strconv.ParseFloat(s, 64)
@@ -349,7 +351,7 @@ func (t *Tokens) describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// checkTokens refuses keys that do not fit a cost that is known only after the request.
+// checkTokens refuses keys that a rule cannot have if its cost is known only after the request.
 func (t *ruleText) checkTokens(d *decoder) {
 	key := "tokens"
 	switch {
@@ -382,7 +384,7 @@ func (t *ruleText) checkClamp(d *decoder) {
 	}
 }
 
-// checkSettled refuses costs from answers that weir does not see.
+// checkSettled refuses rules with costs from answers if weir does not see the answers.
 func (d *decoder) checkSettled(f *File) {
 	if d.settled != nil && f.Decide != nil {
 		d.Fail(d.settled, "the cost comes from the answer, but a proxy that asks at decide does not pass answers "+

@@ -88,14 +88,15 @@ func healthSection(h *proxy.Health) section {
 	}}
 }
 
-// ownHeaders has the fields that weir writes itself, or that apply to one connection (RFC 9110, section 7.6.1).
+// ownHeaders has fields that a rule file cannot pass on. weir writes them itself, or they apply only to one connection
+// (RFC 9110, section 7.6.1).
 var ownHeaders = []string{
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded",
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade",
 	"Http2-Settings",
 }
 
-// passedHeader is the kind of a field that is passed on to the upstream.
+// passedHeader describes the name of a field that is passed on to the upstream.
 var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name, ok := d.headerName(n, s)
 	if ok && slices.Contains(ownHeaders, name) {
@@ -109,7 +110,7 @@ func isPort(u *url.URL) bool {
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// url parses the base URL of a server; nil if the text is not one. The error does not repeat a password.
+// url parses the base URL of a server. If the text is not one, it notes a mistake, without a password, and returns nil.
 func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 	const example = "write for example http://127.0.0.1:3000"
 	u, err := url.Parse(s)

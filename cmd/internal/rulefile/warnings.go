@@ -39,8 +39,8 @@ func (f *File) Warnings() (all []string) {
 	return append(all, f.doubts(upstreams)...)
 }
 
-// priceWarnings returns a warning for each listed model that costs more than a model that is not listed. A client,
-// which writes the name, could get the lower price by another name.
+// priceWarnings returns a warning for each listed model that costs more than a model that is not listed. The client
+// writes the name of the model. So with another name, it could get the lower price.
 func (r *Rule) priceWarnings() (all []string) {
 	if r.Tokens == nil {
 		return nil
@@ -78,7 +78,7 @@ func sameServer(u *url.URL, listened string) bool {
 		(isLoopback(u.Hostname()) || !isEvery(hostOf(listened)))
 }
 
-// loopbackOf returns the address, with 127.0.0.1 instead of localhost.
+// loopbackOf returns the address with 127.0.0.1 as its host if the host is localhost.
 func loopbackOf(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

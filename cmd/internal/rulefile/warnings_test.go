@@ -30,7 +30,7 @@ func TestWarnings(t *testing.T) {
 			"where weir " +
 			"itself listens, at 192.0.2.1:8080: requests would go round until they time out",
 		"listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8081": "",
-		// A Host that the server does not get only helps a client to avoid the limit.
+		// If the server does not get the Host header, this exception only helps clients to avoid the limit.
 		"upstream: http://127.0.0.1:1\nexempt: {host: b.example}": "exempt: host: any client can send b.example, and " +
 			"http://127.0.0.1:1 answers it like any other because it does not get the host: set keep_host, or a route for the host",
 		"upstream: {url: http://127.0.0.1:1, keep_host: true}\nexempt: {host: b.example}": "",
@@ -64,8 +64,8 @@ func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	}, f.Warnings())
 }
 
-// TestWarningsOfPrices: the client writes the name of the model, so an unlisted model must not be cheaper than a listed
-// one.
+// TestWarningsOfPrices: a model that is not listed must not be cheaper than a listed model, because the client writes
+// the name of the model.
 func TestWarningsOfPrices(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, "+
 		"tokens: {count: {input: 3, output: 15, models: {\"big*\": {output: 16}, small: {input: 1}, even: {input: 3, output: 15}}}}}]"))
@@ -74,7 +74,8 @@ func TestWarningsOfPrices(t *testing.T) {
 		"give the rule's own weights the highest numbers"}, f.Warnings())
 }
 
-// TestWarningsOfRulesByHost: a client can avoid a rule by a part of the request that the server does not get.
+// TestWarningsOfRulesByHost: if the server does not get a part of the request, a client can avoid a rule with this
+// part.
 func TestWarningsOfRulesByHost(t *testing.T) {
 	const upstream = "upstream: http://127.0.0.1:1\n"
 	for rule, want := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// LimitOf returns the limit of a request as text: that of its key or tier, or else the rule's own.
+// LimitOf returns the limit of a request as text. It is the limit of the request's key or tier, or else the rule's own.
 func (r *Rule) LimitOf(request *http.Request) string {
 	if r.lookup != nil {
 		return rulefile.LimitText(r.lookup.under(request))
@@ -24,8 +24,8 @@ func (r *Rule) CostOf(request *http.Request) uint64 {
 	return 1
 }
 
-// Unmet returns the parts of the rule's match that a request does not meet, such as "path". A part that the request
-// meets in the reading of some server counts as met.
+// Unmet returns the parts of the rule's match that a request does not meet, such as "path". If servers read a part in
+// different ways, the request need meet it in only one of them.
 func (r *Rule) Unmet(request *http.Request) (unmet []string) {
 	m := &r.Match
 	for _, part := range []struct {

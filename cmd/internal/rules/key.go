@@ -49,7 +49,8 @@ func sourceKey(s rulefile.Source, client httplimit.KeyFunc, m *reading.Match,
 	return nil, fmt.Errorf("a key of %s: this source does not exist", s)
 }
 
-// query returns the KeyFunc of a query parameter. All requests with several values of the parameter share one key.
+// query returns the KeyFunc of a query parameter. If a request has several values of the parameter, its key does not
+// depend on the values: all such requests share one key.
 func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 		switch value, ok := reading.QueryKey(r, name); {
@@ -97,8 +98,8 @@ func trusted(f *rulefile.File, client Client) (func(*http.Request) bool, error) 
 	return proxies.IsProxy, nil
 }
 
-// PeerIP returns a finder that uses the connection's address, for requests whose client is known, such as those of a
-// log.
+// PeerIP returns a finder that uses the address of the connection. It is for requests whose client is known, such as
+// those of a log.
 func PeerIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(prefixes(f)...)
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// A lookup finds the limit of a request outside the rule: in a table by the request's key, or in a header.
+// A lookup finds the limit of a request if the limit is not in the rule. It is then in a table by the request's key, or
+// in a header.
 type lookup struct {
 	of    *rulefile.Quota
 	by    httplimit.KeyFunc
@@ -28,8 +29,8 @@ type lookup struct {
 	trusts func(*http.Request) bool
 }
 
-// newLookup reads the file of the rule's quota. The error for a mistake has its line. [Rule.ReadHash] reads a hash
-// later.
+// newLookup reads the file with the limits of a rule's quota. An error for a mistake has the line. If the limits are in
+// a hash, [Rule.ReadHash] reads them later.
 func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *lookup, err error) {
 	l = &lookup{of: r.Quota, own: r.PolicyIn(0), trusts: trusts}
 	if r.Quota.Header != "" {
@@ -52,11 +53,11 @@ func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *loo
 	return l, nil
 }
 
-// A Hash yields the fields and values of a hash in a store. A field may come several times.
+// A Hash is a function that yields the fields and values of a hash in a store. It may yield a field several times.
 type Hash func(ctx context.Context, name string, yield func(field, value string) error) error
 
-// ReadHash reads the hash of the rule's quota. Before that, no key has a limit from the hash. The result can be read
-// again to get changes. It is nil without a hash.
+// ReadHash reads the hash with the limits of the rule's quota. Until then, no key has a limit from the hash. To get
+// changes, read the result again. The result is nil if the quota has no hash.
 func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	if r.Quota == nil || r.Quota.Hash == "" {
 		return nil, nil
@@ -73,11 +74,12 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	return table, nil
 }
 
-// UseHash makes the rule use the table that ReadHash returned for another rule with the same key and quota. It must not
-// be called while requests are in progress.
+// UseHash makes the rule use a table that ReadHash has returned for another rule. The other rule must have the same key
+// and quota. UseHash must not be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read makes a reader for the rule's keys and plans, passes it to the function by, and returns that function's table.
+// read makes a reader for the keys and plans of the rule. It passes the reader to the function by, which returns the
+// table.
 func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	q := l.of
 	numbers, err := q.Numbers()
@@ -145,7 +147,7 @@ func asItem(member httpsfv.Member) quotas.Item {
 	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }
 
-// other returns the limit of requests without a limit from outside.
+// other returns the limit of requests for which the quota has no limit.
 func (l *lookup) other() engine.Policy {
 	if l.of.Unknown == rulefile.UnknownRefuse {
 		return engine.Blocked()
@@ -153,7 +155,7 @@ func (l *lookup) other() engine.Policy {
 	return l.own
 }
 
-// instead returns the limit of requests whose limit from outside is not valid.
+// instead returns the limit of requests for which the quota has an invalid limit.
 func (l *lookup) instead() engine.Policy {
 	if l.field != nil {
 		return l.other()
@@ -161,7 +163,7 @@ func (l *lookup) instead() engine.Policy {
 	return l.own
 }
 
-// under returns the limit of a request, even if its limit from outside is not valid.
+// under returns the limit that applies to a request, even if the quota's limit for the request is invalid.
 func (l *lookup) under(request *http.Request) engine.Policy {
 	p, err := l.policy(request)
 	if err != nil {
@@ -170,7 +172,7 @@ func (l *lookup) under(request *http.Request) engine.Policy {
 	return p
 }
 
-// quota returns the function that finds the limit of a request, or nil if the limiter has all limits.
+// quota returns the function that finds the limit of a request. It is nil if the limiter itself has all limits.
 func (r *Rule) quota() func(*http.Request) (engine.Policy, error) {
 	switch {
 	case r.lookup != nil:

@@ -62,7 +62,8 @@ func TestTheLimitOfAKey(t *testing.T) {
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "a b"), "unlimited"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "emil"), "none: every request is refused"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get(), rate(6)},
-		// An address in the file does not apply to an equal header, which a client could write.
+		// The file has a limit for this address. It does not apply to a header with the same text, which a client could
+		// write.
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(1)},
 		{"key: header:X-Key or none, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(6)},
 		{"key: header:Authorization, quota: {file: plans.csv}", get("Authorization", "bearer  V"), rate(9)},
@@ -115,7 +116,7 @@ func TestABadFileOfLimits(t *testing.T) {
 	assert.ErrorContains(t, err, "plans.csv: line 1: rate 10/m: all limits of a fixed-window have one period")
 }
 
-// deciding returns a function that returns how many of n equal requests are admitted.
+// deciding returns a function that sends n equal requests and returns how many were admitted.
 func deciding(t *testing.T, rule *Rule) func(r *http.Request, n int) int {
 	t.Helper()
 	now := time.Unix(1e9, 0)
@@ -136,8 +137,8 @@ func deciding(t *testing.T, rule *Rule) func(r *http.Request, n int) int {
 	}
 }
 
-// TestManyTiers: with more tiers than a limiter can have, each request has its own tier's limit. Used tokens still
-// count when a key changes its tier.
+// TestManyTiers: if there are more tiers than a limiter can have, a request still has the limit of its tier. If a key
+// changes its tier, tokens that it has used still count.
 func TestManyTiers(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
 		var text strings.Builder
@@ -202,7 +203,8 @@ func behind(addr string, lines ...string) *http.Request {
 	return r
 }
 
-// TestTheLimitOfAHeader: the item with the rule's name has the limit. Only a trusted proxy's header counts.
+// TestTheLimitOfAHeader: the limit is in the item of the header with the rule's name. The header counts only if a
+// trusted proxy has sent it.
 func TestTheLimitOfAHeader(t *testing.T) {
 	const proxy, client = "10.0.0.1:1", "192.0.2.1:1"
 	const own, refused = "token bucket 1/s burst 1", "none: every request is refused"
@@ -228,7 +230,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 		{"", client, []string{`"a";q=60;w=60, "`}, own, ""},
 		{", unknown: refuse", client, []string{`"a";q=60`}, refused, ""},
 		{"", "", []string{`"a";q=60;w=60`}, own, ""},
-		// A value that is not a limit is an error, and counts as no limit.
+		// If the value is not a limit, there is an error, and the request has no limit from the header.
 		{"", proxy, []string{`"a";q=60, "`}, own, "the header X-Ratelimit-Policy: "},
 		{"", proxy, []string{`("a" "b");q=60`}, own, "a list in the list"},
 		{"", proxy, []string{`"a";q=60` + strings.Repeat(`, b`, 64)}, own, "65 items: want at most 64"},
@@ -255,7 +257,8 @@ func TestTheLimitOfAHeader(t *testing.T) {
 	}
 }
 
-// TestHeadersOfWindows: another period than the rule's in a header is an error, and the rule's limit counts.
+// TestHeadersOfWindows: a limit in a header must have the period of the rule. Otherwise there is an error, and the
+// rule's own limit applies.
 func TestHeadersOfWindows(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log"} {
 		all, err := compileIn(t, "", "trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 5/h, max_keys: 100, key: header:X-Key, "+
@@ -275,7 +278,7 @@ func TestHeadersOfWindows(t *testing.T) {
 	}
 }
 
-// TestAHeaderThatNobodyTells: in a completely known request, a proxy's header is trusted.
+// TestAHeaderThatNobodyTells: if requests are completely trusted, as with [Told], the header of a proxy counts.
 func TestAHeaderThatNobodyTells(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 1/s, quota: {header: X-RateLimit-Policy}}]"))
 	require.NoError(t, err)
@@ -294,7 +297,7 @@ func hashed(t *testing.T, more string) *Rule {
 	return all[0]
 }
 
-// TestTheLimitsOfAHash: keys in a hash mean the same as in a file. An error names a key that cannot be read.
+// TestTheLimitsOfAHash: a key means the same in a hash as in a file. If a key cannot be read, the error names it.
 func TestTheLimitsOfAHash(t *testing.T) {
 	rule := hashed(t, "")
 	assert.Equal(t, "token bucket 1/s burst 1", rule.LimitOf(get("X-Key", "anna")), "it was not read")

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// Reads lists what a rule reads from a request that is not completely known, such as a request of a log: headers,
-// cookies, query parameters and the host. The client, the method and the path are always known.
+// Reads lists what a rule reads from a request: headers, cookies, query parameters and the host. It matters for
+// requests that are not completely known, such as those of a log. Their client, method and path are always known.
 type Reads struct {
 	Match []rulefile.Source // to decide whether the rule applies
 	Key   []rulefile.Source // to find the bucket
@@ -40,7 +40,7 @@ func (r *Rule) Reads() (all Reads) {
 	return all
 }
 
-// named returns the sources of a key part that a request may lack.
+// named returns the sources in a part of a key that a request may lack.
 func named(part rulefile.KeyPart) (all []rulefile.Source) {
 	for _, s := range part {
 		switch s.Kind {
@@ -52,7 +52,7 @@ func named(part rulefile.KeyPart) (all []rulefile.Source) {
 	return all
 }
 
-// readsOf returns the sources of a match that a request may lack.
+// readsOf returns the sources in a match that a request may lack.
 func readsOf(m *reading.Match) (all []rulefile.Source) {
 	if len(m.Hosts) > 0 {
 		all = append(all, rulefile.Source{Kind: rulefile.SourceHost})

@@ -26,13 +26,14 @@ type Rule struct {
 	lookup *lookup // for a quota; nil for none
 }
 
-// A Client finds a request's client address and its key. [httplimit.ClientIP] is a Client.
+// A Client finds the address of a request's client, and the key for this address. [httplimit.ClientIP] is a Client.
 type Client interface {
 	Key(httplimit.Hasher, *http.Request) (engine.Key, bool)
 	Addr(*http.Request) netip.Addr
 }
 
-// Told is a Client for completely trusted requests, such as those of a log: headers of trusted proxies are used.
+// Told is a Client for requests that are completely trusted, such as those of a log. With it, rules use the headers of
+// trusted proxies in every request.
 type Told struct{ Client }
 
 // Compile compiles the rules of a file, in their order, and reads the files of their quotas. Its only errors are about
@@ -68,8 +69,8 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	return all, nil
 }
 
-// Limit returns the limit of the rule. The caller must set its Limiter or Source and, if the rule has Tokens, its Cost,
-// for which the rule lacks the body. Until then, the Cost is 1.
+// Limit returns the limit of the rule. The caller must set its Limiter or Source. If the rule has Tokens, the caller
+// must also set its Cost, because only the caller has the body. Until then, the Cost is 1.
 func (r *Rule) Limit() httplimit.Limit {
 	l := httplimit.Limit{
 		Name:   r.Name,
@@ -110,8 +111,8 @@ func Exempt(f *rulefile.File, client Client) func(*http.Request) bool {
 	}
 }
 
-// KeyTexts returns the parts of a request's key, in the form of [httplimit.KeyFunc.Text]: "ip:192.0.2.1",
-// "text:secret", "number:0". There are none if the rule does not count the request.
+// KeyTexts returns the texts of the parts of a request's key, in the form of [httplimit.KeyFunc.Text], such as
+// "ip:192.0.2.1", "text:secret" or "number:0". It returns none if the rule does not count the request.
 func (r *Rule) KeyTexts(request *http.Request) []string {
 	texts := make([]string, len(r.parts))
 	for i, part := range r.parts {
@@ -150,18 +151,19 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	return func(*http.Request) uint64 { return c.Default }
 }
 
-// isFor reports whether the rule counts a request. It does not count a request whose tier is unlimited.
+// isFor reports whether the rule counts a request. If the request's tier is unlimited, it is not counted.
 func (r *Rule) isFor(request *http.Request) bool {
 	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
 
-// Meets reports whether the rule applies to a request, even if its limit for the request is unlimited.
+// Meets reports whether the rule applies to a request. It also applies if its limit for the request is unlimited.
 func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
-// denied is a tier that no limiter has, so it always refuses, without a record (see [engine.Key.Tier]).
+// denied is a tier that no limiter has. So the limiter refuses every request with it, without a record
+// ([engine.Key.Tier]).
 const denied = math.MaxInt
 
-// tier returns a function that finds a request's tier in the limiter, or nil if it is always 0.
+// tier returns a function that finds the tier of a request. It is nil if the tier is always 0.
 func (r *Rule) tier() func(*http.Request) int {
 	if r.ByQuota() || r.Tiers == nil && r.Constant == rulefile.Counted {
 		return nil
@@ -182,8 +184,8 @@ func (r *Rule) tierOf(request *http.Request) int {
 	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
 }
 
-// valueOf returns the first line of a header, as the upstream reads it. Requests with different values were refused
-// before.
+// valueOf returns the first line of a header, as the upstream reads it. If lines had different values, the request was
+// refused before.
 func valueOf(r *http.Request, name string) string {
 	return reading.FirstLine(r, name)
 }
