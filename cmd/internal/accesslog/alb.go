@@ -12,7 +12,7 @@ import (
 //	elb_status_code target_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol
 //	target_group_arn "trace_id" "domain_name" "chosen_cert_arn" matched_rule_priority request_creation_time ...
 //
-// The request has a complete URL. Lines from before 2018 end after the user agent; their time is the time of the
+// The request line has a complete URL. Lines from before 2018 end after "user_agent". Their time is the time of the
 // answer.
 //
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
@@ -89,7 +89,7 @@ func (p *parser) parseELB(line []byte) error {
 	return nil
 }
 
-// setURL splits the host from a target that is a URL with scheme and path, and reports whether it is one.
+// setURL cuts the host out of a target that is a URL with scheme and path. For any other target, it returns false.
 func (p *parser) setURL() bool {
 	_, rest, ok := bytes.Cut(p.entry.Target, []byte("://"))
 	path := bytes.IndexByte(rest, '/')

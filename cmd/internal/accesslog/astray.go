@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// around is how many lines before, and after, a line its date is compared with.
+	// around is a number of lines: a line's date is compared with the dates of that many lines before it and after it.
 	around = 16
-	// A date may be farAhead later, or farBehind earlier, than the dates of all lines around it. farBehind is larger: a
-	// server may log a long request at its start time, but never before the request arrives.
+	// A date may be farAhead later, or farBehind earlier, than the dates of all lines around it. farBehind is larger,
+	// because a server may log a long request with its start time. No server logs a request before it arrives.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
-	// farOff replaces both bounds for a line with fewer than around lines before or after it.
+	// Near the start and the end of a file, where fewer lines can be compared, farOff replaces both bounds.
 	farOff = 366 * 24 * time.Hour
 )
 
 // ErrAstray means that the date of a line is far from the dates of the lines around it.
 var ErrAstray = errors.New("far from the dates of the lines around it")
 
-// astray finds lines whose date is far from the dates of all lines around it. Such a request would count at a wrong
-// time. A line whose date is not near the date of an earlier line waits for the lines after it. Its date is wrong if
-// the dates after it are near each other and far from it, in the same direction as the dates before it. Otherwise the
-// log continues at another time, as in concatenated files.
+// astray finds lines with a wrong date, because such a request would count at a wrong time. If the date of a line is
+// not near the date of an earlier line, the line waits for the lines after it. Its date is wrong if the earlier and the
+// later dates are all far from it in the same direction, and the later dates are near each other. Otherwise the log
+// continues at another time, as in concatenated files.
 type astray struct {
 	recent [around]time.Time // times of the latest entries that were passed on
 	passed int
@@ -39,7 +39,8 @@ type held struct {
 	wrong *LineError
 }
 
-// next returns the next entry of the file, or the error of its line. It is valid until the following call.
+// next returns the next entry of the file, or the error of its line. The entry is valid until the following call of
+// next.
 func (a *astray) next(f *file) (*Entry, error) {
 	for {
 		if len(a.held) == 0 {
@@ -107,7 +108,7 @@ func (a *astray) isNear(at time.Time) bool {
 	return false
 }
 
-// behind returns how many entries are held after the first held line.
+// behind returns how many entries are held in addition to the first held line.
 func (a *astray) behind() (n int) {
 	for i := range a.held[1:] {
 		if a.held[1+i].wrong == nil {
@@ -147,9 +148,10 @@ func (a *astray) judge(f *file, h *held) *LineError {
 		ErrAstray, where)}
 }
 
-// isFar reports whether a date is far, in one direction, from all dates before it and most dates after it: farther than
-// least, and farther than these dates are from each other. It ignores the nearest quarter of the dates after it, or
-// half if there are fewer than around, because they may be wrong in the same way.
+// isFar reports whether a date is far, in one direction, from all dates before it and most dates after it. Far means
+// farther than least, and farther than these dates are from each other. The nearest quarter of the dates after it is
+// ignored, because these dates may be wrong in the same way. If there are fewer than 16 of them (around), the nearest
+// half is ignored.
 func isFar(before, behind []time.Duration, direction, least time.Duration) bool {
 	off := slices.Clone(behind)
 	for i := range off {

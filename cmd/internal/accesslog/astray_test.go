@@ -28,7 +28,7 @@ func dated(years ...int) string {
 	return text.String()
 }
 
-// outcomes returns the number of each line in order, or the complement of the number if the line is skipped.
+// outcomes returns the numbers of the lines in order. The number of a skipped line is negated bit by bit (^number).
 func outcomes(t *testing.T, log *Log) (all []int) {
 	t.Helper()
 	for line := 1; ; line++ {
@@ -48,8 +48,8 @@ func outcomes(t *testing.T, log *Log) (all []int) {
 	}
 }
 
-// TestADateThatLeaps: a date that is years off is skipped, wherever it is, unless all later lines agree with a late
-// date.
+// TestADateThatLeaps: a line whose date is years off is skipped, wherever it is in the log. The exception is a late
+// date with which all later lines agree.
 func TestADateThatLeaps(t *testing.T) {
 	for name, c := range map[string]struct{ years, wrong []int }{
 		"none":                     {[]int{2015, 2015, 2015}, nil},
@@ -89,8 +89,9 @@ func TestADateThatLeaps(t *testing.T) {
 	assert.ErrorIs(t, err, ErrAstray)
 }
 
-// TestADateFarFromThoseAroundIt: a few lines far from all dates around them are skipped. Dates are trusted after a
-// silence, after a long request, in concatenated files, and in a log in no order.
+// TestADateFarFromThoseAroundIt: a few lines whose dates are far from all dates around them are skipped. Lines after a
+// pause in the log and after a long request are not skipped. Nor are lines of concatenated files and of logs that are
+// in no order.
 func TestADateFarFromThoseAroundIt(t *testing.T) {
 	const hour, day = 3600, 24 * 3600
 	steady := func(from, n int) (all []int) {

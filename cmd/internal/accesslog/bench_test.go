@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// goodLines returns the entries among the lines of a format's sample, and their bytes.
+// goodLines returns the lines of a format's sample that are entries, and their total size in bytes.
 func goodLines(tb testing.TB, f *format) (lines [][]byte, size int64) {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "logs", f.name+".log"))

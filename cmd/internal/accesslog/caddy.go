@@ -2,9 +2,9 @@ package accesslog
 
 import "errors"
 
-// parseCaddy parses a line of Caddy's access log in JSON. It reads "ts", "request", "size" and "status" and, in
-// "request", "client_ip" ("remote_ip" before Caddy 2.7), "method", "host", "uri", "proto" and "headers". The time is
-// seconds since 1970 or a date with a zone. Only lines with the message "handled request" are requests.
+// parseCaddy parses a line of Caddy's access log in JSON. Only lines with the message "handled request" are requests.
+// Their time is in seconds since 1970, or a date with a zone. The client is "client_ip", or "remote_ip" before Caddy
+// 2.7.
 //
 // https://caddyserver.com/docs/logging#structured-logs
 // https://caddyserver.com/docs/caddyfile/directives/log

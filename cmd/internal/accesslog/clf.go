@@ -17,13 +17,13 @@ import (
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (combined)
 // https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields at the end)
 //
-// Further fields are ignored. The line may end anywhere after the size, because loggers cut long lines; all needed
-// fields come before it.
+// Further fields are ignored. All needed fields come before the end of the size. After it, the line may end anywhere,
+// because loggers cut long lines.
 
-// parseCommon parses a line of the common or the combined format. It refuses possible vhost_combined lines, because a
-// virtual host must not be mistaken for the client. Their extra field before the date makes the user name seem to have
-// spaces. So it refuses such a user name if the identity is not "-" (identities are no longer in use) or the first
-// field has a port. It also refuses an identity that is an address.
+// parseCommon parses a line of the common or the combined format. It refuses lines that may be vhost_combined, because
+// a virtual host must not be mistaken for the client. In such a line, the extra field before the date makes the user
+// name appear to have a space. So parseCommon refuses a user name with a space in two cases: the identity is not "-"
+// (identities are no longer in use), or the first field has a port. It also refuses an identity that is an address.
 func (p *parser) parseCommon(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {
@@ -72,15 +72,15 @@ func (p *parser) parseVHost(line []byte) error {
 	return p.parseLogged(date, rest)
 }
 
-// These separate the fields before the opening quote of the request.
+// These bytes separate the date from the other fields.
 var (
 	dateStart = []byte(" [")
 	dateEnd   = []byte(`] "`)
 )
 
 // cutDate splits a line into the part before the date, the date, and the rest from the request's opening quote on. It
-// looks for the end of the date first, `] "`: a user name may contain brackets and even a forged date, but no bare
-// quote, because servers escape quotes.
+// first looks for the end of the date, `] "`. A user name cannot contain this text, because servers escape quotes, but
+// it may contain brackets and even a forged date.
 func cutDate(line []byte) (who, date, rest []byte, err error) {
 	end := bytes.Index(line, dateEnd)
 	if end < 0 {
@@ -96,8 +96,8 @@ func cutDate(line []byte) (who, date, rest []byte, err error) {
 	return line[:start], line[start+len(dateStart) : end], line[end+len(dateEnd)-1:], nil
 }
 
-// cutIdent splits the identity of RFC 1413 from the user name. An absent one is "-". Only the user name may contain
-// spaces.
+// cutIdent splits the identity of RFC 1413 from the user name. An absent identity or name is "-". Only the user name
+// may contain spaces.
 func cutIdent(text []byte) (ident, user []byte, err error) {
 	ident, user, ok := bytes.Cut(text, space)
 	if !ok || len(ident) == 0 || len(user) == 0 {
@@ -106,7 +106,7 @@ func cutIdent(text []byte) (ident, user []byte, err error) {
 	return ident, user, nil
 }
 
-// parseLogged parses what all three formats have, from the date on.
+// parseLogged parses the date and everything after it, for all three formats.
 func (p *parser) parseLogged(date, rest []byte) (err error) {
 	e := &p.entry
 	if e.Time, err = parseCLF(date); err != nil {

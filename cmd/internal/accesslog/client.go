@@ -2,9 +2,9 @@ package accesslog
 
 import "fmt"
 
-// ClientFrom makes the last address in a header field, such as X-Forwarded-For, the client of each entry. A line
-// without the field gives a *LineError. It must be called before the first Next. It returns an error if the log lacks
-// the field or cannot be read.
+// ClientFrom takes the client of each entry from a header field, such as X-Forwarded-For: the client is the last
+// address in the field. A line without the field gives a *LineError. ClientFrom must be called before the first Next.
+// It returns an error if the log lacks the field or cannot be read.
 func (l *Log) ClientFrom(header string) error {
 	fields, err := l.Fields()
 	if err != nil {
@@ -17,7 +17,7 @@ func (l *Log) ClientFrom(header string) error {
 	return nil
 }
 
-// setForwarded sets the client to the last address in the last header field of that name.
+// setForwarded sets the client to the last address in the last header field with the name.
 func (e *Entry) setForwarded(header string) error {
 	var list []byte
 	for _, h := range e.Headers {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClientFromAHeader: the client is the last address that a proxy has written, in the last header field of that
-// name.
+// TestClientFromAHeader: the client is the last address that a proxy has written into the header field. Of several
+// fields with the name, the last one counts.
 func TestClientFromAHeader(t *testing.T) {
 	line := func(forwarded string) string {
 		return fmt.Sprintf(`{"time_iso8601":"2026-11-20T09:00:00Z","remote_addr":"10.0.0.1","request":"GET / HTTP/1.1","status":200`+

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxWindow bounds the memory of decompression, in bytes. "zstd --long" needs all, "xz -9" half. Without a bound, a
-// file of a few bytes could ask for gigabytes.
+// maxWindow bounds the memory of decompression, in bytes. Without a bound, a file of a few bytes could ask for
+// gigabytes. A file from "zstd --long" needs the full 128 MiB, and a file from "xz -9" needs half.
 const maxWindow = 128 << 20
 
-// A coding is a compression of a log, or an encoding of its characters.
+// A coding is a compression of a log, or a character encoding.
 type coding struct {
 	name string
 	is   func(start []byte) bool
@@ -29,8 +29,9 @@ type coding struct {
 // startSize is how many bytes distinguish the codings.
 const startSize = 10
 
-// codings has the known codings. Their first bytes identify them, not file names, so they are also found in a pipe.
-// Several compressed streams in a row, as in concatenated rotated logs, are read as one; not so UTF-16.
+// codings has the known codings. They are recognized by the first bytes of a log, so that they are also found in a
+// pipe, which has no file name. Several compressed streams in a row, as in concatenated rotated logs, are read as one.
+// Several texts in UTF-16 are not.
 var codings = []coding{
 	{"gzip", magic("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"bzip2", isBzip2, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
@@ -48,8 +49,8 @@ func magic(bytesAtStart string) func([]byte) bool {
 	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(bytesAtStart)) }
 }
 
-// isBzip2 also checks the magic number of the first block (pi, or its square root for an empty file), because text
-// could begin with BZh.
+// isBzip2 checks for BZh and for the magic number of the first block, because a text could also begin with BZh. The
+// number has the digits of pi or, for an empty file, of its square root.
 func isBzip2(start []byte) bool {
 	if len(start) < startSize || !bytes.HasPrefix(start, []byte("BZh")) || start[3] < '1' || start[3] > '9' {
 		return false
@@ -58,14 +59,15 @@ func isBzip2(start []byte) bool {
 	return block == "\x31\x41\x59\x26\x53\x59" || block == "\x17\x72\x45\x38\x50\x90"
 }
 
-// isZstd recognizes a frame or a skippable frame, with which files of pzstd begin (RFC 8878, sections 3.1.1 and 3.1.2).
+// isZstd recognizes a frame or a skippable frame (RFC 8878, sections 3.1.1 and 3.1.2). Files of pzstd begin with a
+// skippable frame.
 func isZstd(start []byte) bool {
 	return bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")) ||
 		len(start) >= 4 && start[0]&0xf0 == 0x50 && string(start[1:4]) == "\x2a\x4d\x18"
 }
 
 func openZstd(r io.Reader) (io.Reader, error) {
-	// One goroutine is enough, because a replay spends its time elsewhere.
+	// One goroutine is enough, because decompression is a small part of the time of a replay.
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	for i := range 1000 {
 		want = append(want, fmt.Sprintf("line %d", i+1))
 	}
-	// Files of pzstd begin with such a skippable frame, here of 4 bytes.
+	// Files of pzstd begin with a skippable frame. This frame has 4 bytes of data.
 	skipped := "\x50\x2a\x4d\x18\x04\x00\x00\x00\x00\x00\x00\x00"
 	for name, file := range compressions {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestBrokenCompressionIsExplained: the error says that cut data are truncated. Nearly all changed bytes are found, and
-// the error says that the data are damaged.
+// TestBrokenCompressionIsExplained: for data that were cut off, the error says that they are truncated. Nearly every
+// change of a byte is found, and the error says that the data are damaged.
 func TestBrokenCompressionIsExplained(t *testing.T) {
 	for name, file := range compressions {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// sampleLines is how many first lines detect reads, within the first MaxLine bytes.
+// sampleLines is the number of lines at the start of a log that detect reads. They must be within the first MaxLine
+// bytes.
 const sampleLines = 1000
 
 // A sample is what the first lines of a log show.
@@ -19,12 +20,12 @@ type sample struct {
 	begins time.Time // the time of the earliest entry; zero if there is none
 }
 
-// detect finds the format of the first lines, and their fields. Lines without a known format are ignored if other lines
-// have one, because servers also log other things. It returns an error if no line has a known format, or lines have
-// different formats.
+// detect finds the format of a log, and its fields, from its first lines. Lines without a known format are ignored if
+// other lines have one, because servers also log other things. It returns an error if no line has a known format, or if
+// the lines have different formats.
 //
-// start is the start of the log, and whole says whether it is the complete log. A given format is not detected: detect
-// then only finds the fields.
+// The parameter start is the start of the log. The flag whole says whether it is the complete log. If a format is
+// given, detect only finds the fields.
 func detect(start []byte, whole bool, given *format) (sample, error) {
 	lines := sampled(start, whole)
 	if given != nil {
@@ -103,7 +104,7 @@ func try(formats []*format, lines []sampledLine) []*trial {
 	return trials
 }
 
-// is reports whether the line has the format of the trial, which then learns the line's fields.
+// is reports whether the line has the format of the trial. If it has, the trial also records which fields the line has.
 func (t *trial) is(line *sampledLine) bool {
 	t.parser.learned.reset()
 	if err := t.parser.parse(t.format, line.text); err != nil {

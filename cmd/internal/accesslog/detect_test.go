@@ -17,7 +17,7 @@ const (
 		`"-" "curl/8"` + "\n"
 )
 
-// read returns the contents of a log as text, in a format or, for "", the detected format.
+// read parses the text of a log and returns its entries as texts. For the format "", it detects the format.
 func read(t *testing.T, format, text string) (all []string) {
 	t.Helper()
 	log := NewLog(strings.NewReader(text))

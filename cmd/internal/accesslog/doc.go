@@ -14,9 +14,9 @@
 //	log.go         the entries of several files are merged by their time
 //	spool.go       a stream is copied, so that it can be read again
 //
-// A bad line gives a LineError with the reason, so that a caller can skip and count it; only a failing stream ends the
+// A bad line gives a LineError with the reason, so that a caller can skip and count it. Only a failing stream ends the
 // reading. A line with two possible readings is bad, because a guess could attribute requests to another client.
 //
-// The parsers are our own, because no maintained library that we found says why a line is bad. A line allocates
+// The parsers are our own, because we found no maintained library that says why a line is bad. Parsing a line allocates
 // nothing, except for new header names.
 package accesslog

@@ -12,17 +12,19 @@ type Entry struct {
 	// 1970 to 2261, for which time.Time.UnixNano is defined.
 	Time time.Time
 	// Method, Target and Proto are the parts of the request line. Target is a path with its query, a URL, or *. All are
-	// empty for a request that was not HTTP; no limit applies to it, because the server answers it before any limit.
+	// empty for a request that was not HTTP. No limit applies to such a request, because the server answers it before
+	// any limit.
 	Method, Target, Proto []byte
 	Host                  []byte // the requested host, perhaps with a port; empty if the log does not have it
 	Status                int    // HTTP status; 0 if there was no answer
 	Size                  int64  // bytes of the answer; 0 if the log does not have them
 	// Headers are the request's header fields in the log. Several fields with the same name keep their order.
 	Headers []Header
-	// Late is how far the time is before the latest time of an earlier entry in the file, or 0.
+	// Late is how far the time is before the latest time of an earlier entry in the file. It is 0 for an entry in
+	// order.
 	Late time.Duration
-	// Memo is for the reader of the log, who can get an entry twice: from the function of [Log.Logged] and from Next.
-	// What it stores here the first time, it finds the second time.
+	// Memo is for the reader of the log, to store something in an entry. The reader can get an entry twice: from Next
+	// and from the function of [Log.Logged]. What it stores the first time, it finds the second time.
 	Memo any
 
 	line int // number of the line in its file

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Envoy does not escape quotes in its text logs, so a client could forge fields. A line is split at its quotes, and
+// In its text logs, Envoy does not escape quotes, so a client could forge fields. So a line is split at its quotes, and
 // refused if their number is wrong.
 
 // parseEnvoy parses a line of Envoy's default format:
@@ -73,8 +73,8 @@ func (p *parser) parseIstio(line []byte) error {
 	return nil
 }
 
-// cutAtQuotes sets the targets to the texts before, between and after the quotes of a line. A nil target skips a text.
-// One space is between two quoted fields.
+// cutAtQuotes splits a line at its quotes, and sets the targets to the parts in order. A nil target skips a part. One
+// space must separate two quoted fields.
 func cutAtQuotes(line []byte, targets ...*[]byte) error {
 	if n, want := bytes.Count(line, quoteMark), len(targets)-1; n != want {
 		return fmt.Errorf("the line has %d quotes, not %d: Envoy does not escape them, "+
@@ -113,8 +113,9 @@ func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 	p.setHeader("X-Request-Id", id)
 }
 
-// lastForwarded returns the last address of X-Forwarded-For, the only one that a client cannot forge. A proxy has
-// appended it: the Envoy that wrote the log or, if this Envoy trusts a proxy in front of it, that proxy.
+// lastForwarded returns the last address of X-Forwarded-For. It is the only address that a client cannot forge, because
+// a proxy has appended it. This proxy is the Envoy that wrote the log or, if this Envoy trusts a proxy in front of it,
+// that proxy.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/headers#x-forwarded-for
 func lastForwarded(list []byte) []byte {

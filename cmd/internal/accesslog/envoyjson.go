@@ -2,10 +2,9 @@ package accesslog
 
 import "errors"
 
-// parseEnvoyJSON parses a line of Envoy's access log in JSON, with the names of Istio's default format: "start_time",
-// "method", "path", "protocol", "response_code", "bytes_sent", "authority", "x_forwarded_for", "user_agent",
-// "request_id" and "downstream_remote_address". The last is the client as Envoy determined it; without it, the client
-// comes from lastForwarded.
+// parseEnvoyJSON parses a line of Envoy's access log in JSON, with the field names of Istio's default format. The
+// client is the field "downstream_remote_address", as Envoy determined it. Without this field, the client comes from
+// lastForwarded.
 //
 // https://istio.io/latest/docs/tasks/observability/logs/access-log/#default-access-log-format
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage (DOWNSTREAM_REMOTE_ADDRESS)

@@ -2,16 +2,17 @@ package accesslog
 
 import "slices"
 
-// Fields says which fields a log has for each request, besides client, time, method, target and status. So a missing
-// header was either not logged or not sent. The format determines the fields; if they are configurable, the first lines
-// show them.
+// Fields says which fields a log has for each request, besides client, time, method, target and status. It
+// distinguishes a header field that was not logged from a field that was not sent. The format determines the fields. If
+// they are configurable, the first lines show them.
 type Fields struct {
 	Host    bool     // the host of the request
 	headers []string // header fields in the log, canonical and sorted; if all is set, the fields not in the log
 	all     bool
 }
 
-// Header reports whether the log has the header field with that canonical name, for each request that had it.
+// Header reports whether the log has the header field with this canonical name. If so, a request without it did not
+// have the field.
 func (f Fields) Header(name string) bool {
 	_, listed := slices.BinarySearch(f.headers, name)
 	return listed != f.all

@@ -45,8 +45,8 @@ func (f *file) openStream() (err error) {
 	return err
 }
 
-// look finds the format. It closes a file that can be opened again, unless it is the only one: the system bounds the
-// number of open files.
+// look finds the format of the file, and then closes the file, because the system bounds the number of open files. It
+// does not close the only file of a log, or a file that cannot be opened again.
 func (f *file) look() error {
 	if len(f.log.files) == 1 || !f.reopens() {
 		return f.lookAt(f.open)

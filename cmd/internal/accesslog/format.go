@@ -12,8 +12,8 @@ type format struct {
 	parse func(*parser, []byte) error
 }
 
-// formats has all known formats. A line has at most one, except that combined and common share a parser: detect tries
-// only combined, and calls it common if no line has a referer.
+// formats has all known formats. A line has at most one of them, except for combined and common, which share a parser.
+// detect tries only combined, and calls it common if no line has a referer.
 var formats = []*format{
 	combined,
 	common,

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fuzzFormat parses any bytes as a line of a format: the parser must refuse them with a readable reason, or return an
-// entry that a replay can use. The seeds are all samples.
+// fuzzFormat parses any bytes as a line of a format. The parser must refuse them with a readable reason, or return an
+// entry that a replay can use. The lines of all samples are the seeds.
 func fuzzFormat(f *testing.F, name string) {
 	format, err := formatNamed(name)
 	require.NoError(f, err)
@@ -88,8 +88,7 @@ func FuzzEnvoy(f *testing.F)         { fuzzFormat(f, "envoy") }
 func FuzzIstio(f *testing.F)         { fuzzFormat(f, "istio") }
 func FuzzEnvoyJSON(f *testing.F)     { fuzzFormat(f, "envoy_json") }
 
-// FuzzCombinedRoundTrip: an entry that is written as a line and parsed again is the same entry, so parsing loses
-// nothing.
+// FuzzCombinedRoundTrip: parsing loses nothing. An entry that is written as a line and parsed again is the same entry.
 func FuzzCombinedRoundTrip(f *testing.F) {
 	for _, name := range []string{"common", "combined"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))
@@ -129,8 +128,9 @@ func escape(text []byte) (escaped []byte) {
 	return escaped
 }
 
-// FuzzLog reads any bytes as a log: reading ends, and each line gives an entry, a reason or an error, in the detected
-// format. It skips compressed logs, which take memory: see TestBrokenCompressionIsExplained.
+// FuzzLog reads any bytes as a log. The reading must end, and each line must give an entry, a reason or an error, in
+// the detected format. Compressed logs are skipped, because they take memory; TestBrokenCompressionIsExplained tests
+// them.
 func FuzzLog(f *testing.F) {
 	for _, name := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))

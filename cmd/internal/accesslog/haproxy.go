@@ -12,9 +12,9 @@ import (
 //	captured_request_cookie captured_response_cookie termination_state actconn/feconn/beconn/srv_conn/retries
 //	srv_queue/backend_queue {captured_request_headers} {captured_response_headers} "http_request"
 //
-// Captured headers have no names in the log, so they are not used. HAProxy writes quotes, and braces in headers, as #
-// with two hexadecimal digits, so the first quote is the one before the request. The date has no zone and is read as
-// UTC.
+// HAProxy writes a quote, and a brace in a header, as # with two hexadecimal digits. So the first quote of a line is
+// the one before the request. Captured headers are not used, because they have no names in the log. The date has no
+// zone and is read as UTC.
 //
 // https://docs.haproxy.org/3.0/configuration.html#8.2.3 (HTTP log format), #8.6 (non-printable characters)
 func (p *parser) parseHTTPLog(line []byte) error {

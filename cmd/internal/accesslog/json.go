@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A member is a scalar of a line of JSON, with its name and the names of the objects around it.
+// A member is a scalar value in a line of JSON, with its name and the object that contains it.
 type member struct {
 	parent      parent
 	name, value []byte
@@ -26,8 +26,8 @@ const (
 )
 
 // parseJSON collects the members of a line that is one JSON object. A duplicate name is an error: a client can forge a
-// member if the server does not escape what it logs. Bytes that are not UTF-8 are accepted, because nginx logs them as
-// sent. The tokenizer of encoding/json/v2 allocates nothing for a token.
+// member if the server does not escape what it logs. Bytes that are not UTF-8 are accepted, because nginx logs bytes as
+// they were sent. The tokenizer is from encoding/json/v2, which allocates nothing for a token.
 func (p *parser) parseJSON(line []byte) error {
 	if line[0] != '{' {
 		return errors.New("not a JSON object")
@@ -147,7 +147,8 @@ type logged struct {
 	client, time, method, target, proto, line, status, size []byte
 }
 
-// setLogged fills the entry. If the log has the request line in one field, its parts in l are empty.
+// setLogged fills the entry from l. Some logs have the complete request line in one field; for them, only l.line is
+// set, not the method, target and protocol.
 func (p *parser) setLogged(l *logged) (err error) {
 	e := &p.entry
 	if err := e.setClient(l.client); err != nil {
@@ -185,7 +186,7 @@ func orAbsent(field []byte) []byte {
 
 var absentMark = []byte("-")
 
-// first sets the target to the value, unless the target already has one.
+// first sets the target to the value, unless the target is already set.
 func first(target *[]byte, value []byte) {
 	if absent(*target) {
 		*target = value

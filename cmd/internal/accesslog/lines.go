@@ -33,8 +33,9 @@ func newLines(r io.Reader) *lines {
 	return &lines{source: source, raw: bufio.NewReaderSize(source, 64<<10)}
 }
 
-// next returns the next line without its line end, valid until the following call. The error is io.EOF at the end.
-// After ErrLineTooLong, reading can continue; any other error is final, and says what is wrong after which line.
+// next returns the next line without its line end. The line is valid until the following call of next. The error is
+// io.EOF at the end. After ErrLineTooLong, reading can continue. Any other error is final. It says what is wrong, and
+// after which line.
 func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
 		return nil, err
@@ -70,9 +71,9 @@ func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	return line, tooLong, err
 }
 
-// start returns the beginning of the text, up to the size of the buffer, without lines that are too long. whole says
-// whether it is the complete text. It must be called before next. If not even one line can be read, it returns the
-// error of next.
+// start returns the beginning of the text, up to the size of the buffer, without lines that are too long. The result
+// whole says whether this is the complete text. start must be called before next. If it cannot read even one line, it
+// returns the error of next.
 func (l *lines) start() (text []byte, whole bool, err error) {
 	if err := l.open(); err != nil {
 		return nil, false, err
@@ -95,7 +96,7 @@ func (l *lines) start() (text []byte, whole bool, err error) {
 	return text, true, nil
 }
 
-// open finds out from the first bytes how the text is stored, and decodes it.
+// open recognizes the coding of the text by the first bytes, and decodes the text.
 func (l *lines) open() error {
 	if l.text != nil {
 		return nil
@@ -119,7 +120,8 @@ func (l *lines) explain(err error) error {
 	return damaged(err, l.coding, l.number)
 }
 
-// sticky repeats an error, including io.EOF, at each later call, because bufio.Reader forgets an error that Peek met.
+// sticky repeats an error at each later call, even io.EOF. Without it, an error during Peek would be lost, because
+// bufio.Reader forgets it.
 type sticky struct {
 	r   io.Reader
 	err error

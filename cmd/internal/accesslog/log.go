@@ -12,8 +12,8 @@ import (
 // A Log has the entries of one or more files. It is not safe for concurrent use.
 //
 // Memory does not grow with the log. A file is open only while Next reads entries of its time range. An open file needs
-// a buffer of little more than MaxLine bytes, and memory for decompression. All open files together hold back at most
-// 16,384 lines and 4 MiB of text for sorting, divided equally. A log that needs more is sorted on disk, with at most
+// a buffer of little more than MaxLine bytes, and memory for decompression. To sort lines, all open files together hold
+// back at most 16,384 lines and 4 MiB of text, in equal shares. A log that needs more is sorted on disk, with at most
 // about ten times sortBytes of memory.
 type Log struct {
 	format *format // nil to detect it
@@ -49,10 +49,10 @@ func (l *Log) HoldNone() { l.window = noLines }
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held back for sorting")
 
-// Logged sets a function that gets every entry in the order of the lines of its file. Whenever Next returns an entry,
-// the function gets an entry of the same file. If the log is sorted on disk, the function gets all entries before Next
-// returns the first. Logged must be called before the first Next, and not together with [Log.HoldNone]. nil means no
-// function.
+// Logged sets a function that gets every entry, in the order of the lines of its file. Whenever Next returns an entry,
+// the function gets an entry of the same file. But if the log is sorted on disk, the function gets all entries before
+// Next returns the first. Logged must be called before the first Next, and not together with [Log.HoldNone]. nil means
+// no function.
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is not an entry.
@@ -82,12 +82,12 @@ func asLineError(err error) *LineError {
 	return line
 }
 
-// Next returns the next entry, valid until the following call. The error is io.EOF at the end. After a *LineError, for
-// a line that is not an entry, reading may continue. Any other error is final, except that [Log.Widen] starts over
-// after ErrUnsorted.
+// Next returns the next entry, which is valid until the following call. The error is io.EOF at the end. A *LineError
+// means that a line is not an entry; reading may continue after it. Any other error is final, except that [Log.Widen]
+// starts over after ErrUnsorted.
 //
-// The entries come in the order of their times, then of their files, then of their lines. So the logs of several
-// machines become one log.
+// The entries are ordered by time. Entries of the same time are in the order of their files, then of their lines. So
+// the logs of several machines become one log.
 func (l *Log) Next() (*Entry, error) {
 	if err := l.look(); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (l *Log) Next() (*Entry, error) {
 	return e, err
 }
 
-// earliest returns the active file with the earliest next entry; of equal times, the first file. If there are no files,
-// it returns io.EOF.
+// earliest returns the active file with the earliest next entry. If several files have an entry of this time, it
+// returns the first of them. If there are no files, it returns io.EOF.
 func (l *Log) earliest() (*file, error) {
 	for {
 		if err := l.makeReady(); err != nil {
@@ -203,8 +203,8 @@ func (l *Log) look() error {
 	return nil
 }
 
-// Rewind makes Next start over with the first entry. A stream such as standard input is copied while it is read;
-// without room for the copy, Rewind returns an error.
+// Rewind makes Next start over with the first entry. To make this possible for a stream such as standard input, the
+// stream is copied while it is read. Without room for the copy, Rewind returns an error.
 func (l *Log) Rewind() error {
 	for _, f := range l.files {
 		if err := l.named(f, f.rewind()); err != nil {
@@ -219,13 +219,13 @@ func (l *Log) Rewind() error {
 	return nil
 }
 
-// Reopens reports whether the log can start over without a copy, because no file is a stream such as standard input.
+// Reopens reports whether the log can start over without a copy. It can if no file is a stream such as standard input.
 func (l *Log) Reopens() bool {
 	return !slices.ContainsFunc(l.files, func(f *file) bool { return !f.reopens() })
 }
 
-// Widen makes Next start over after ErrUnsorted, with more lines held back or with sorting on disk. It returns the
-// errors of Rewind.
+// Widen makes Next start over after ErrUnsorted. More lines are then held back, or the log is sorted on disk. Widen
+// returns the errors of Rewind.
 func (l *Log) Widen() error {
 	switch l.window {
 	case noLines:
@@ -306,7 +306,8 @@ func (l *Log) Size() (size int64) {
 	return size
 }
 
-// Watch sets a function that gets a description of the current work, and how many stored bytes were read so far.
+// Watch sets a function that gets a description of the current work and the number of stored bytes that were read so
+// far.
 func (l *Log) Watch(watch func(doing string, read int64)) { l.watch = watch }
 
 func (l *Log) count(n int) {

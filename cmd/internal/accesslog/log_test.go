@@ -82,7 +82,7 @@ func TestSeveralFilesAreMergedByTime(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsEveryEntryOnce: from any files, each entry comes once, in the order of time, then of its file.
+// TestMergeKeepsEveryEntryOnce: whatever the files, each entry comes once. The order is by time, then by file.
 func TestMergeKeepsEveryEntryOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var texts []string
@@ -227,7 +227,8 @@ func TestUTF16IsRead(t *testing.T) {
 	}
 }
 
-// TestLinesOfDocker: Docker wraps lines of any format in JSON. Only a piece of a line has no line end in it.
+// TestLinesOfDocker: Docker wraps each line of any format in JSON. A wrapped text without a line end is only a piece of
+// a line.
 func TestLinesOfDocker(t *testing.T) {
 	wrap := func(line, stream string) string {
 		text, err := json.Marshal(map[string]string{"log": line, "stream": stream, "time": "2026-11-20T09:00:00Z"})

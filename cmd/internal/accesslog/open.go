@@ -12,8 +12,9 @@ import (
 // Stdin is the name of standard input in the arguments of Open.
 const Stdin = "-"
 
-// Open returns the log in the named files. It reads nothing yet. Stdin means standard input, and a name without a file
-// is a pattern of path/filepath.Match. format is one of Formats, or "" to detect each file's format.
+// Open returns the log in the named files. It reads nothing yet. The name Stdin means standard input. If there is no
+// file with a name, the name is a pattern of path/filepath.Match. format is one of Formats, or "" to detect each file's
+// format.
 //
 // The entries come in the order of their times: see Log.Next. The error says what to do about a file that is missing, a
 // directory, not readable, or given twice.

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// These are how many lines the open files together hold back for sorting. A log that needs more is read again with
-	// the next number, and at last sorted on disk.
+	// These are the numbers of lines that the open files together hold back for sorting. A log that needs more is read
+	// again with the next number. At last it is sorted on disk.
 	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
 	// orderBytes is how many bytes of text the open files together hold back.
 	orderBytes = 4 << 20
 )
 
-// order sorts the entries of a file by time, because servers log a request at its end with its start time, and some
-// round the time. It holds back as many lines as it may, and passes on the earliest. Log.Next detects a line that comes
-// too late even for this.
+// order sorts the entries of a file by time. A log is not in order if the server logs a request at its end with its
+// start time, or rounds the time. order holds back as many lines as it may, and passes on the earliest. Log.Next
+// detects a line that comes too late even for this.
 type order struct {
 	latest time.Time // latest time of the entries that were read
 	queue  []place   // sorted by time; entries with the same time are in the order in which they came
@@ -33,8 +33,8 @@ type place struct {
 	*kept
 }
 
-// kept is an entry with its text, or the error of a line. An error stays directly after the latest entry that was read
-// before it.
+// kept is an entry with its text, or the error of a line. An error stays directly after an entry: the latest entry that
+// was read before the error.
 type kept struct {
 	entry Entry
 	text  []byte
@@ -42,7 +42,7 @@ type kept struct {
 	uses  int // how many more times the entry will be used
 }
 
-// next returns the next entry of the file, or the error of a line. It is valid until the following call.
+// next returns the next entry of the file, or the error of a line. The entry is valid until the following call of next.
 func (o *order) next(f *file) (*Entry, error) {
 	if f.log.window == noLines {
 		return f.astray.next(f)

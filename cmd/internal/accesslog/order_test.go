@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestLinesAreSorted: lines are sorted by time among those held back, and each reports how late it came. Equal times
+// TestLinesAreSorted: the lines that are held back are sorted by time. Each line reports how late it came. Equal times
 // keep their order.
 func TestLinesAreSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))

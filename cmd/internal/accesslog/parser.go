@@ -57,8 +57,8 @@ func (p *parser) setHeader(name string, value []byte) {
 	}
 }
 
-// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. The log has
-// the header only if some line has another value, because a client may also send REDACTED itself.
+// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. A client may
+// also send the text REDACTED. So the log has the header only if some line has another value.
 func (p *parser) setUnredacted(name string, value []byte) {
 	if string(value) != "REDACTED" {
 		p.setHeader(name, value)
@@ -80,7 +80,8 @@ func (p *parser) setHost(host []byte) {
 // mostNames bounds the remembered names of header fields, because clients can invent names.
 const mostNames = 1000
 
-// canonical returns the canonical form of a header field's name, which may have another separator instead of dashes.
+// canonical returns the canonical form of a header field's name. In the log, the name may have another separator
+// instead of dashes.
 func (p *parser) canonical(logged, name []byte, separator string) string {
 	if known, ok := p.names[string(logged)]; ok {
 		return known
@@ -95,7 +96,7 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 	return canonical
 }
 
-// learned has the fields of lines beyond those that every log has.
+// learned records which optional fields the lines have: fields that not every log has.
 type learned struct {
 	host    bool
 	all     bool            // every header field, except those that are redacted

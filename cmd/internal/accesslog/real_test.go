@@ -100,12 +100,12 @@ func TestLogsOfARealCaddy(t *testing.T) {
 	checkReal(t, log, "caddy", true, true)
 }
 
-// startServer starts a program and returns a function that stops it. Its last argument is the name of the configuration
-// file; its output goes to dir/output. Without the program, the test is skipped.
+// startServer starts a program and returns a function that stops it. The name of the configuration file is the last
+// argument of the program. The output goes to dir/output. Without the program, the test is skipped.
 func startServer(t *testing.T, dir, name, address, conf string, args ...string) (stop func()) {
 	t.Helper()
 	path := ""
-	// make build-caddy puts its programs into the first place. The last place is not in every PATH.
+	// The command make build-caddy puts its programs into the first directory. The last directory is not in every PATH.
 	for _, where := range []string{"../../../bin/caddy/" + name, name, "/usr/sbin/" + name} {
 		if found, err := exec.LookPath(where); err == nil {
 			path = found
@@ -149,8 +149,8 @@ func startServer(t *testing.T, dir, name, address, conf string, args ...string) 
 	}
 }
 
-// send sends the requests and waits until all are in the log: a server that is stopped between answer and entry would
-// lose the entry.
+// send sends the requests and waits until the log has all of them. A server that is stopped between an answer and its
+// entry would lose the entry.
 func send(t *testing.T, address, log string) {
 	t.Helper()
 	for _, r := range sentRequests {
@@ -170,8 +170,8 @@ func send(t *testing.T, address, log string) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// checkReal checks that a log has the requests. It may have one more entry, not HTTP, from the check whether the server
-// was ready.
+// checkReal checks that a log has the requests. The log may also have an entry, not HTTP, of the check whether the
+// server was ready.
 func checkReal(t *testing.T, path, format string, host, agent bool) {
 	t.Helper()
 	log, err := Open([]string{path}, "")

@@ -35,7 +35,7 @@ func recordOf(b []byte) record {
 	return record{int64(binary.BigEndian.Uint64(b)), int(file), b}
 }
 
-// parse fills the entry from a record, whose bytes it uses. names has the names of header fields.
+// parse fills the entry from a record. The entry uses the bytes of the record. names has the names of header fields.
 func (e *Entry) parse(r record, names map[string]string) {
 	b := r.text[timeBytes:]
 	number := func() int64 {

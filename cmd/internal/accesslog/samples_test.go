@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the .want files of testdata/logs anew: read what changes in them")
 
-// TestSamplesOfEveryFormat compares every field of each format's log, which includes odd and broken lines, with a .want
-// file.
+// TestSamplesOfEveryFormat compares every field of each format's sample with a .want file. The samples include odd and
+// broken lines.
 func TestSamplesOfEveryFormat(t *testing.T) {
 	for _, format := range Formats() {
 		t.Run(format, func(t *testing.T) {

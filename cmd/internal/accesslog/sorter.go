@@ -15,18 +15,18 @@ import (
 const (
 	// Parts of sortBytes bytes are sorted in memory and written to disk as runs.
 	sortBytes = 8 << 20
-	// mostRuns is how many runs of one level are merged into one run of the next level. Each run that is being read
-	// takes a buffer.
+	// mostRuns is how many runs of one level are merged into one run of the next level. Each run takes a buffer while
+	// it is read.
 	mostRuns  = 64
 	runBuffer = 64 << 10
 )
 
 // A sorter sorts entries by time, then by file, then in the order in which they came, in bounded memory. It sorts parts
-// of sortBytes bytes, writes them to a temporary file as runs, and merges the runs. The file is at most twice the size
-// of the entries if there are fewer than four thousand runs (32 GiB of entries).
+// of sortBytes bytes, writes them to a temporary file as runs, and merges the runs. With fewer than four thousand runs
+// (32 GiB of entries), the file is at most twice the size of the entries.
 //
-// The libraries that we found bound only the number of records in memory, not their size, and a line may have a
-// mebibyte.
+// The sorter is our own. The libraries that we found bound only the number of records in memory, not their size, and a
+// line may have a mebibyte.
 type sorter struct {
 	room     int // bytes in memory
 	mostRuns int // number of runs of a level that are merged

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheSorterSorts: the order is by time, file, then line, whatever fits into memory and however many runs are
-// merged.
+// TestTheSorterSorts: the order is by time, then by file, then by line. It does not matter how many entries fit into
+// memory, or how many runs are merged.
 func TestTheSorterSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &sorter{room: rapid.IntRange(1, 2000).Draw(t, "room"), mostRuns: rapid.IntRange(2, 4).Draw(t, "runs")}

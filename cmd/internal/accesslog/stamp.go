@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Dates outside these years are refused. A log cannot be older than its format, and time.Time.UnixNano, the clock of a
-// replay, ends in the year 2262.
+// Dates outside these years are refused. A log cannot be older than its format. The clock of a replay,
+// time.Time.UnixNano, ends in the year 2262.
 const (
 	firstYear = 1970
 	lastYear  = 2261
@@ -69,7 +69,7 @@ func parseUnix(text []byte) (time.Time, error) {
 	return inRange(time.Unix(digits(whole), int64(s.nanosecond)).UTC(), text)
 }
 
-// parseTime parses a date in any of the forms above that the first characters distinguish.
+// parseTime parses a date whose form it can recognize by the first characters.
 func parseTime(text []byte) (time.Time, error) {
 	switch {
 	case len(text) > 2 && text[2] == '/':
@@ -178,7 +178,7 @@ func (s *stamp) zone() {
 	}
 }
 
-// time returns the instant, in UTC. form is the expected form of the text.
+// time returns the instant, in UTC. The error for a text in a wrong form names form, the expected one.
 func (s *stamp) time(form string) (time.Time, error) {
 	if !s.ok || len(s.rest) > 0 {
 		return time.Time{}, badForm(s.text, form)

@@ -129,7 +129,8 @@ func hexByte(text []byte, mark byte) (b byte, ok bool) {
 	return b, true
 }
 
-// setRequest splits a request line: METHOD target HTTP/version. Another form was not HTTP, and leaves the fields empty.
+// setRequest splits a request line: METHOD target HTTP/version. If the line has another form, the request was not HTTP,
+// and the fields stay empty.
 func (e *Entry) setRequest(line []byte) {
 	method, rest, ok := bytes.Cut(line, space)
 	end := bytes.LastIndexByte(rest, ' ') // found at once, if no space follows the target
@@ -183,7 +184,7 @@ func (e *Entry) setOutcome(status, size []byte) (err error) {
 	return err
 }
 
-// parseStatus parses three digits. For a request without an answer, servers write "-", 0 or -1.
+// parseStatus parses three digits. For a request without an answer, for which servers write "-", 0 or -1, it returns 0.
 func parseStatus(text []byte) (int, error) {
 	switch string(text) {
 	case "-", "0", "-1":

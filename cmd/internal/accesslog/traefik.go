@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// parseTraefik parses a line of Traefik's access log in JSON: "ClientHost", "StartUTC" or "StartLocal",
-// "RequestMethod", "RequestPath", "RequestProtocol", "RequestHost", "DownstreamStatus", "DownstreamContentSize", and
-// "request_NAME" for each configured header field. Traefik's format "common" is read as combined.
+// parseTraefik parses a line of Traefik's access log in JSON. Header fields have names such as "request_NAME", and are
+// logged only if configured. Traefik's format "common" is read as combined.
 //
 // https://doc.traefik.io/traefik/observability/access-logs/#limiting-the-fieldsincluding-headers (available fields)
 func (p *parser) parseTraefik(line []byte) error {

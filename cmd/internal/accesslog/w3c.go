@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// The formats below are Extended Log File Formats. The comment that names the fields is not read: the parsers expect
-// the default fields in their order. Times are in UTC.
+// The formats below are Extended Log File Formats. Their logs have a comment that names the fields, but the parsers do
+// not read it: they expect the default fields in their order. Times are in UTC.
 //
 // https://www.w3.org/TR/WD-logfile.html
 

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough bounds the requests that FromLog fits. It uses the clients with the most refusals.
+// enough is how many requests FromLog fits, about at most. It uses the clients with the most refusals.
 const enough = 4000
 
-// FromLog fits limits to an access log. A request counts as refused if its answer has one of the statuses; none means
-// 429. Each client has its own bucket.
+// FromLog finds the limit that explains the decisions in an access log. A request counts as refused if its answer has
+// one of the statuses. Without statuses, 429 counts. Each client has its own bucket.
 func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	if len(statuses) == 0 {
 		statuses = refusals[:1]
@@ -85,8 +85,8 @@ func noRefusal(clients []*logged, statuses []int) error {
 	return fmt.Errorf("%s: %s; if %d is a refusal: --refused %d", says, strings.Join(others, ", "), found[0], found[0])
 }
 
-// readLog returns the requests of all clients, those with the most refusals first, and the resolution of the times. It
-// starts over if sorting the log needs more memory or the disk.
+// readLog returns the requests of all clients, and the resolution of the times. The clients with the most refusals come
+// first. It starts over if sorting the log needs more memory or the disk.
 func readLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
 	for {
 		all, resolution, err = tryLog(log, statuses)

@@ -34,7 +34,8 @@ var (
 	target = Target{URL: &url.URL{Scheme: "http", Host: "localhost:80", Path: "/login"}, Address: netip.MustParseAddrPort("127.0.0.1:80")}
 )
 
-// audited audits a simulated server with the limit p in virtual time, after change has changed its settings.
+// audited audits a simulated server with the limit p in virtual time. The function change sets the server's other
+// properties.
 func audited(t *testing.T, p engine.Policy, change func(*simulated)) *Report {
 	return auditedBy(t, Options{Requests: 1500, Time: time.Minute}, p, change)
 }
@@ -60,8 +61,8 @@ func (r *Report) way(t *testing.T, name string) *Way {
 	return nil
 }
 
-// TestWhatGoesAroundIsFound: the audit finds a variant of the request with its own bucket, which passes while the plain
-// request is refused.
+// TestWhatGoesAroundIsFound: a variant of the request has its own bucket, so it passes while the plain request is
+// refused. The audit finds it.
 func TestWhatGoesAroundIsFound(t *testing.T) {
 	r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
 		s.key = func(ask Ask) string {
@@ -97,8 +98,9 @@ func TestWhatGoesAroundIsFound(t *testing.T) {
 	assert.Contains(t, global.Rules, "key: global\n")
 }
 
-// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token takes to come back.
-// All variants share one bucket, so a variant that passes by such a token must not be reported.
+// TestNoWayIsAccusedWhileTokensComeBack: all variants of a request share one bucket. A refusal with a large header
+// takes longer than a token takes to come back, so the next variant may pass by this token. The audit must not report
+// it.
 func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 	for slow, why := range map[time.Duration]string{
 		100 * time.Millisecond: "the limit is undecided",
@@ -148,8 +150,8 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	assert.Equal(t, []string{"X-RateLimit-Remaining"}, wrong(audited(t, policy, said(0, 4))))
 }
 
-// TestFieldsOfAHeldRequest: a request that was delayed on its way counts from its decision when the fields of later
-// answers are checked.
+// TestFieldsOfAHeldRequest: a request may be delayed on its way to the server. For the fields of later answers, it
+// counts from its decision, not from its sending.
 func TestFieldsOfAHeldRequest(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	seen := func(sent, done time.Duration, allowed bool, wait string) Seen {
@@ -170,8 +172,8 @@ func TestFieldsOfAHeldRequest(t *testing.T) {
 	assert.Equal(t, 2, truth(log, found)[0].Wrong)
 }
 
-// TestTheRulesAreTheSameLimit: with the rules of the report, weir serve has the audited limit. TestServers audits a
-// real weir serve.
+// TestTheRulesAreTheSameLimit: the report has rules for weir serve. With these rules, weir serve has the audited limit.
+// TestServers audits a real weir serve.
 func TestTheRulesAreTheSameLimit(t *testing.T) {
 	policies := []engine.Policy{
 		engine.SlidingLog(15, 3*time.Second), engine.BatchRefill(4, 2*time.Second, 12), engine.FixedWindow(15, 3*time.Second).Aligned(),

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// An Ask is a request, sent exactly as its fields say, because spellings matter.
+// An Ask is a request. It is sent exactly as its fields say, because the audit also tries unusual spellings.
 type Ask struct {
 	Method, Target, Host, Proto string
 	Fields                      [][2]string
@@ -47,7 +47,8 @@ type Options struct {
 // ErrStopped means that the audit stopped early, to avoid harm.
 var ErrStopped = errors.New("stopped")
 
-// refusals has the statuses that servers use for refusals, the most common first. Others are errors of the server.
+// refusals has the statuses that servers use for refusals, the most common first. An error with another status is not a
+// refusal, but an error of the server.
 var refusals = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, 420, 509}
 
 type auditor struct {
@@ -122,14 +123,15 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, err
 }
 
-// like reports whether an Ask is the plain Ask. An error as the answer to the plain Ask ends the audit.
+// like reports whether an Ask is the same request as the plain Ask. If the answer to the plain Ask is an error, the
+// audit ends.
 func (ask Ask) like(plain Ask) bool {
 	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
 }
 
-// isRefusal reports whether a status is a refusal. The status of the first answer never is, because the first request
-// counts as admitted.
+// isRefusal reports whether a status means a refusal. The status of the first answer does not, because the first
+// request counts as admitted.
 func (a *auditor) isRefusal(status int) bool {
 	if a.usual.status == 0 {
 		a.usual.status = status

@@ -19,14 +19,14 @@ import (
 	"github.com/weir-go/weir/internal/version"
 )
 
-// answerWithin is how long an answer may take. It is long because some servers delay requests.
+// answerWithin is the longest time for an answer. It is long because some servers delay requests.
 const answerWithin = 30 * time.Second
 
 // A Target is a server that [Resolve] has found.
 type Target struct {
 	URL     *url.URL
 	Address netip.AddrPort // the address for all connections
-	// Roots has the certificate authorities for https; nil means the system's. Insecure accepts any certificate.
+	// Roots has the certificate authorities for https. nil means those of the system. Insecure accepts any certificate.
 	Roots    *x509.CertPool
 	Insecure bool
 }
@@ -37,8 +37,8 @@ func (t Target) TLS(protocol string) *tls.Config {
 		InsecureSkipVerify: t.Insecure}
 }
 
-// Resolve finds the address of a URL. An audit is a load, so it returns an error for an address that is neither on this
-// machine nor in a private network, unless anywhere is set.
+// Resolve finds the address of a URL. An audit is a load, so the address must be on this machine or in a private
+// network. For any other address, Resolve returns an error unless anywhere is set.
 func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err error) {
 	if t.URL, err = url.Parse(text); err != nil {
 		return t, err
@@ -184,7 +184,8 @@ func (d *dialer) text(ask Ask) string {
 	return strings.Repeat(b.String(), max(ask.Times, 1))
 }
 
-// exchange sends a request as often as the Ask says, reads all answers, and keeps a connection that can be used again.
+// exchange sends a request as often as the Ask says and reads all answers. It keeps the connection if that can be used
+// again.
 func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 	keep := false
 	defer func() {

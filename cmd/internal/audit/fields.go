@@ -13,17 +13,17 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Field is a header field of the answers, with how often its claim is wrong.
+// A Field is a header field of the answers, and how often its value was wrong.
 type Field struct {
 	Name    string `json:"name"`
 	Example string `json:"example"`
 	Answers int    `json:"answers"` // answers that have the field and whose true value is known
-	// Wrong is the number of wrong claims, and What describes the last of them.
+	// Wrong is the number of wrong values, and What describes the last of them.
 	Wrong int    `json:"wrong"`
 	What  string `json:"what,omitempty"`
 }
 
-// fieldNames has the fields that are checked, and what each field claims.
+// fieldNames has the header fields that are checked, and the meaning of each.
 var fieldNames = []struct{ name, says string }{
 	{"Retry-After", "wait"}, {"RateLimit", "draft"}, {"RateLimit-Limit", "limit"}, {"RateLimit-Remaining", "left"},
 	{"RateLimit-Reset", "reset"}, {"X-RateLimit-Limit", "limit"}, {"X-RateLimit-Remaining", "left"}, {"X-RateLimit-Reset", "reset"},
@@ -43,7 +43,7 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 			s, at := log[i], by("", decided[i])
 			c.Add(check.Event{At: at, N: 1, Allowed: s.Allowed || found.Limit.Refusals})
 			text := s.Header.Get(name.name)
-			// Of two requests in progress at the same time, it is unknown which was decided first.
+			// If two requests were in progress at the same time, it is unknown which was decided first.
 			alone := (n == 0 || log[order[n-1]].Done.Before(s.Sent)) && (n+1 == len(order) || s.Done.Before(log[order[n+1]].Sent))
 			if text == "" || !alone || found.Limit.Queued > 0 {
 				continue
@@ -67,9 +67,10 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns, for each request, the longest answer time among the request and the admitted requests before it
-// that still count. Each of them may have been decided later than it was sent, by up to its answer time. Its tokens
-// then come back later by the same time.
+// heldBefore returns a time for each request: by up to this time, tokens may come back later than expected. An admitted
+// request may have been decided later than it was sent, by up to its answer time, and its tokens then come back later
+// by the same time. So the result is the longest answer time of the request itself and of earlier admitted requests
+// that still count.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }
@@ -87,8 +88,8 @@ func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Du
 	return held
 }
 
-// inOrder returns the indexes of a log's requests in the order of their decisions, and the times of the decisions, as
-// package fit assumes them.
+// inOrder returns the indexes of a log's requests in the order of their decisions, and the times of the decisions. Both
+// are as package fit assumes them.
 func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	base := time.Hour
 	for _, r := range log {
@@ -105,7 +106,7 @@ func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	return order, at
 }
 
-// untrue returns what is wrong with the text of a field, or "". slack is how much the times may be wrong.
+// untrue returns what is wrong with the text of a field, or "". The times may be wrong by up to slack.
 func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker, found fit.Result) string {
 	whole := time.Duration(0) // by this much, a time of day in whole seconds may be too early
 	if !isSeconds(text) {
@@ -180,8 +181,8 @@ func isSeconds(text string) bool {
 	return err == nil && n <= 1e9
 }
 
-// seconds parses a time to wait: a number of seconds, an HTTP date, or a number too large for a wait, which is in
-// seconds since 1970.
+// seconds parses a time to wait. It is a number of seconds or an HTTP date. A number that is too large for a wait is a
+// time in seconds since 1970.
 func seconds(text string, now time.Time) (time.Duration, bool) {
 	if at, err := http.ParseTime(text); err == nil {
 		return at.Sub(now), true

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Most compares the most requests that were admitted with the most that the limit allows.
+// A Most compares two numbers: the most requests that were admitted, and the most that the limit allows.
 type Most struct {
-	// Admitted is the most requests that one key got within any interval as long as the limit's period. Allowed is the
-	// most that such a limit can admit in one.
+	// Admitted is the most requests that one key got within an interval of the length of the limit's period. Allowed is
+	// the most that the limit can admit within such an interval.
 	Admitted int    `json:"admitted"`
 	Allowed  uint64 `json:"allowed"`
 	Within   string `json:"within"`
@@ -21,8 +21,8 @@ type Most struct {
 	// admitted.
 	Together         int `json:"together,omitempty"`
 	TogetherAdmitted int `json:"together_admitted,omitempty"`
-	// TooMany is how many requests were admitted beyond the limit: the larger of the excess at the worst instant and
-	// within a period. It is 0 if inexact times may be the cause, or if the limit explains all decisions.
+	// TooMany is how many requests were admitted beyond the limit: at the worst instant or within a period, whichever
+	// is more. It is 0 if inexact times may be the cause, or if the limit explains all decisions.
 	TooMany uint64 `json:"too_many,omitempty"`
 
 	full uint64
@@ -96,8 +96,8 @@ func (m *Most) write(b *strings.Builder) {
 	}
 }
 
-// widest bounds the relative difference of the shortest and longest period of a log. Beyond it, the period is
-// undecided.
+// widest bounds the relative difference between the shortest and the longest period that explain a log. If the
+// difference is larger, the period is undecided.
 const widest = 0.1
 
 // surely is the lowest confidence with which the kind counts as decided.

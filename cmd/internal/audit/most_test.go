@@ -67,7 +67,7 @@ func TestWhatIsAdmittedTogether(t *testing.T) {
 	}
 }
 
-// TestTheMostInAPeriod: the requests of one key count only if they are certainly within a period.
+// TestTheMostInAPeriod: requests of a key count only if they were certainly sent and answered within one period.
 func TestTheMostInAPeriod(t *testing.T) {
 	at := func(key string, sent, done int, allowed bool) fit.Request {
 		return fit.Request{Key: key, Sent: time.Duration(sent), Done: time.Duration(done), Allowed: allowed}
@@ -85,8 +85,8 @@ func TestTheMostInAPeriod(t *testing.T) {
 	}
 }
 
-// TestWhatIsExplainedIsNotTooMuch: requests that look like an excess, but may have been decided later, are not reported
-// as one.
+// TestWhatIsExplainedIsNotTooMuch: some requests look like an excess, but may have been decided later. They are not
+// reported as an excess.
 func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	found := fit.Result{Returned: true, Excess: 5, Limit: fit.Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}}}
 	assert.Zero(t, mostOf(nil, 0, found).TooMany)

@@ -19,7 +19,7 @@ var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF
 
 // tryNeighbors finds out whether a second address of an IPv6 network passes while the first is refused. If this machine
 // has two such addresses, it sends from both. If clients can choose their address by header fields, it also writes such
-// addresses into the fields. It returns the ways that it tried, and a text for each way that it could not try.
+// addresses into the fields. It returns the ways that it tried. For each way that it could not try, it returns a text.
 func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
 	try := func(name string, base, other Ask) {
 		w := &Way{What: "IPv6", Name: name, ask: other}
@@ -60,7 +60,8 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 }
 
 // tryNeighbor sends the request base until it is refused, then the request of w, and then base again. If the last
-// request passes, a token has come back, so the result is not certain. It reports whether the result is certain.
+// request passes, a token has come back, so nothing is known about w. tryNeighbor reports whether the result is
+// certain.
 func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
 	for n := uint64(0); ; n++ {
 		answer, err := a.do(ctx, base)

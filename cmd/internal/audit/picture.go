@@ -13,8 +13,8 @@ const columns = 72
 
 var heights = []rune(" ▁▂▃▄▅▆▇█")
 
-// picture draws the admitted requests, those that the limit would have admitted, and the refused requests over time, in
-// three lines.
+// picture draws three lines over time: the admitted requests, the requests that the limit would have admitted, and the
+// refused requests.
 func picture(log []fit.Request, found fit.Result) string {
 	if len(log) == 0 || found.Limit.Per == 0 {
 		return ""
@@ -28,8 +28,8 @@ func picture(log []fit.Request, found fit.Result) string {
 		columns-1, (end - begin).Round(time.Second))
 }
 
-// overTime counts the requests for each column of a picture. For model, the limit that was found decides all requests
-// again, in order.
+// overTime counts the requests for each column of a picture. For the counts in model, the limit that was found decides
+// all requests again, in order.
 func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (admitted, model, refused [columns]int) {
 	c, err := check.New(found.Limit.Limit, found.Limit.Kind)
 	if err != nil {

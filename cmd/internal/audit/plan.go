@@ -13,15 +13,15 @@ import (
 // together is the largest number of requests in progress at a time.
 const together = 64
 
-// gaps are pauses of the audit. After each, the audit takes all tokens that have come back.
+// gaps are the lengths of pauses. After each pause, the audit takes all tokens that have come back.
 var gaps = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
 	800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond}
 
-// fractions has the pauses of cycles, as fractions of the time in which an empty key fills. After the first pause a
-// single request is sent; after each later one, all tokens are taken.
+// fractions has the pauses of each cycle. They are fractions of the time in which an empty key fills. After the first
+// pause, the audit sends a single request. After each later pause, it takes all tokens.
 var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {1.1, 0.5, 0.62}, {1.7, 0.2, 0.9}}
 
-// patterns sends the requests from which the limit is found. It leaves keep requests for later checks.
+// patterns sends the requests from which the limit is found. It leaves a number of requests, keep, for later checks.
 func (a *auditor) patterns(ctx context.Context, keep int) {
 	a.progress("a burst")
 	_, ok := a.ask(ctx)
@@ -90,8 +90,8 @@ func (a *auditor) hasReturned() bool {
 	return slices.ContainsFunc(a.log, func(s Seen) bool { return s.Allowed && !refused.IsZero() && s.Sent.After(refused) })
 }
 
-// poll sends a request after each short pause, until five are admitted or about the time fills has passed, in which an
-// empty key fills. It reports whether the audit continues.
+// poll sends a request after each short pause. It ends when five are admitted, or after about the time fills, in which
+// an empty key fills. It reports whether the audit continues.
 func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool {
 	admitted := 0
 	for step := 0; step < 28 && admitted < 5; step++ {
@@ -127,8 +127,8 @@ func (a *auditor) saturate(ctx context.Context) bool {
 	return true
 }
 
-// cycle pauses until the key is full and sends one request. After each of several fractions of the fill time, it takes
-// all tokens; at the end it polls. It reports whether there is time for another cycle.
+// cycle pauses until the key is full and sends one request. It then pauses for each further fraction of the fill time,
+// and takes all tokens after each pause. At the end, it polls. It reports whether there is time for another cycle.
 func (a *auditor) cycle(ctx context.Context, fills time.Duration, f []float64, keep int) bool {
 	wait := func(part float64) bool {
 		d := time.Duration(float64(fills) * part)

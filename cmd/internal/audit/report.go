@@ -128,8 +128,8 @@ func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	}
 }
 
-// judge finds out whether the address of a client selects its bucket, and counts the problems that a maintainer should
-// correct.
+// judge finds out whether a client's address selects its bucket. It also counts the problems that a maintainer of the
+// server should correct.
 func (r *Report) judge() {
 	for _, f := range r.Fields {
 		if f.Wrong > 0 {

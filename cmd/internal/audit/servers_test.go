@@ -49,8 +49,8 @@ func weirServe(rules string) func(*testing.T, string) {
 	}
 }
 
-// program returns a function that starts a program for a test. ADDRESS and PORT in the arguments and files become its
-// address and port.
+// program returns a function that starts a program for a test. In the arguments and files, ADDRESS and PORT stand for
+// its address and port.
 func program(files map[string]string, arguments ...string) func(*testing.T, string) {
 	return func(t *testing.T, address string) {
 		dir := t.TempDir()
@@ -70,7 +70,7 @@ func program(files map[string]string, arguments ...string) func(*testing.T, stri
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start(), "make test-audit installs %s", filled[0])
 		t.Cleanup(func() {
-			// SIGTERM also ends the workers of nginx. A worker that continues would keep the output open, and Wait
+			// SIGTERM also ends the workers of nginx. If a worker continued, it would keep the output open, and Wait
 			// would wait for it.
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			_ = cmd.Wait()
@@ -148,7 +148,7 @@ http://ADDRESS {
 	}
 }
 
-// delayed starts a proxy that delays everything by half of delay in each direction, and returns its address.
+// delayed starts a proxy that delays all data, by half of delay in each direction. It returns the proxy's address.
 func delayed(t *testing.T, to string, delay time.Duration) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -210,7 +210,8 @@ func (r *Report) limitText() string {
 	return fmt.Sprintf("%s %d/%s %d %d", r.Kind, r.Tokens, r.Per, r.AtOnce, r.Queued)
 }
 
-// TestServers audits configured servers, with and without a delay, and weir serve with the rules of each report.
+// TestServers audits configured servers, with and without a delay. It then audits weir serve with the rules of each
+// report.
 func TestServers(t *testing.T) {
 	for _, c := range servers() {
 		for _, delay := range []time.Duration{0, 60 * time.Millisecond} {

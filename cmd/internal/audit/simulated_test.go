@@ -26,12 +26,13 @@ type simulated struct {
 	mu      sync.Mutex
 	offset  time.Duration // offset of the server's clock
 
-	// key returns the key of an Ask; each key has its own bucket. answer changes the answer. Both may be nil.
+	// key returns the key that counts an Ask; each key has its own bucket. answer changes the answer to an Ask. Both
+	// functions may be nil.
 	key     func(Ask) string
 	answer  func(engine.Decision, *Answer)
 	maxWait time.Duration
 	only1   bool // the server does not support HTTP/2
-	// racy checks the limit, and takes the token a little later. nil means one step.
+	// racy checks the limit first, and takes the token a little later. nil means that both happen in one step.
 	racy func(key string) engine.Decision
 	slow time.Duration // a refusal takes this much longer on its way back, as a refusal with a large header does
 	held time.Duration // one request or answer in twenty is delayed by up to this time, as on a busy machine
@@ -151,8 +152,8 @@ func TestLimitsAreIdentified(t *testing.T) {
 	}
 }
 
-// A stickTable counts the requests of one client, refused ones too, as HAProxy's http_req_rate does. The first request,
-// and the first after a pause, begins a window.
+// A stickTable counts the requests of one client as HAProxy's http_req_rate does. Refused requests count, too. The
+// first request begins a window, and so does the first request after a pause.
 type stickTable struct {
 	mu             sync.Mutex
 	per            time.Duration
@@ -160,7 +161,7 @@ type stickTable struct {
 	current, prior int64
 }
 
-// take counts a request, and refuses it if the period then has more than most.
+// take counts a request. It refuses the request if the period then has more than most requests.
 func (s *stickTable) take(most int64) engine.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()

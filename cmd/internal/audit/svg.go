@@ -18,12 +18,12 @@ type drawing struct {
 	admitted, refused []float64     // times of requests that the server decided, in seconds
 }
 
-// steps is at how many instants, besides those of requests, the remaining tokens are drawn.
+// steps is the number of instants for which the remaining tokens are drawn, in addition to the instants of requests.
 const steps = 1500
 
-// WriteSVG draws the log of one key: the tokens left under the limit that was found, and below them each request with
-// the server's decision. If the log has many keys, it draws the first. If the limit explains the log, requests are
-// refused when nothing is left. WriteSVG returns an error if no limit was found.
+// WriteSVG draws the log of one key. At the top are the tokens left under the limit that was found. Below them is each
+// request with the server's decision. If the log has many keys, it draws the first. If the limit explains the log,
+// requests are refused when nothing is left. WriteSVG returns an error if no limit was found.
 func (r *Report) WriteSVG(w io.Writer) error {
 	if !r.found.Returned {
 		return errors.New("there is no picture: no limit was found")

@@ -18,8 +18,8 @@ type Way struct {
 	Field string `json:"-"`
 	ask   Ask
 
-	// Passes says that this variant was admitted while the plain request was refused; Refused says that it was refused,
-	// too. Both are false if the audit could not find out.
+	// Passes says that this variant was admitted while the plain request was refused. Refused says that this variant
+	// was refused, too. Both are false if the audit could not find out.
 	Passes  bool `json:"passes"`
 	Refused bool `json:"refused"`
 	// Status is the status of the answer. Same says that the answer looks like an answer to the plain request.
@@ -95,9 +95,9 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// noWays returns why the audit does not try other ways to send the request, or "". The audit tries another way at once
-// after a refusal of the plain request. If the other way passes, it may have its own bucket, unless a token has come
-// back in between. So the audit must know that a token takes long to come back.
+// noWays returns why the audit does not try other ways to send the request, or "". A try of another way follows at once
+// after a refusal of the plain request. If the try passes, the way may have its own bucket, or a token has come back in
+// between. So the audit must know that a token takes long to come back.
 func (a *auditor) noWays(r *Report, found fit.Result) string {
 	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))
 	switch {
@@ -111,7 +111,8 @@ func (a *auditor) noWays(r *Report, found fit.Result) string {
 	return ""
 }
 
-// tryWays sends a request in each way while the plain request is refused. It reports whether it has tried all ways.
+// tryWays tries each way to send a request while the plain request is refused. It reports whether it has tried all
+// ways.
 func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	for i, w := range all {
 		a.progress("other ways to ask")
@@ -135,7 +136,7 @@ func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	return true
 }
 
-// tryWay sends a request in one way. It reports whether it has found out whether the way passes.
+// tryWay tries one way to send a request. It reports whether the result is certain.
 func (a *auditor) tryWay(ctx context.Context, w *Way) bool {
 	if !a.drain(ctx, 8) {
 		return false

@@ -4,14 +4,14 @@ package debounce
 import "time"
 
 const (
-	// Quiet is the time without a change after which the files have settled.
+	// Quiet is how long the files must be unchanged before they count as settled.
 	Quiet = 100 * time.Millisecond
 	// Longest is the longest wait after a change. Without this bound, a file that is written all the time would keep
 	// other files from being read.
 	Longest = 2 * time.Second
 )
 
-// A Timer fires on C when it is time to handle changes. Make one with [New]. It is for one goroutine.
+// A Timer fires on its channel C when it is time to handle changes. Make it with [New]. Only one goroutine may use it.
 type Timer struct {
 	*time.Timer
 	since time.Time // the first change that was not handled; zero if there is none

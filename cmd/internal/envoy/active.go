@@ -62,10 +62,10 @@ func (s *Service) fill(next *active) error {
 	return errors.Join(errs...)
 }
 
-// before has the limits of the previous configuration with their limiters, by the ID of the rule.
+// before has the limits of the previous configuration with their limiters. The key is the ID of the rule.
 type before map[string][]*had
 
-// had is a previous limit with its limiter. At most one new limit continues the limiter.
+// had is a previous limit with its limiter. At most one new limit takes the limiter over.
 type had struct {
 	limit   config.Limit
 	limiter *live.Limiter // nil: the limit had none, or a new limit already continues it
@@ -82,9 +82,9 @@ func (a *active) limiters() before {
 	return all
 }
 
-// of returns, for each rule, the previous limiter that the rule continues, or nil. If a descriptor has several limits,
-// a rule continues the previous limit with the same algorithm and window. Without such a limit, it continues the first
-// that no other rule continues.
+// of returns the previous limiter that each rule takes over, or nil. If a descriptor has several limits, a rule takes
+// the limiter of the previous limit with the same algorithm and window. If there is none, it takes the first that no
+// other rule takes.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {
@@ -101,8 +101,8 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 	return all
 }
 
-// followStored lets the table t of a rule count what the previous tables of the descriptor have admitted. Without a new
-// table in a store, it returns a previous table.
+// followStored makes the new table t of a rule also count what the previous tables of its descriptor have admitted. If
+// the rule has no new table in a store, it returns a previous table.
 func (b before) followStored(r *config.Rule, t table) *storeTable {
 	now, ok := t.(storeTable)
 	for _, h := range b[r.ID()] {
@@ -132,7 +132,7 @@ func (a *active) previous() int {
 	return len(tables)
 }
 
-// release ends the use of the limiters by this configuration. No request may use them afterwards.
+// release ends this configuration's use of the limiters. No request may use them afterwards.
 func (a *active) release() {
 	if a.stop != nil {
 		a.stop()

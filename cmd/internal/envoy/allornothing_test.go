@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsRefusedIsNeverSeen: under all_or_nothing, the hits of a refused request never cause another refusal, not
-// even in a concurrent request.
+// TestWhatIsRefusedIsNeverSeen: under all_or_nothing, the hits of a refused request never cause the refusal of another
+// request, not even of a concurrent one.
 func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 	const file = "all_or_nothing: true\ndomain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 10}}]"
 	s, _ := newService(t, file, Options{})

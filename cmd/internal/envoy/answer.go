@@ -113,8 +113,8 @@ func (a *ask) refused() bool { return a.over && !a.shadow() }
 
 func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
 
-// quota reports whether the ask is in quota mode, in which a request is refused only if all such asks are over the
-// limit.
+// quota reports whether the ask is in quota mode. In this mode, a request is refused only if all its asks in quota mode
+// are over the limit.
 func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
 
 func (s *Service) anyOver(asks []ask) bool {
@@ -126,8 +126,8 @@ func (s *Service) anyOver(asks []ask) bool {
 	return false
 }
 
-// nearest returns the index of the ask that the headers report: the last one that refuses, or else the first one with
-// the fewest hits left. It returns -1 if no header is wanted or no limit applies.
+// nearest returns the index of the ask that the headers report: the last one that refuses. If no ask refuses, it is the
+// first of those with the fewest hits left. The result is -1 if no header is wanted or no limit applies.
 func (s *Service) nearest(asks []ask) int {
 	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
 		return -1

@@ -147,8 +147,8 @@ func countsOf(s *Service, name string) string {
 	return strings.Join(words, " ")
 }
 
-// TestDynamicMetadata: an answer has the request and the metadata of the rules that passed. The first value of a key is
-// used.
+// TestDynamicMetadata: an answer has the request, and the metadata of the rules that admitted it. If several have the
+// same key, the first value is used.
 func TestDynamicMetadata(t *testing.T) {
 	const file = `
 domain: d
@@ -186,7 +186,8 @@ descriptors:
 	assert.Nil(t, passed("d: m=1 +5"))
 }
 
-// TestReload: counts survive a change of the configuration. A configuration that cannot be counted changes nothing.
+// TestReload: counts survive a change of the configuration. A configuration whose limits cannot be counted changes
+// nothing.
 func TestReload(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	ask1(t, s, "d: five=a +3")
@@ -325,8 +326,8 @@ descriptors:
 	}
 }
 
-// TestRequestsLeaveRoomForTheUnits: limits of requests, with many different windows, leave room for a table of each
-// unit.
+// TestRequestsLeaveRoomForTheUnits: requests can carry limits with many different windows. Room remains for the table
+// of each unit (second, minute and so on).
 func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	refused := false

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// nothing is a service that does not read its request: it shows the cost of the protocol.
+// nothing is a service that does not read its request. A measurement of it shows the cost of the protocol.
 type nothing struct {
 	rlsv3.UnimplementedRateLimitServiceServer
 }
@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// benchServer runs a service and prints its address. For each line that it reads, it then prints the processor time
-// used so far, in nanoseconds.
+// benchServer runs a service and prints its address. Then, for each line that it reads, it prints the processor time
+// that it has used so far, in nanoseconds.
 func benchServer(name string) error {
 	var service rlsv3.RateLimitServiceServer = nothing{}
 	if name == "weir" {
@@ -124,9 +124,9 @@ func (p *benchProcess) used() time.Duration {
 	return time.Duration(n)
 }
 
-// BenchmarkServer measures weir's service, and a service that does nothing, in a separate process with the same number
-// of processors. server-ns/op is the server's processor time per request; p50-ns and p99-ns are how long a client
-// waits, with 16 concurrent requests per processor. decided/op is 1 if every answer came from a counter.
+// BenchmarkServer measures weir's service and a service that does nothing. Each runs in a separate process with the
+// same number of processors. server-ns/op is the server's processor time per request. p50-ns and p99-ns are how long a
+// client waits, with 16 concurrent requests per processor. decided/op is 1 if every answer came from a counter.
 func BenchmarkServer(b *testing.B) {
 	for _, name := range []string{"nothing", "weir"} {
 		b.Run("server="+name, func(b *testing.B) {

@@ -49,7 +49,8 @@ func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescri
 	return b, err
 }
 
-// Limit returns the value's own limit. It is the zero Policy if the value has the rule's limit, or is not known.
+// Limit returns the value's own limit. It is the zero Policy if the limit of the rule applies, or if the value's limit
+// is not known.
 func (b Bucket) Limit() engine.Policy { return b.limit }
 
 // Under returns the same counter under the limit p, which must come from Limit.
@@ -114,8 +115,8 @@ func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 // Key returns the key of the counter. It is zero if counters are in a store.
 func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 
-// Reset clears the counter. It also resets limits that requests carry, if they have the same entries and length of
-// window. Only a failing store causes an error.
+// Reset clears the counter. It also resets limits that requests carry, if they have the same entries and the same
+// length of window. Only a failing store causes an error.
 func (b Bucket) Reset(ctx context.Context) error {
 	err := b.ask.table.reset(ctx, b.ask.counter)
 	if local, ok := b.ask.table.(localTable); ok && b.text != nil {

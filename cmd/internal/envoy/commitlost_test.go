@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
 )
 
-// TestACommitOutlivesItsClient: a commit is completed, once, even if its client gives up. If the commit ended with the
-// call, the id could be used up and the cost above the reservation would never be charged.
+// TestACommitOutlivesItsClient: a commit is completed once, even if its client gives up. If the commit ended with the
+// call, its id could be used up without a charge for the cost above the reservation.
 func TestACommitOutlivesItsClient(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")

@@ -110,7 +110,7 @@ func (f *filter) serve(stop func()) {
 
 func (f *filter) Close() { f.stop() }
 
-// Reload replaces only the rules, because the program reads its other settings only at the start.
+// Reload replaces only the rules. The program reads its other settings only at the start, so they cannot change.
 func (f *filter) Reload(c conformance.Config) error {
 	was, is := f.config.Limits[0], c.Limits[0]
 	if was.Room() != is.Room() || was.Overflow != is.Overflow {
@@ -128,8 +128,8 @@ func (f *filter) Reload(c conformance.Config) error {
 	return err
 }
 
-// compile makes the rules of a configuration. A limit becomes a descriptor of a client or user, and a tier a descriptor
-// below it.
+// compile makes the rules of a configuration. A limit becomes a descriptor of a client or user. A tier becomes a
+// descriptor below it.
 func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
@@ -180,8 +180,8 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	return text + "}"
 }
 
-// ask returns a rate limit request for q, and the names of its limits. If holds is true, it includes only limits that
-// hold an estimate, and otherwise only the others.
+// ask returns a rate limit request for q, and the names of its limits. If holds is true, the request includes only
+// limits that hold an estimate. Otherwise it includes only the other limits.
 func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimitRequest, names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,8 +227,8 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
-// Send sends a request. If a limit holds an estimate, Send acts like a gateway with Kuadrant: it reserves the estimate,
-// checks the other limits, and commits the cost, or 0 if another limit refuses.
+// Send sends a request. If a limit holds an estimate, Send acts like a gateway with Kuadrant. It reserves the estimate,
+// checks the other limits, and commits the cost. If another limit refuses, it commits 0.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, true)
 	if err != nil || len(names) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// count takes the hits of all asks, marks the asks over the limit, and adds all asks to the statistics.
+// count takes the hits of all asks and marks the asks that are over the limit. It adds all asks to the statistics.
 func (s *Service) count(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		s.recall(asks)
@@ -26,9 +26,10 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countAllOrNothing is count, except that one refusal leaves all asks uncharged. Hits that were taken before the
-// refusal are given back, and counters after it are only read. engine.TakeAll cannot be used: a request may have any
-// number of descriptors, several may share a counter, and rules in shadow mode are always charged.
+// countAllOrNothing is count for requests of which all asks are charged or none: if one is refused, no ask is charged.
+// Hits that were taken before the refusal are given back. Counters after the refusal are only read. engine.TakeAll
+// cannot do this: a request may have any number of descriptors, several may share a counter, and rules in shadow mode
+// are always charged.
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		return s.countAllOrNothingStored(ctx, asks)
@@ -61,8 +62,8 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countUnlessOver counts like the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: it reads all counters and, if
-// some asks do not fit, charges only these. The other asks are answered from what is left afterwards. As in the
+// countUnlessOver counts like the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It reads all counters first.
+// If some asks do not fit, it charges only these, and answers the others from what is left afterwards. As in the
 // reference, concurrent requests can come between the reads and the charges.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	over := s.recall(asks)
@@ -100,8 +101,8 @@ func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// stay replaces take for an ask that is not charged because another ask is over. It reads the counter again, because
-// the other ask may have charged it.
+// stay is called instead of take for an ask that is not charged because another ask is over the limit. It reads the
+// counter again, because the other ask may have charged the same counter.
 func (a *ask) stay(ctx context.Context, now time.Time) error {
 	a.stayed = true
 	err := a.look(ctx, now)
@@ -132,7 +133,7 @@ func (a *ask) wouldPass(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// undo gives back the charged hits. Whether the ask is over does not change.
+// undo gives back the charged hits. An ask that is over the limit stays so.
 func (a *ask) undo(ctx context.Context, now time.Time) error {
 	if a.charged == 0 {
 		return nil
@@ -196,7 +197,7 @@ func (a *ask) counted(d engine.Decision, now time.Time) {
 	a.reset = a.untilNext(d, now)
 }
 
-// untilNext returns how long the window still lasts, by the store's clock if the decision shows it.
+// untilNext returns how long the current window still lasts. It uses the store's clock if the decision shows the time.
 func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
 		return d.ResetAfter
@@ -204,8 +205,8 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	return a.limit.UntilNext(now)
 }
 
-// overdraw charges the hits for a rule with overdraw, even if they exceed what is left; the ask is then over the limit.
-// An ask without hits charges nothing, and is over the limit if a single hit would be.
+// overdraw charges the hits for a rule with overdraw. If they exceed what is left, they are charged nevertheless, and
+// the ask is over the limit. An ask without hits charges nothing. It is over the limit if a single hit would be.
 func (a *ask) overdraw(ctx context.Context) error {
 	if a.hits == 0 {
 		d, err := a.table.peek(ctx, a.counter, 1)
@@ -223,8 +224,8 @@ func (a *ask) overdraw(ctx context.Context) error {
 	return nil
 }
 
-// takeOrLeave is take, but never counts hits beyond the limit, so no other request sees them even for a moment. Its
-// receipt lets undo restore the counter exactly. It is only for counters in memory.
+// takeOrLeave is take, except that it never counts hits beyond the limit, not even for a moment. So other requests
+// never see such hits. With its receipt, undo can restore the counter exactly. It is only for counters in memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -252,7 +253,8 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// decided stores the decision of a table that compares counters with the limit itself.
+// decided stores a decision. It is for tables that compare counters with the limit; for other tables, the service
+// compares.
 func (a *ask) decided(d engine.Decision) {
 	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
 	if a.holds {
@@ -267,7 +269,7 @@ func (a *ask) decided(d engine.Decision) {
 	}
 }
 
-// charge adds the hits even beyond the limit, but not beyond the largest count.
+// charge adds the hits, even if they exceed the limit. It stops at the largest possible count.
 func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	n := min(a.hits, mostHits)
 	if n == 0 {
@@ -323,8 +325,8 @@ func (a *ask) judge(count uint64) {
 	a.remaining = limit - min(count, limit)
 }
 
-// tell adds the hits to the statistics, divided at the near limit and at the limit. Hits that are given back count only
-// in the total.
+// tell adds the hits to the statistics. Hits near the limit and hits beyond the limit are also counted separately. Hits
+// that are given back count only in the total.
 func (a *ask) tell(nearRatio float32) {
 	if a.stats == nil {
 		return

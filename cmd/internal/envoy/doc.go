@@ -6,11 +6,11 @@
 //
 // # Counting
 //
-// Unless a rule says otherwise, the service counts as the reference does: refused requests too, in fixed windows that
-// start at multiples of their length since 1970. Rules with the same length of window share a table, because the
-// service itself compares a count with the limit. A 64-bit hash of the domain and the entries finds a counter, so
-// counters survive a reload.
+// Unless a rule says otherwise, the service counts as the reference does. Refused requests count, too, and fixed
+// windows start at multiples of their length since 1970. Rules with windows of the same length share a table, because
+// the service itself compares a count with the limit. A counter is found by a 64-bit hash of the domain and the
+// entries, so counters survive a reload.
 //
-// Memory is bounded: Options.MaxKeys counters for each length of window that the rules or the requests name. A counter
-// holds up to 2^32 hits.
+// Memory is bounded. For each length of window that rules or requests name, there are at most Options.MaxKeys counters.
+// A counter holds up to 2^32 hits.
 package envoy

@@ -62,8 +62,8 @@ type Store struct {
 	Health redislimit.Health
 }
 
-// Stores returns the store, and the separate store of the limits per second, if any. It returns nil if counters are in
-// memory.
+// Stores returns the store and, if there is one, the separate store of the limits per second. If counters are in
+// memory, it returns nil.
 func (s *Service) Stores() (all []Store) {
 	if o := s.options; o.Store != nil {
 		all = append(all, Store{"redis_pool", o.Store.Health()})

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestAFloodOfDescriptors: an attacker makes up descriptors to drive the counter of an account over its limit out of a
-// small table. Under Evict, made-up counters with fewer hits replace each other; under Refuse, the account's counter
-// always stays.
+// TestAFloodOfDescriptors: the counter of an account is over its limit. An attacker makes up descriptors to drive it
+// out of a small table. Under Evict, made-up counters with fewer hits replace each other. Under Refuse, the account's
+// counter always stays.
 func TestAFloodOfDescriptors(t *testing.T) {
 	const file = `
 domain: d

@@ -26,8 +26,9 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 // mostListed bounds the limits that allHeaders lists, so that clients and proxies accept the size of the headers.
 const mostListed = 64
 
-// allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10: what each limit admits, and
-// what is left. They have one item for each limit that applies and is not in shadow mode, in the order of the request.
+// allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. One says what each limit
+// admits, the other what is left. They list each limit that applies and is not in shadow mode, in the order of the
+// request.
 func allHeaders(asks []ask) []*corev3.HeaderValue {
 	var policies, rest []string
 	for i := range asks {
@@ -55,8 +56,8 @@ func (a *ask) comesBackIn() time.Duration {
 	return a.limit.Window
 }
 
-// headerName returns the name of a limit, or else of its rule in statistics, as a string of structured fields (RFC
-// 9651).
+// headerName returns the name of a limit as a string of structured fields (RFC 9651). A limit without a name has the
+// name of its rule in statistics.
 func (a *ask) headerName() string {
 	name := "request" // the name if the request carries the limit
 	if a.rule != nil {

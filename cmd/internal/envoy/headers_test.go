@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestHeaders: headers describe the last descriptor that refuses or, if none does, the descriptor with the fewest hits
-// left.
+// TestHeaders: headers describe the last descriptor that refuses. If none refuses, they describe the descriptor with
+// the fewest hits left.
 func TestHeaders(t *testing.T) {
 	s, _ := newService(t, rules, Options{
 		ResponseHeaders: Headers{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"},
@@ -36,8 +36,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAllLimits: the headers list each limit that applies, in order and up to mostListed. Names may have any
-// characters.
+// TestHeadersOfAllLimits: the headers list the limits that apply, in order, but not more than mostListed. Names may
+// have any characters.
 func TestHeadersOfAllLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

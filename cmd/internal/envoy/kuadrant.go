@@ -15,7 +15,8 @@ import (
 // A Kuadrant implements Kuadrant's rate limit service on a [Service].
 //
 // CheckRateLimit reports whether a request would pass, and counts nothing. Report charges a cost, even beyond what is
-// left. Reserve takes an estimate from all limits of a request, or from none, and Commit settles it.
+// left. Reserve takes an estimate of the cost from all limits of a request, or from none. Commit replaces the estimate
+// by the actual cost.
 type Kuadrant struct{ service *Service }
 
 var _ kuadrant.Server = Kuadrant{}
@@ -40,7 +41,7 @@ func (s *Service) lookAll(ctx context.Context, asks []ask) error {
 	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
 }
 
-// reached converts the error of a store to the form of Kuadrant's service.
+// reached returns the error of a store in the form of Kuadrant's service.
 func (s *Service) reached(asks []ask, err error) error {
 	if s.noteStores(asks, err); err != nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -133,8 +134,8 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 		return nil, s.refuse(err)
 	}
 	released := false
-	// A commit that ends halfway at the client's deadline would use up the id without counting the cost. The store has
-	// its own timeout.
+	// The commit must not end at the client's deadline. If it ended halfway, the id would be used up without counting
+	// the cost. The store has its own timeout.
 	ctx = context.WithoutCancel(ctx)
 	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
 		use := sealed.Late
@@ -157,8 +158,9 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
 }
 
-// commit settles each ask's reservation with the actual cost, charging the excess and, if inTime, giving unused tokens
-// back. Without a reservation, a counter is charged the whole cost. held reports whether anything was reserved.
+// commit settles each ask's reservation with the actual cost. It charges the excess. Only if inTime is true, it gives
+// unused tokens back. Without a reservation, it charges the whole cost. The result held reports whether anything was
+// reserved.
 func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
 	for i := range asks {
 		a := &asks[i]

@@ -49,7 +49,8 @@ func TestReservationsInAStore(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
-// TestReplicasOfOtherLifetimes: an id is committed only once, even while replicas differ in RESERVATION_LIFETIME.
+// TestReplicasOfOtherLifetimes: an id is committed only once, even while replicas have different values of
+// RESERVATION_LIFETIME.
 func TestReplicasOfOtherLifetimes(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")

@@ -100,7 +100,8 @@ descriptors:
   - {key: calendar, rate_limit: {unit: month, zone: Europe/Berlin, requests_per_unit: 1000}}
 `
 
-// TestReserveAndCommit: a reservation costs its amount until the commit, and then the actual cost, lower or higher.
+// TestReserveAndCommit: until the commit, a reservation costs its amount. Afterwards it costs the actual cost, which
+// may be lower or higher.
 func TestReserveAndCommit(t *testing.T) {
 	for _, key := range []string{"window", "calendar", "bucket", "sliding", "log"} {
 		t.Run(key, func(t *testing.T) {
@@ -143,7 +144,8 @@ func TestAReservationIsOfAllLimitsOrNone(t *testing.T) {
 	require.EqualValues(t, 992, remains(t, s, "d: window=c"))
 }
 
-// TestAnAmountAboveTheLimit: such an amount takes the complete limit, so it passes if the complete limit is left.
+// TestAnAmountAboveTheLimit: an amount above the limit takes the complete limit. So it passes if the complete limit is
+// left.
 func TestAnAmountAboveTheLimit(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -160,7 +162,7 @@ func TestAnAmountAboveTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoAmount: the amount 0 takes nothing, and is refused if one hit would be.
+// TestNoAmount: the amount 0 takes nothing. It is refused if one hit would be refused.
 func TestNoAmount(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -175,7 +177,7 @@ func TestNoAmount(t *testing.T) {
 	}
 }
 
-// TestOneCommit: a reservation is settled only once, however often and by whichever replica it is committed.
+// TestOneCommit: a reservation is settled only once, however often it is committed, and by whichever replica.
 func TestOneCommit(t *testing.T) {
 	for _, key := range []string{"window", "bucket", "sliding", "log"} {
 		s, _ := newService(t, reservable, Options{})
@@ -201,8 +203,8 @@ func TestOneCommit(t *testing.T) {
 	}
 }
 
-// TestALateCommit: a commit after the lifetime charges the excess, but gives nothing back, because those tokens could
-// belong to other requests.
+// TestALateCommit: a commit after the lifetime of the reservation charges the excess. It gives nothing back, because
+// those tokens could belong to other requests.
 func TestALateCommit(t *testing.T) {
 	for name, late := range map[string]struct{ lifetime, ttl, after time.Duration }{
 		"after its own time": {time.Hour, 10 * time.Second, 11 * time.Second},
@@ -230,7 +232,8 @@ func TestALateCommit(t *testing.T) {
 	require.EqualValues(t, 100, remains(t, s, of), "a newer reservation is not freed")
 }
 
-// TestAnIdIsUsedOnceAfterALongTime: the server remembers a used id as long as the id can give something back.
+// TestAnIdIsUsedOnceAfterALongTime: the server remembers that an id was used for as long as the id can give something
+// back.
 func TestAnIdIsUsedOnceAfterALongTime(t *testing.T) {
 	s, c := newService(t, reservable, Options{ReservationLifetime: 40 * time.Minute})
 	g, of := newGateway(t, s), "d: bucket=a"
@@ -271,7 +274,8 @@ func TestForgedIds(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(g.call("Reserve", in, new(kuadrant.ReserveResponse))))
 }
 
-// TestAnIdOfAnotherCounter: an id of another counter's reservation gives nothing back; the complete cost counts.
+// TestAnIdOfAnotherCounter: the id in a commit is from the reservation of another counter. It gives nothing back, and
+// the complete cost counts.
 func TestAnIdOfAnotherCounter(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -282,8 +286,8 @@ func TestAnIdOfAnotherCounter(t *testing.T) {
 	require.EqualValues(t, 700, remains(t, s, "d: window=a"))
 }
 
-// TestReservationsOutliveAConfiguration: a reservation survives a change of the configuration. If its counter has moved
-// to another table, nothing is given back.
+// TestReservationsOutliveAConfiguration: a reservation can be committed after a change of the configuration. If its
+// counter has moved to another table, nothing is given back.
 func TestReservationsOutliveAConfiguration(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -296,8 +300,8 @@ func TestReservationsOutliveAConfiguration(t *testing.T) {
 	require.EqualValues(t, 1600, remains(t, s, "d: bucket=a"))
 }
 
-// TestARestartWithTheKey: a new process with the same key accepts ids of the previous one. The counters in memory are
-// lost, so the complete cost counts.
+// TestARestartWithTheKey: a new process with the same key accepts ids of the previous process. The counters in memory
+// are lost, so the complete cost counts.
 func TestARestartWithTheKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))

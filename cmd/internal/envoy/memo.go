@@ -9,10 +9,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A memo remembers counters of fixed windows in a store that have exceeded their limits. Until such a window ends, its
-// requests are refused without a call to the store, and their hits are not counted. The number of places is fixed: a
-// later counter replaces an earlier counter at the same place. A memo is safe for concurrent use. A nil memo remembers
-// nothing.
+// A memo remembers counters in a store that have exceeded their limits in a fixed window. Until the window ends,
+// requests of such a counter are refused without a call to the store, and their hits are not counted. The number of
+// places is fixed: a later counter replaces an earlier counter at the same place. A memo is safe for concurrent use. A
+// nil memo remembers nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
@@ -20,8 +20,8 @@ type memo struct {
 	hits, misses, overwritten atomic.Uint64 // lookups, and counters replaced by other counters
 }
 
-// exceeded is a counter over its limit, with its hits. Their number falls before the end of the window only if hits are
-// given back.
+// exceeded is a counter over its limit, with the number of its hits. Before the end of the window, the number falls
+// only if hits are given back.
 type exceeded struct {
 	table table
 	key   string
@@ -46,7 +46,8 @@ func (m *memo) place(a *ask) *atomic.Pointer[exceeded] {
 	return &m.places[hash&uint64(len(m.places)-1)]
 }
 
-// answers decides an ask whose hits exceed a remembered count's limit, and reports whether it did.
+// answers decides an ask if it can: the hits of a remembered counter must exceed the ask's limit. It reports whether it
+// has decided.
 func (m *memo) answers(a *ask, now time.Time) bool {
 	if m == nil || a.back || a.hits == 0 || a.table == nil || a.limit.Algorithm != engine.AlgorithmFixedWindow {
 		return false
@@ -79,8 +80,8 @@ func (m *memo) note(a *ask, now time.Time) {
 	}
 }
 
-// counters returns the statistics of the reference's cache that have a meaning here: nothing in a memo expires or is
-// moved.
+// counters returns those statistics of the reference's cache that have a meaning here. Others have none, because
+// nothing in a memo expires or is moved.
 func (m *memo) counters(now time.Time) []Counter {
 	if m == nil {
 		return nil
@@ -99,7 +100,7 @@ func (m *memo) counters(now time.Time) []Counter {
 	}
 }
 
-// forget is called when hits of a counter have been given back.
+// forget removes the counter of an ask. It is called when hits of the counter have been given back.
 func (m *memo) forget(a *ask) {
 	if m == nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestMemo: the memo decides the requests of an exceeded window until the window ends, hits are given back, or the
-// limit is raised.
+// TestMemo: the memo decides the requests of an exceeded window. It stops when the window ends, when hits are given
+// back, and when the limit is raised.
 func TestMemo(t *testing.T) {
 	now := time.Unix(1000, 0)
 	minute := config.Limit{Algorithm: engine.AlgorithmFixedWindow, Requests: 5, Window: time.Minute}

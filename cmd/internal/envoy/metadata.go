@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups divides the asks in quota mode into groups. One ask over the limit makes its whole group count as over.
-// Asks whose entries name the same model and backend form a group, and so do other asks with the same entries. It is
-// nil without asks in quota mode.
+// quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the whole group
+// counts as over. Asks whose entries name the same model and backend form a group. All other asks form a group with
+// asks of the same entries. It is nil if no ask is in quota mode.
 type quotaGroups struct {
 	of   []string // the group of each ask; "" if the ask is not in quota mode
 	over map[string]bool
@@ -65,8 +65,8 @@ func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
 	return "entries\x00" + all.String()
 }
 
-// metadata returns a Struct with the request and the metadata of the rules that passed. For a repeated key, the first
-// value counts, but structs are merged.
+// metadata returns a Struct with the request and the metadata of the rules that admitted it. If several have the same
+// key, the first value counts. Structs under the same key are merged.
 func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) *structpb.Struct {
 	descriptors := make([]*structpb.Value, 0, len(request.GetDescriptors()))
 	for _, descriptor := range request.GetDescriptors() {
@@ -115,8 +115,8 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 }
 
 // merge copies fields from the second Struct to the first, unless the first has a field with the same name. If both
-// fields are Structs, it merges the two. The second Struct belongs to a rule, so merge copies values that may be
-// changed later.
+// fields are Structs, it merges the two. The second Struct belongs to a rule and must not change, so merge copies
+// values that may be changed later.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

@@ -11,9 +11,9 @@ import (
 )
 
 // An Observer receives the decisions of a Service, in the goroutine of the request. Its methods are called
-// concurrently. They must not block, or keep or change their arguments.
+// concurrently. They must not block, and must not keep or change their arguments.
 type Observer interface {
-	// Decided is called for each limit of each descriptor that asks for hits, except unlimited limits.
+	// Decided is called for each limit of a descriptor that asks for hits, except for unlimited limits.
 	Decided(d Decision)
 	// Answered is called for each request after the calls of Decided. response is nil if err is not nil.
 	Answered(response *rlsv3.RateLimitResponse, err error)
@@ -24,16 +24,16 @@ type Decision struct {
 	Rule       *config.Rule // nil for a limit that the request carries
 	Domain     string
 	Descriptor *commonv3.RateLimitDescriptor
-	// Outcome is Allowed, Refused, ShadowRefused, Refunded for hits given back, or BackendFailed without an answer of
-	// the store.
+	// Outcome is Allowed, Refused or ShadowRefused. It is Refunded if hits are given back, and BackendFailed if the
+	// store did not answer.
 	Outcome limits.Outcome
 	// Key is the key of the counter. It is zero if counters are in a store.
 	Key engine.Key
-	// Limit is the value's own limit if it refused the hits, or else the zero Policy.
+	// Limit is the value's own limit if that limit refused the hits. Otherwise it is the zero Policy.
 	Limit engine.Policy
 }
 
-// observe passes the decisions of all asks to the observer. failed says whether the store failed to answer.
+// observe passes the decisions of all asks to the observer. The flag failed says whether the store failed to answer.
 func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bool) {
 	if s.options.Observer == nil {
 		return

@@ -13,55 +13,57 @@ import (
 
 // Options are the settings of a Service. The zero Options are the reference's defaults.
 type Options struct {
-	// MaxKeys is the number of counters for which each table has room; 0 means 1,000,000. See engine.MaxKeys.
+	// MaxKeys is the number of counters for which each table has room. 0 means 1,000,000. See engine.MaxKeys.
 	MaxKeys int
-	// Overflow decides about a new counter in a full table: engine.Evict replaces the counter with the fewest hits,
-	// engine.Refuse refuses the request. Both are counted: see [Service.Tables].
+	// Overflow decides what happens if a new counter finds its table full. With engine.Evict, it replaces the counter
+	// with the fewest hits. With engine.Refuse, the request is refused. [Service.Tables] reports how often each
+	// happened.
 	Overflow engine.OverflowPolicy
-	// NearLimitRatio is a share of a limit, from 0 to 1; nil means 0.8. Hits above this share count as near the limit.
+	// NearLimitRatio is a share of a limit, from 0 to 1. Hits above this share count as near the limit. nil means 0.8.
 	NearLimitRatio *float32
 	// ShadowMode makes the overall code OK even if limits refuse.
 	ShadowMode bool
 	// QuotaMode puts all rules into quota mode.
 	QuotaMode bool
-	// StopWhenOver charges only the exceeded limits of a request if there are any.
+	// StopWhenOver changes what a request costs that exceeds some of its limits: only the exceeded limits are charged.
 	StopWhenOver bool
-	// ResponseHeaders report the nearest limit to the client, RequestHeaders to the upstream.
+	// ResponseHeaders report the nearest limit to the client. RequestHeaders report it to the upstream.
 	ResponseHeaders, RequestHeaders Headers
 	// AllHeaders reports all limits to the client, in the headers RateLimit-Policy and RateLimit.
 	AllHeaders bool
-	// DynamicMetadata adds the request and the metadata of the rules that passed to the answer.
+	// DynamicMetadata adds data to the answer: the request, and the metadata of the rules that admitted it.
 	DynamicMetadata bool
-	// MaxStats is the largest number of names from requests in the statistics; 0 means 10,000.
+	// MaxStats is the largest number of names in the statistics that come from requests. 0 means 10,000.
 	MaxStats int
-	// Store keeps the counters that several replicas share; nil means counters in memory. Each decision calls the
-	// Store, except as MemoBytes and Replicas say.
+	// Store keeps the counters that several replicas share. nil means counters in memory. Each decision calls the
+	// Store, except for the cases described at MemoBytes and Replicas.
 	Store *redislimit.Client
-	// PerSecondStore keeps the counters of limits whose window is a second; nil means Store.
+	// PerSecondStore keeps the counters of limits whose window is a second. nil means that Store keeps them.
 	PerSecondStore *redislimit.Client
 	// OnLoss says how requests are answered while a store is lost. The value Share needs Replicas.
 	OnLoss Loss
-	// Debts is the path prefix of files with what this process owes the Store, which the next process charges
-	// ([redislimit.DebtFiles]). "" means no files. Each set of store addresses needs a different prefix.
+	// Debts is the path prefix of files in which this process notes what it owes the Store. The next process charges
+	// the Store ([redislimit.DebtFiles]). "" means no files. Each set of store addresses needs a different prefix.
 	Debts string
-	// MemoBytes bounds the memory for exceeded fixed windows in the Store. Until such a window ends, its limit refuses
-	// without a call to the Store and does not count the hits. Below 128, including the default 0, this is off.
+	// MemoBytes bounds the memory in which the service remembers exceeded fixed windows of the Store. Until such a
+	// window ends, its limit refuses without a call to the Store and does not count the hits. A value below 128, such
+	// as the default 0, turns this off.
 	MemoBytes int
-	// Replicas is how many replicas share the Store, 0 to 100,000. If it is not 0, token buckets of 100/s and more are
-	// decided from leases: tokens that the store has charged in advance. redislimit.Leased says how many more requests
-	// this may admit. Windows still call the store for each decision, because a lease has tokens of a single limit, but
-	// several limits share the count of a window.
+	// Replicas is how many replicas share the Store, from 0 to 100,000. If it is not 0, token buckets of 100/s and more
+	// are decided from leases, which are tokens that the store has charged in advance. redislimit.Leased says how many
+	// more requests this may admit. Windows still call the store for each decision. The reason is that a lease has
+	// tokens of a single limit, but several limits share the count of a window.
 	Replicas int
-	// ReservationKey names a file of 32 to 4,096 random bytes that seals the ids of reservations. Processes with the
-	// same file accept each other's ids. Without a file, ids are valid for this process only.
+	// ReservationKey names a file of 32 to 4,096 random bytes. The service seals the ids of reservations with it.
+	// Processes with the same file accept each other's ids. Without a file, ids are valid for this process only.
 	ReservationKey string
-	// ReservationLifetime is how long a reservation may give tokens back: 1s to 24h; 0 means 10m.
+	// ReservationLifetime is how long a reservation may give tokens back, from 1s to 24h. 0 means 10m.
 	ReservationLifetime time.Duration
 	// Observer receives the decisions. It may be nil.
 	Observer Observer
-	// Log gets a line whenever limits of values are read, or cannot be read. nil means no log.
+	// Log gets a line when limits of values are read, and when they cannot be read. nil means no log.
 	Log *slog.Logger
-	// Clock returns the time, for tests; nil uses the engine's clock.
+	// Clock returns the time. It is for tests. nil means the engine's clock.
 	Clock func() time.Time
 }
 

@@ -48,7 +48,7 @@ func (s *Service) openQuotas(r *rule) (err error) {
 	return nil
 }
 
-// followQuotas keeps reading the limits of a configuration's values until its release.
+// followQuotas reads the limits of a configuration's values again and again, until the configuration is released.
 func (s *Service) followQuotas(a *active) {
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
@@ -70,7 +70,8 @@ func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	}
 }
 
-// ofValue returns the own limit of a descriptor's last value. It returns false if the rule's limit applies.
+// ofValue returns the limit that a descriptor's last value has for itself. It returns false if the rule's limit
+// applies.
 func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Policy, ok bool) {
 	if r.quotas == nil {
 		return p, false
@@ -82,8 +83,8 @@ func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Polic
 	return p, ok
 }
 
-// byValue makes an ask use a value's own limit. The service compares the count of a fixed window with it; in other
-// tables in memory, the counter's key carries it as a quota.
+// byValue makes an ask use a value's own limit. For a fixed window, the service compares the count with this limit. In
+// other tables in memory, the limit is a quota in the counter's key.
 func (a *ask) byValue(p engine.Policy) {
 	a.limit = a.rule.Limit.Under(p)
 	a.current = currentLimit(a.limit, a.rule.Name)

@@ -84,8 +84,8 @@ func TestQuotasOfPlans(t *testing.T) {
 	assert.Equal(t, 5, admitted(t, s, 12, "a=carl"))
 }
 
-// TestQuotasChange: a changed file of limits becomes active soon, and earlier hits still count. A mistake changes
-// nothing. Rules whose file is missing are refused.
+// TestQuotasChange: a changed file of limits becomes active soon, and earlier hits still count. A file with a mistake
+// changes nothing. If the file is missing, its rules are refused.
 func TestQuotasChange(t *testing.T) {
 	folder := t.TempDir()
 	err := without(t).SetConfig(compile(t, withPlans(folder, bucket5, "")))
@@ -109,7 +109,8 @@ func TestQuotasChange(t *testing.T) {
 	assert.Equal(t, 1, admitted(t, s, 12, "a=berta"))
 }
 
-// TestAReservationOutlivesALimit: a reservation is settled even if the value's limit has changed since.
+// TestAReservationOutlivesALimit: a reservation is settled even if the limit of the value has changed since it was
+// made.
 func TestAReservationOutlivesALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log"} {
 		for _, then := range []string{"anna,200/d", "anna,100/d,150", "berta,3/d"} {
@@ -132,7 +133,8 @@ func TestAReservationOutlivesALimit(t *testing.T) {
 	}
 }
 
-// TestQuotasInAStore: with windows in a store, limits of values may come from a file or a hash in the store.
+// TestQuotasInAStore: if windows are counted in a store, limits of values may come from a file or from a hash in the
+// store.
 func TestQuotasInAStore(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.HSet("plans", "anna", "free", "berta", "unlimited", "carl", "6/h")

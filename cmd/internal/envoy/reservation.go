@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// reservations makes and reads the ids of reservations. An id says which tokens a request has taken whose cost is
-// committed later.
+// reservations makes and reads the ids of reservations. The cost of a reservation is committed later. The id says which
+// tokens its request has taken.
 type reservations struct {
 	sealer *sealed.Sealer
 	uses   *sealed.Uses
@@ -85,7 +85,7 @@ type part struct {
 	receipt []byte
 }
 
-// parts returns the text of an id: a receipt for the tokens that each ask has taken.
+// parts returns the text of an id. For each ask, it has a receipt of the tokens that the ask has taken.
 func parts(asks []ask) (text []byte) {
 	for i := range asks {
 		a := &asks[i]
@@ -105,7 +105,7 @@ func parts(asks []ask) (text []byte) {
 	return text
 }
 
-// read returns the parts of an id. The text was sealed by this service, so an error means that another version of the
+// read returns the parts of an id. Since this service has sealed the text, an error means that another version of the
 // program made it.
 func read(text []byte) (all []part, err error) {
 	bad := status.Error(codes.InvalidArgument, "reservation_id: it is of another version of weir-envoy")

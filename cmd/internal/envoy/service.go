@@ -43,8 +43,8 @@ func (s *Service) Config() *config.Config {
 	return nil
 }
 
-// New returns a service without rules: until SetConfig, it answers "no rate limit configuration loaded". The error
-// names the option, its value and the range.
+// New returns a service without rules. Until SetConfig is called, it answers "no rate limit configuration loaded". An
+// error names the option, its value and the range.
 func New(options Options) (*Service, error) {
 	options, err := options.check()
 	if err != nil {
@@ -55,7 +55,7 @@ func New(options Options) (*Service, error) {
 		s.memo = newMemo(options.MemoBytes)
 	}
 	s.stats.most = int64(options.MaxStats)
-	// Without this check, an impossible MaxKeys would be found only when the first rule needs a table.
+	// This finds an impossible MaxKeys now. Otherwise it would be found only when the first rule needs a table.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}
@@ -65,8 +65,8 @@ func New(options Options) (*Service, error) {
 	return s, nil
 }
 
-// SetConfig makes the rules of c active. Counters keep their counts. If a rule cannot be counted, the previous rules
-// stay active, and the error names each such rule.
+// SetConfig makes the rules of c active. Counters keep their counts. If limits of some rules cannot be counted, the
+// previous rules stay active, and the error names each such rule.
 func (s *Service) SetConfig(c *config.Config) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -97,9 +97,9 @@ func (s *Service) rules() []*config.Rule {
 // ConfigFailed counts a configuration that could not be read.
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
-// Settle charges the stores, until the context ends, with the hits that were admitted without them. Its error says how
-// many counters could not be charged: the stores then admit these hits once more. Call Settle after the last request,
-// before Close.
+// Settle charges the stores with the hits that were admitted while a store was lost. It ends when the context ends. Its
+// error says how many counters could not be charged. The stores then admit the hits of these counters once more. Call
+// Settle after the last request, before Close.
 func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
 
 // Close stops the tables' sweepers. Requests must have ended.
@@ -110,8 +110,8 @@ func (s *Service) Close() error {
 	return errors.Join(s.reservations.uses.Close(), s.tables.close())
 }
 
-// maxDescriptors bounds the descriptors of a request: an empty one takes two bytes in the request, but hundreds in
-// memory.
+// maxDescriptors bounds the descriptors of a request. An empty descriptor takes two bytes in the request, but hundreds
+// in memory.
 const maxDescriptors = 10_000
 
 // These are the reference's error texts. The reference sets no gRPC code, so clients see the code Unknown.
@@ -121,7 +121,8 @@ var (
 	errNoConfig      = status.Error(codes.Unknown, "no rate limit configuration loaded")
 )
 
-// An ask is a descriptor of a request under one of its limits, with the data for the descriptor's status.
+// An ask is a descriptor of a request under one of its limits. It has the data for the descriptor's status in the
+// answer.
 type ask struct {
 	of      int   // the index of its descriptor in the request
 	rule    *rule // nil: no rule matches, or the request carries its own limit
@@ -181,8 +182,8 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 	return response, err
 }
 
-// asked makes the asks of a request under the active rules, and calls do to decide them. It returns do's error, or an
-// error if the request cannot be decided.
+// asked makes the asks of a request under the active rules, and calls the function do to decide them. It returns the
+// error of do. It also returns an error if the request cannot be decided.
 func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*active, []ask) error) error {
 	switch {
 	case request.GetDomain() == "":
@@ -227,7 +228,8 @@ func (s *Service) refuse(err error) error {
 	return err
 }
 
-// ask adds to work an ask with its counter for each limit of a descriptor, or one ask without a limit.
+// ask adds asks of a descriptor to work: one with a counter for each limit or, if there is no limit, a single ask
+// without one.
 func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
 	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
 	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
@@ -320,7 +322,7 @@ func (w *scratch) free() {
 	}
 }
 
-// replace marks asks as not applying if a matched rule names their rule as replaced.
+// replace marks asks as not applying: a rule that matches may name other rules that it replaces.
 func replace(asks []ask) {
 	for i := range asks {
 		if asks[i].rule == nil {

@@ -58,8 +58,9 @@ func compile(t *testing.T, file string) *config.Config {
 	return c
 }
 
-// asking parses a request: "domain: key=value,key=value +hits | ...". After a descriptor, "+5" means five hits, "-5"
-// gives five hits back, and "limit=5/minute/2" carries a limit of 5 in two minutes ("/2" is optional).
+// asking parses a request of the form "domain: key=value,key=value +hits | ...". After a descriptor, "+5" means five
+// hits, and "-5" gives five hits back. The text "limit=5/minute/2" carries a limit of 5 in two minutes; "/2" is
+// optional.
 func asking(t *testing.T, text string) *rlsv3.RateLimitRequest {
 	t.Helper()
 	domain, rest, _ := strings.Cut(text, ":")
@@ -167,7 +168,7 @@ descriptors:
     rate_limit: {unit: minute, requests_per_unit: 10, overdraw: true}
 `
 
-// A semantic has steps: a request, "->" and the expected answer; or "+" and a time to wait.
+// A semantic is a list of steps. A step is a request, "->" and the expected answer, or "+" and a time to wait.
 type semantic struct {
 	name    string
 	options Options
@@ -324,8 +325,8 @@ var semanticsAllOrNothing = []semantic{
 		d: bucket=a +3 | log=a +2 -> OK: ok 0 30s, ok 0 10s`},
 }
 
-// These steps are for budgets: 0 hits check the limit before a request to the upstream, and more hits charge its cost
-// afterwards.
+// These steps use limits as budgets. A request with 0 hits checks a limit before the call to the upstream. A request
+// with more hits charges its cost afterwards.
 var semanticsOverdraw = []semantic{
 	{"a bucket", Options{}, `
 		d: bucket=a +0 -> OK: ok 10 0s

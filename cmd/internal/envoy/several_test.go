@@ -54,7 +54,8 @@ func TestSeveralLimits(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitsAllOrNothing: with all_or_nothing, if one limit refuses, no limit of the descriptor counts the hits.
+// TestSeveralLimitsAllOrNothing: with all_or_nothing, if one limit refuses the hits, no limit of the descriptor counts
+// them.
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := Options{}
@@ -69,7 +70,8 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitsKeepTheirCounts: counts survive changes of numbers and order, and added or removed limits.
+// TestSeveralLimitsKeepTheirCounts: counts survive if numbers or the order of limits change, or if a limit is added or
+// removed.
 func TestSeveralLimitsKeepTheirCounts(t *testing.T) {
 	const hour, day = "{unit: hour, requests_per_unit: 4, algorithm: token-bucket}", "{unit: day, requests_per_unit: %d, algorithm: token-bucket}"
 	of := func(limits ...string) string {
@@ -94,8 +96,7 @@ func TestSeveralLimitsKeepTheirCounts(t *testing.T) {
 	assert.Equal(t, 3, admitted(t, s, 9, "k=x"), "what the day has left")
 }
 
-// TestHeadersOfSeveralLimits: headers report the nearest limit of a descriptor, even if another comes first in the
-// file.
+// TestHeadersOfSeveralLimits: headers report the nearest limit of a descriptor. It need not be the first in the file.
 func TestHeadersOfSeveralLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

@@ -25,8 +25,8 @@ type ruleStats struct {
 	totalHits, overLimit, nearLimit, withinLimit, shadowMode, remembered atomic.Uint64
 }
 
-// A statName is the name of a rule or of an unknown domain. It distinguishes the two, because a rule's name may contain
-// a value from a request.
+// A statName is the name of a rule or of an unknown domain. It records which of the two it is, because a rule's name
+// may contain a value from a request.
 type statName struct {
 	text   string
 	domain bool
@@ -35,8 +35,8 @@ type statName struct {
 // maxStatName is the largest length of a name that comes from a request. Up to MaxStats such names are stored.
 const maxStatName = 1024
 
-// of returns the counts of a name that comes from a request. Beyond MaxStats names, it increments Dropped, and returns
-// counts that are not exported.
+// of returns the counts of a name that comes from a request. If there are already MaxStats such names, it increments
+// Dropped, and returns counts that are not exported.
 func (s *statistics) of(name statName) *ruleStats {
 	if found, ok := s.names.Load(name); ok {
 		return found.(*ruleStats)

@@ -75,15 +75,15 @@ func (t storeTable) close() error {
 	return err
 }
 
-// follow makes the replica's shares count the hits of the same counters in a previous table.
+// follow makes the replica's shares also count what a previous table, before, has counted for the same counters.
 func (t storeTable) follow(before storeTable) {
 	if t.shares != nil && before.shares != nil {
 		t.shares.Follow(before.shares)
 	}
 }
 
-// under returns the limiter by shares, or else the table's limiter, and the policy of the limit l. It is for a table
-// that also counts hits beyond limits.
+// under returns a limiter and the policy of the limit l. The limiter is the one that decides by shares. If there is
+// none, it is the limiter of the table. under is for a table that also counts hits beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()
@@ -91,9 +91,9 @@ func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	return t.limiter, l.Policy()
 }
 
-// inStore returns a function that makes tables in the store. A count that this package compares with a limit must
-// include all replicas, so every decision calls the store. Only token buckets, which the store itself compares, may be
-// leased.
+// inStore returns a function that makes tables in the store. If this package compares a count with the limit, the count
+// must include all replicas, so every decision calls the store. Only token buckets may be leased, because the store
+// itself compares them with the limit.
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
 		// The name has no numbers of the limit, so that hits still count when the numbers change.
@@ -141,8 +141,8 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// lost decides an ask for which the store did not answer, as OnLoss says: it admits, decides by a share, or returns
-// cause. n is the number of hits to take; 0 only reads the counter.
+// lost decides an ask for which the store did not answer. As OnLoss says, it admits the ask, decides by a share, or
+// returns cause. The number of hits to take is n. If n is 0, lost only reads the counter.
 func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
 	t, ok := a.table.(storeTable)
 	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {

@@ -89,7 +89,7 @@ descriptors:
 
 var wholeYears = "all_or_nothing: true" + strings.ReplaceAll(years, ", overdraw: true", "")
 
-// left returns how many hits remain for each status, or -1 over the limit.
+// left returns how many hits remain for each status. For a status over the limit, it returns -1.
 func left(r *rlsv3.RateLimitResponse) (all []int) {
 	for _, s := range r.GetStatuses() {
 		n := int(s.GetLimitRemaining())
@@ -139,7 +139,7 @@ func TestAllOrNothingInAStore(t *testing.T) {
 	assert.Equal(t, []int{9, 7}, left(ask1(t, s, "d: ten=a -1 | ten=b +3")))
 }
 
-// lose stops the server, and waits until the client has noticed it.
+// lose stops the server, and waits until the client knows that it is lost.
 func (s server) lose(t *testing.T, client *redislimit.Client, service *Service) {
 	t.Helper()
 	require.NoError(t, s.process.Signal(syscall.SIGSTOP))
@@ -158,8 +158,8 @@ func TestALookAtABucket(t *testing.T) {
 	}
 }
 
-// TestAStoreThatIsLost: while the store is lost, each replica admits its share, everything, or nothing, as OnLoss says.
-// The returning store is charged for the shares' hits.
+// TestAStoreThatIsLost: while the store is lost, OnLoss determines whether each replica admits its share, everything,
+// or nothing. When the store returns, it is charged for the hits that the shares have admitted.
 func TestAStoreThatIsLost(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		server := startRedis(t)
@@ -183,15 +183,15 @@ func TestAStoreThatIsLost(t *testing.T) {
 		require.NoError(t, s.Settle(t.Context()))
 		assert.Eventually(t, func() bool {
 			r, err := s.ShouldRateLimit(t.Context(), asking(t, "d: ten=a +0 | two=a +0 | bucket=a +0 | over=a +0"))
-			// A request under way when the server was stopped may also have been charged.
+			// The server may also have charged a request that was in progress when it was stopped.
 			return err == nil && r.GetStatuses()[0].GetLimitRemaining() <= 3 && left(r)[1] == 1 && left(r)[2] == 3 && left(r)[3] <= 1
 		}, 5*time.Second, time.Millisecond)
 
 	}
 }
 
-// TestAShareThatRefusesIsNoError: the share decides even before the store counts as lost. Its refusal must not become
-// an error, because by default Envoy passes a request on an error.
+// TestAShareThatRefusesIsNoError: the share decides even before the store counts as lost. A refusal by the share must
+// not become an error, because by default Envoy passes a request if there is an error.
 func TestAShareThatRefusesIsNoError(t *testing.T) {
 	server := startRedis(t)
 	client := server.connect(t, 50*time.Millisecond, redislimit.BreakAfter(time.Minute))
@@ -232,8 +232,9 @@ func TestAStoreThatIsLostAndOpen(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestNumbersThatChangeWhileAStoreIsLost: a change of numbers while the store is lost cannot give a replica a second
-// share, even if the limit is removed for a time, or another limit had the new numbers before.
+// TestNumbersThatChangeWhileAStoreIsLost: a limit changes its numbers while the store is lost. This cannot give a
+// replica a second share. It cannot even if the limit is removed for a time, or if another limit had the new numbers
+// before.
 func TestNumbersThatChangeWhileAStoreIsLost(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log"} {
 		server := startRedis(t)

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// mostHits is the largest count of a fixed window. More hits count as mostHits+1, which no limit admits, so sums of
-	// hits cannot overflow.
+	// mostHits is the largest count of a fixed window. A request with more hits counts as one with mostHits+1, which no
+	// limit admits. So sums of hits cannot overflow.
 	mostHits = 1 << 32
-	// maxTables bounds the tables for the rules of a configuration. A request's own limit can add a table only while
+	// maxTables bounds the tables for the rules of a configuration. A limit in a request can add a table only while
 	// there are fewer. There is always room for the tables of all units, because requests can name any unit. During a
 	// change, the tables of both configurations exist.
 	maxTables = 64
 )
 
-// tables has the limiters: one for each length of fixed windows, and one for each limit with another algorithm. The
-// policy for fixed windows admits 2^32 hits, because this package compares the count with the limit.
+// tables has the limiters: one for each length of fixed windows, and one for each limit with another algorithm. For
+// fixed windows, the limiter's policy admits 2^32 hits, because this package compares the count with the limit.
 type tables struct {
 	open   func(kind config.Limit, policy engine.Policy) (table, error)
 	stores []*redislimit.Client
@@ -42,8 +42,8 @@ type tables struct {
 	byKind map[config.Limit]*entry
 }
 
-// An entry is a table with the generation in which a request's own limit last asked for it. Without the generation, a
-// new configuration could close a table that a request is about to use.
+// An entry is a table with a generation: the configuration under which a request's own limit last used the table.
+// Without it, a new configuration could close a table that a request is about to use.
 type entry struct {
 	table
 	asked atomic.Uint64
@@ -61,18 +61,20 @@ type table interface {
 	close() error
 }
 
-// counter is the key of a counter, in the form that its table needs.
+// counter is the key of a counter, in the form that the counter's table needs.
 type counter struct {
 	hash engine.Key // for a table in memory
 	text string     // for a table in a store
 }
 
-// A localTable is the table of one rule in memory. Rules may share its limiter, but each has its own previous limiters.
+// A localTable is the table of one rule in memory. Several rules may share its limiter, but each rule has its own
+// previous limiters.
 type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
 
-// keyUnder is key for a counter with its own limit. Debts in previous limiters are also charged under that limit.
+// keyUnder returns the key of a counter that has its own limit, quota. Debts in previous limiters are charged under
+// this limit, too.
 func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
@@ -115,8 +117,8 @@ func (t localTable) close() error {
 	return nil
 }
 
-// longestDebt returns how long a key may owe something under a limit: the time in which ten times the limit comes back
-// (see engine.MaxDebt), plus one window for a sliding window.
+// longestDebt returns how long a key may owe something under a limit. This is the time in which ten times the limit
+// comes back (see engine.MaxDebt). For a sliding window, it is one window more.
 func longestDebt(l config.Limit) time.Duration {
 	if l.Algorithm == engine.AlgorithmTokenBucket && l.Most > 0 {
 		return 11 * spec.LongestQuota
@@ -127,8 +129,8 @@ func longestDebt(l config.Limit) time.Duration {
 	return 11 * l.Window
 }
 
-// mostOwed returns how many tokens a key can owe when the rule's algorithm is replaced. Refused hits of a fixed window
-// are counted, but are no debt.
+// mostOwed returns how many tokens a key can owe when the rule's algorithm is replaced. A fixed window also counts
+// refused hits, but these are no debt.
 func mostOwed(r *config.Rule) uint64 {
 	if r.Overdraw {
 		return mostHits
@@ -150,7 +152,7 @@ func newTables(o Options) *tables {
 	return t
 }
 
-// haveOnePart reports whether each store has a single part, as far as is known. A cluster has several.
+// haveOnePart reports whether each store is known to have a single part. A cluster has several.
 func (t *tables) haveOnePart() bool {
 	return !slices.ContainsFunc(t.stores, func(c *redislimit.Client) bool { return c.Health().Parts > 1 })
 }
@@ -182,7 +184,8 @@ func kind(l config.Limit) config.Limit {
 	return l
 }
 
-// get returns the table for a request's limit, and makes a missing one. It returns nil for a limit that needs no table.
+// get returns the table for the limit of a request. It makes the table if it is missing. For a limit that needs no
+// table, it returns nil.
 func (t *tables) get(l config.Limit) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -194,8 +197,8 @@ func (t *tables) get(l config.Limit) (table, error) {
 	return t.getKind(kind(l), most, t.generation.Load())
 }
 
-// getFor is get for a rule of a new configuration. wanted has the kinds of tables of the rules before it; tables only
-// of the previous configuration do not count towards maxTables.
+// getFor is get for a rule of a new configuration. The map wanted has the kinds of tables that the rules before it
+// need. Tables that only the previous configuration needs do not count towards maxTables.
 func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -208,8 +211,9 @@ func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, er
 	return t.getKind(k, math.MaxInt, 0)
 }
 
-// getKind returns the table of a kind. It makes a missing table unless most tables exist already. asked is the
-// generation of the asking request, 0 for a rule. The generation is stored under the lock that keep takes.
+// getKind returns the table of a kind. If the table is missing, getKind makes it, unless there are already as many
+// tables as most says. The parameter asked is the generation of the asking request, or 0 for a rule. The generation is
+// stored under the lock that keep takes.
 func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
 	t.mu.RLock()
 	found := t.byKind[k].ask(asked)
@@ -259,8 +263,8 @@ func policyOf(kind config.Limit) engine.Policy {
 }
 
 // follow returns the table of a rule, and the limiter in it that outlives the configuration. The table has the shared
-// limiter, and the rule's previous limiters whose counts still matter. before is the rule's limiter under the previous
-// configuration, or nil. While the rule needs no table, that limiter is kept.
+// limiter, and previous limiters of the rule whose counts still matter. The parameter before is the rule's limiter
+// under the previous configuration, or nil. While the rule needs no table, that limiter is kept.
 func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {
@@ -283,9 +287,8 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 	return localTable{own}, own, nil
 }
 
-// keep closes the tables that no rule needs, except some tables of fixed windows. A table for the length of a unit
-// stays, because limits of requests use it, too. Other tables of fixed windows stay while there is room for the tables
-// of all units.
+// keep closes the tables that no rule needs. It does not close a table for the length of a unit, because limits of
+// requests use it, too. Other tables of fixed windows stay while there is room for the tables of all units.
 func (t *tables) keep(rules []*config.Rule) error {
 	wanted := map[config.Limit]bool{}
 	for _, r := range rules {
@@ -343,7 +346,7 @@ func (t *tables) stats() []tableStats {
 	return all
 }
 
-// settle charges the stores with the hits that the replica has admitted without them, until ctx ends.
+// settle charges the stores with the hits that the replica has admitted without them. It ends when ctx ends.
 func (t *tables) settle(ctx context.Context) error {
 	t.mu.RLock()
 	var stored []storeTable

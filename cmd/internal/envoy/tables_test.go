@@ -72,8 +72,8 @@ func TestARuleKeepsItsCounts(t *testing.T) {
 	}
 }
 
-// TestPreviousTablesAreBounded: previous tables are bounded, per rule and in total. A rule forgets a table in which no
-// key can owe anything, even if another rule still counts there.
+// TestPreviousTablesAreBounded: there is a bound on previous tables, per rule and in total. A rule forgets a table in
+// which none of its keys can owe anything, even if another rule still counts there.
 func TestPreviousTablesAreBounded(t *testing.T) {
 	window := func(hours int) string {
 		return fmt.Sprintf("unit: hour, unit_multiplier: %d, requests_per_unit: 5, algorithm: sliding-window", hours)
@@ -117,8 +117,8 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 	assert.Len(t, s.active.Load().rules, maxTables)
 }
 
-// TestAResetIsOneInPreviousTables: a reset also clears the counter in previous tables, even hits beyond a lower new
-// limit.
+// TestAResetIsOneInPreviousTables: a reset also clears the counter in previous tables. This includes hits beyond a
+// lower new limit.
 func TestAResetIsOneInPreviousTables(t *testing.T) {
 	s, _ := newService(t, file("a: unit: hour, requests_per_unit: 100, algorithm: token-bucket"), Options{})
 	require.Equal(t, 100, admitted(t, s, 100, "a=x"))
@@ -135,8 +135,8 @@ func limitOf(r *rand.Rand, n int) string {
 	return fmt.Sprintf("unit: hour, requests_per_unit: %d, algorithm: %s", n, algorithms[r.IntN(len(algorithms))])
 }
 
-// TestChangesGiveNothingAway: at one instant, a key gets at most the largest limit that its rule has had, however the
-// rule changes. After enough time, the key owes nothing.
+// TestChangesGiveNothingAway: however a rule changes, at one instant a key gets at most the largest limit that the rule
+// has had. After enough time, the key owes nothing.
 func TestChangesGiveNothingAway(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 40))
@@ -173,7 +173,7 @@ func TestChangesGiveNothingAway(t *testing.T) {
 }
 
 // TestRefusedHitsAreNoDebt: refused hits count only in fixed windows. After a change to another algorithm, a key owes
-// only the admitted hits, even if the limit was lower in the meantime.
+// only the admitted hits. This holds even if the limit was lower in the meantime.
 func TestRefusedHitsAreNoDebt(t *testing.T) {
 	const window5 = "unit: hour, requests_per_unit: 5"
 	for name, limits := range map[string][]string{
@@ -201,8 +201,8 @@ func TestRefusedHitsAreNoDebt(t *testing.T) {
 	}
 }
 
-// TestAMonthOfTheCalendar: a month with a time zone begins on the 1st there, even for counters that count refused hits.
-// A month without a zone has 30 days, even for the same descriptor.
+// TestAMonthOfTheCalendar: a month with a time zone begins on the 1st in that zone, even for counters that count
+// refused hits. A month without a zone has 30 days, even for the same descriptor.
 func TestAMonthOfTheCalendar(t *testing.T) {
 	s, clock := newService(t, file("a: unit: month, requests_per_unit: 2, zone: Europe/Berlin", "b: unit: month, requests_per_unit: 2"), Options{})
 	berlin, err := time.LoadLocation("Europe/Berlin")

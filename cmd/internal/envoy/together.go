@@ -14,7 +14,7 @@ import (
 // pending reports whether the ask has hits to count and was not decided by the memo.
 func (a *ask) pending() bool { return a.counts() && !a.remembered }
 
-// recall decides the asks that the memo can decide, and reports whether there are any.
+// recall lets the memo decide the asks that it can. It reports whether the memo has decided any.
 func (s *Service) recall(asks []ask) (any bool) {
 	now := s.now()
 	for i := range asks {
@@ -23,8 +23,8 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// each calls the function do for the asks that the function which selects: in order for counters in memory,
-// concurrently for a store. Asks for the same counter always keep their order.
+// each calls the function do for the asks that the function which selects. For counters in memory, it calls in order.
+// For a store, it calls concurrently, but asks for the same counter always keep their order.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {
@@ -52,7 +52,7 @@ func inOrder(queue []*ask, do func(*ask) error) error {
 	return nil
 }
 
-// queues returns the selected asks in one list for each counter, in the order of the request.
+// queues returns a list of the selected asks for each counter. Each list is in the order of the request.
 func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	type place struct {
 		table table
@@ -76,9 +76,9 @@ func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	return all
 }
 
-// countStored takes the hits of asks in stores, each decided separately, and adds them to the statistics. The fixed
-// windows of a store share one script, which never refuses. Asks go separately in a cluster, whose parts decide
-// concurrently, and for a counter that the request names twice.
+// countStored takes the hits of asks in stores, and adds them to the statistics. Each ask is decided separately. The
+// fixed windows of a store share one script, which never refuses. There are two exceptions, which have a separate
+// script for each ask: a cluster, because its parts decide concurrently, and a counter that the request names twice.
 func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
 	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
 	var all errgroup.Group
@@ -149,8 +149,8 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 	return nil
 }
 
-// countAllOrNothingStored is countAllOrNothing for stores. Limits that may refuse share one script for each store. Asks
-// that charge no hits are decided before it, and asks that cannot refuse after it.
+// countAllOrNothingStored is countAllOrNothing for stores. For each store, all limits that may refuse share one script.
+// Asks that charge no hits are decided before the script. Asks that cannot refuse are decided after it.
 func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
 	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
 	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
@@ -181,8 +181,8 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	return err
 }
 
-// takeTogether takes the hits of all selected asks or none, and reports whether a limit refuses. After a refusal or a
-// store's failure, it gives back what it took.
+// takeTogether takes the hits of all selected asks, or of none. It reports whether a limit refuses. If a limit refuses
+// or a store fails, it gives back what it took.
 func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
 	var back []func(context.Context) error
 	for store, group := range byStore(asks, which) {

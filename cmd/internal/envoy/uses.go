@@ -2,9 +2,9 @@ package envoy
 
 import "sync"
 
-// uses counts the requests in progress under a configuration. Only after the last one may unneeded tables be closed: a
-// closed table in a store would not charge the tokens of a request, and a closed table in memory would forget them. No
-// request waits for the lock.
+// uses counts the requests in progress under a configuration. Tables that are no longer needed may be closed only after
+// the last of these requests. A closed table in a store would not charge the tokens of a request, and a closed table in
+// memory would forget them. No request waits for the lock.
 type uses struct {
 	requests sync.RWMutex // each request holds it for reading
 	over     bool         // set while the lock is held for writing
@@ -14,7 +14,7 @@ type uses struct {
 func (s *Service) acquire() *active {
 	for {
 		now := s.active.Load()
-		// A replaced configuration cannot be acquired, but then another one is active.
+		// acquire fails for a configuration that has been replaced. But then another one is active, so try again.
 		if now == nil || now.uses.acquire() {
 			return now
 		}
@@ -34,8 +34,8 @@ func (u *uses) acquire() bool {
 	return true
 }
 
-// end waits until the requests have been answered. The configuration must already be replaced, so that no new request
-// uses it.
+// end waits until the requests under the configuration have been answered. The configuration must already be replaced,
+// so that no new request uses it.
 func (u *uses) end() {
 	u.requests.Lock()
 	u.over = true

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A guarded table counts the calls that it gets after it was closed.
+// A guarded table counts the calls that it gets after it has been closed. There must be none.
 type guarded struct {
 	localTable
 	closed atomic.Bool
@@ -35,8 +35,8 @@ func (g *guarded) close() error {
 	return g.localTable.close()
 }
 
-// TestNoTableIsClosedWhileItIsUsed: neither the table of a removed rule nor of a request's own limit is closed while a
-// request uses it.
+// TestNoTableIsClosedWhileItIsUsed: no table is closed while a request uses it. This holds for tables of removed rules
+// and for tables of limits in requests.
 func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	s, _ := newService(t, "", Options{MaxKeys: 10})
 	var late, made atomic.Int64

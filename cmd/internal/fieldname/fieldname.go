@@ -1,9 +1,10 @@
 // Package fieldname recognizes names of request fields that mislead servers.
 package fieldname
 
-// IsPlain reports whether a name has only letters, digits and hyphens. Servers with the interfaces CGI, WSGI, Rack and
-// FastCGI merge X-Forwarded-For, X_Forwarded_For and sometimes X.Forwarded.For into one variable. In this variable, the
-// client's value comes last. nginx drops names with other characters unless it is configured not to.
+// IsPlain reports whether a name has only letters, digits and hyphens. Other names can be dangerous. Servers with the
+// interfaces CGI, WSGI, Rack and FastCGI merge X-Forwarded-For, X_Forwarded_For and sometimes X.Forwarded.For into one
+// variable, in which the client's value comes last. nginx drops names with other characters unless it is configured not
+// to.
 func IsPlain(name string) bool {
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -16,8 +17,9 @@ func IsPlain(name string) bool {
 }
 
 // Misleads reports whether a name is the name of a field that servers and frameworks trust too much. From such a field,
-// they may read the client's address or user, or another URL, host or method than the request has. Such fields are also
-// removed from requests of trusted proxies, because a proxy may pass them on as its client has sent them.
+// they may read a client's address or user, or a URL, host or method that is not the one of the request. Even a trusted
+// proxy may pass on such a field as its client has sent it. So the fields are also removed from requests of trusted
+// proxies.
 func Misleads(name string) bool {
 	switch name {
 	case "X-Real-Ip", "True-Client-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "X-Remote-Ip", "X-Remote-Addr",

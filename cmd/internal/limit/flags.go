@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Flags has flags of the command line. NoAlgorithm and nil mean that a flag is not set.
+// Flags has flags of the command line. NoAlgorithm means that the flag for the algorithm is not set. For other flags,
+// nil means this.
 type Flags struct {
 	Algorithm Rated       `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
 	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"The limit of each key, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: N tokens come back in each period, or a window of that length admits N requests (default: ${default})."`
@@ -70,8 +71,8 @@ type Comparison struct {
 	MaxKeys  int
 }
 
-// Comparison returns the policies to compare. Windows have the given limit. The token bucket has the limit as its
-// burst, and gets that many tokens per window.
+// Comparison returns the policies to compare. Windows have the given limit. The token bucket has a burst of the limit,
+// and gets that many tokens per window.
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
 	case f.Algorithm != Rated{}:
@@ -98,7 +99,7 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	return c, nil
 }
 
-// Limiter returns a limiter with room for room keys, or fewer if the flags say so. The caller must close it.
+// Limiter returns a limiter for at most room keys, or fewer if the flags say so. The caller must close it.
 func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error) {
 	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(room, f.MaxKeys)))...)
 	if err != nil {
@@ -107,8 +108,8 @@ func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option
 	return limiter, nil
 }
 
-// Misuse returns an error about the command line that the parser could not find. The exit status is kong's for
-// mistakes.
+// Misuse returns an error about the command line that the parser could not find. The program exits with the status that
+// kong uses for mistakes.
 func Misuse(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
 
 type misuse struct{ error }

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestJSONHasNoStructs: if the text log writes a value as a text, the JSON log has the same text.
+// TestJSONHasNoStructs: if the text log writes a value as a text, the JSON log writes the same text, not the fields of
+// the value.
 func TestJSONHasNoStructs(t *testing.T) {
 	var out bytes.Buffer
 	l := New(&out, rulefile.Log{Format: rulefile.LogJSON})

@@ -27,7 +27,7 @@ func without(text string) string {
 	return b.String()
 }
 
-// TestAFloodIsSummedUp: an error occurs twenty thousand times in twenty-five seconds, and the log has eight lines.
+// TestAFloodIsSummedUp: an error occurs twenty thousand times in twenty-five seconds. The log has only eight lines.
 func TestAFloodIsSummedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxQueued is how many bytes may wait to be written. Lines beyond it are dropped.
+	// maxQueued is how many bytes may wait to be written. Lines that do not fit are dropped.
 	maxQueued = 1 << 20
 	// flushTime is how long close waits for the writer.
 	flushTime = time.Second
@@ -33,7 +33,7 @@ func newQueue(out io.Writer, notice func(io.Writer, int)) *queue {
 	return q
 }
 
-// Write implements [io.Writer]. The parameter line has exactly one line. Write always succeeds.
+// Write implements [io.Writer] and always succeeds. It must be called with exactly one line.
 func (q *queue) Write(line []byte) (int, error) {
 	q.mu.Lock()
 	if q.closed || q.waiting.Len()+len(line) > maxQueued {

@@ -18,10 +18,10 @@ const (
 	maxKinds = 256
 )
 
-// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once, and counts the records of
-// this kind that follow. At the end of a period, it logs the last of the counted records. The attribute "repeated" has
-// the number of counted records. Records are of one kind if they have the same level, the same message and the same
-// attributes of their logger. Records of lower levels are logged unchanged.
+// A repeats is an [slog.Handler] for warnings and errors that repeat. It logs the first of a kind at once, and counts
+// those that follow. At the end of a period, it logs the last of the counted records, with their number in the
+// attribute "repeated". Two records are of one kind if they have the same level, message and attributes of the logger.
+// Records of lower levels are logged unchanged.
 type repeats struct {
 	next   slog.Handler
 	logger string // the attributes of the logger
@@ -120,8 +120,7 @@ func (s *kinds) sumUp(name string) {
 	k.timer.Reset(period)
 }
 
-// log logs the last record on behalf of all records that were not logged. It does not block, because the handler writes
-// to a queue.
+// log logs the last record for all records that were counted. It does not block, because the handler writes to a queue.
 func (k *kind) log() {
 	if k.repeated == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logged knows what a log has for each request. Rules that need anything else are not judged, because the result would
-// be a guess.
+// logged knows which data a log has for each request. A rule that needs other data is not judged, because the result
+// would be a guess.
 type logged struct {
 	fields accesslog.Fields // the fields that the log has in addition to client, method and path
 	host   string           // the host of all requests; "" if it is unknown
@@ -43,7 +43,8 @@ func (l *logged) blind(r *rules.Rule) string {
 	return ""
 }
 
-// notes lists the parts of a rule that a server would judge differently, because the log lacks the data.
+// notes lists the parts of a rule that a server would judge in another way than the replay, because the log lacks the
+// data.
 func (l *logged) notes(r *rules.Rule) (all []string) {
 	reads := r.Reads()
 	for _, s := range reads.Tier {
@@ -64,7 +65,8 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 	return all
 }
 
-// exemptNotes lists the exemptions that the log does not show. Their requests are counted.
+// exemptNotes lists the exemptions that the log does not show. Requests that the server exempts for these reasons are
+// counted.
 func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	for _, s := range rules.ExemptReads(f) {
 		if !l.has(s) {
@@ -74,7 +76,7 @@ func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	return all
 }
 
-// has reports whether the log has the source for every request.
+// has reports whether the log has the data of this source for every request.
 func (l *logged) has(s rulefile.Source) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// busyClients is how many clients, the first of a log, have their requests counted. They are counted by address,
-	// whatever the limit's key is.
+	// busyClients is how many clients have their requests counted, to find proxies. They are the first clients of the
+	// log. They are counted by address, whatever the limit's key is.
 	busyClients = 1000
-	// fewClients is how many clients are suspected to be proxies if together they send nearly all requests.
+	// fewClients is how many clients may be proxies: they are suspected if together they send nearly all requests.
 	fewClients = 3
-	// mostOf is the share that counts as nearly all, and enough is how many requests a log must have for this.
+	// mostOf is the share of the requests that counts as nearly all. A log must have enough requests for this note.
 	mostOf, enough = 0.99, 1000
 )
 
-// busy has the number of requests of each of the first clients of a log.
+// busy has the first clients of a log, with the number of requests of each.
 type busy map[string]*uint64
 
 func (b busy) count(client []byte) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestFewClientsMayBeProxies: clients may be proxies if three send 99 % of at least 1,000 requests.
+// TestFewClientsMayBeProxies: if three clients send 99 % of at least 1,000 requests, they may be proxies.
 func TestFewClientsMayBeProxies(t *testing.T) {
 	log := func(others, each int) string {
 		var text strings.Builder

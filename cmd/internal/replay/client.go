@@ -25,9 +25,9 @@ type charge struct {
 }
 
 // clients finds the client of a log line. As for weir serve, all spellings of an address are one client, and so are all
-// IPv6 addresses of a network; an IPv4-mapped address counts as IPv4. The text in the log is looked up first, because
-// this needs no parsing or allocation. A new text is looked up by its name. Memory grows with the number of clients,
-// because the report names all of them.
+// IPv6 addresses of a network. An IPv4-mapped address counts as IPv4. The text in the log is looked up first, because
+// this needs no parsing or allocation. If the text is new, the client is looked up by its name. Memory grows with the
+// number of clients, because the report names all of them.
 type clients struct {
 	ip     *httplimit.ClientIP
 	byText map[string]*client
@@ -57,7 +57,8 @@ func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	return c
 }
 
-// logClient determines the client of a log line. The key is the client's address, or else its name in the log.
+// logClient determines the client of a log line. The key is the client's address. If the log has a name instead of an
+// address, the key is this name.
 type logClient struct{ *httplimit.ClientIP }
 
 // Key implements [rules.Client].
@@ -68,8 +69,8 @@ func (c logClient) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	return c.ClientIP.Key(h, r)
 }
 
-// clientName returns the name under which a client is counted and shown: its address, cut to the bits that count, or an
-// unchanged host name if the server looks names up.
+// clientName returns the name under which a client is counted and shown. It is the client's address, cut to the bits
+// that count. If the server looks names up, it is the host name, unchanged.
 func clientName(ip *httplimit.ClientIP, host string) string {
 	prefix := ip.Prefix(&http.Request{RemoteAddr: host})
 	switch {

@@ -18,8 +18,8 @@ type Comparison struct {
 	LeftOut  []LeftOut     // policies for which the engine cannot make a limiter
 }
 
-// LeftOut is a policy that was not compared, and why: for example, a sliding log with a large limit needs too much
-// memory for each key.
+// LeftOut is a policy that was not compared, with the reason. For example, a sliding log with a large limit needs too
+// much memory for each key.
 type LeftOut struct {
 	Policy engine.Policy
 	Reason error
@@ -28,17 +28,17 @@ type LeftOut struct {
 // Compared is the result of one policy.
 type Compared struct {
 	Outcome
-	// WorstExcess is by how many requests any key exceeded the limit within any window, wherever it begins. It is
-	// exact, from the times of the admitted requests.
+	// WorstExcess is the largest number of requests by which a key exceeded the limit within a window, wherever the
+	// window begins. It is exact, because it is computed from the times of the admitted requests.
 	WorstExcess uint64
 	// BytesPerKey is the size of the engine's table, divided by the number of keys for which the table was made.
 	BytesPerKey float64
 }
 
-// Compare is [Run] with several policies at once, each with its own limiter, so the log is read only once, even from a
-// pipe. For the excess over the limit, it keeps the times of each key's requests admitted within the last window. A
-// policy without a possible limiter is left out, with the reason. If there is none for any policy, Compare returns the
-// first error.
+// Compare is [Run] with several policies at once. Each policy has its own limiter, and the log is read only once, so it
+// can be a pipe. To compute the excess over the limit, Compare keeps the times of each key's requests that were
+// admitted within the last window. A policy without a possible limiter is left out, with the reason. If no policy is
+// left, Compare returns the first error.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
 	return repeat(log, func(a attempt) (*Comparison, error) {
 		r, err := newRun(byAddress(), a, c.Window)
@@ -81,13 +81,13 @@ func (r *run) compare(of *limit.Comparison) *Comparison {
 	return c
 }
 
-// String returns the policy and the reason. It does not repeat the policy if the reason begins with it.
+// String returns the policy and the reason. If the reason begins with the policy, String returns only the reason.
 func (l LeftOut) String() string {
 	reason := strings.TrimPrefix(l.Reason.Error(), "engine: ")
 	return l.Policy.String() + ": " + strings.TrimPrefix(reason, l.Policy.String()+": ")
 }
 
-// EvictionNote returns the note of the first policy whose figures are approximate; "" if there is none.
+// EvictionNote returns the note of the first policy whose figures are approximate, or "" if there is none.
 func (c *Comparison) EvictionNote() string {
 	for _, o := range c.Outcomes {
 		if note := o.EvictionNote(); note != "" {

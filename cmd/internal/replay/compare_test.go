@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A contestant is a policy with its promise, and with the numbers that are known beforehand.
+// A contestant is a policy with its promise. It has the expected numbers, which were computed in another way.
 type contestant struct {
 	policy  engine.Policy
 	promise check.Promise
@@ -41,9 +41,9 @@ func contestants(limit uint64, window time.Duration, want [6]figures) []contesta
 	}
 }
 
-// TestEveryDecisionOnARealLog: for each algorithm, an exact model of its promise checks each decision, and the figures
-// match the decisions and numbers known beforehand. WEIR_ACCESS_LOG may name the complete log, in addition to the
-// excerpt.
+// TestEveryDecisionOnARealLog: for each algorithm, an exact model of its promise checks each decision. The figures of
+// the report must match the decisions, and numbers known beforehand. The log is an excerpt. WEIR_ACCESS_LOG may name
+// the complete log, which is then tested, too.
 func TestEveryDecisionOnARealLog(t *testing.T) {
 	type golden struct {
 		limit  uint64
@@ -161,7 +161,7 @@ func TestTheExcessIsThatOfTheFullestWindow(t *testing.T) {
 	perSecond := compare(t, log, 1, time.Second, engine.FixedWindow(1, time.Second))
 	assert.Zero(t, perSecond.Outcomes[0].WorstExcess)
 
-	// At the boundary between two fixed windows, twice the limit is admitted.
+	// At the boundary between two fixed windows, twice the limit can be admitted.
 	log = line("a", 0) + strings.Repeat(line("b", 5), 3) + strings.Repeat(line("a", 9), 3) +
 		strings.Repeat(line("a", 10), 5) + line("c", 30) + strings.Repeat(line("a", 99), 9)
 	edge := compare(t, log, 4, 10*time.Second,
@@ -227,8 +227,8 @@ func TestCompareSaysWhenItForgot(t *testing.T) {
 	assert.Contains(t, got.EvictionNote(), "with a larger --max-keys")
 }
 
-// worst returns by how much the times of a key exceed the limit in the fullest window. One of these windows begins with
-// a request, so it tries only those.
+// worst returns by how much the requests of a key exceed the limit in the fullest window. It tries only windows that
+// begin with a request, because the fullest is among them.
 func worst(times []int64, limit uint64, window time.Duration) uint64 {
 	most := limit
 	for i := range times {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// exactReport applies a limit to a log with exact rational arithmetic. It has its own simple parser and the buckets of
-// package reference in a map, so that it is easy to check by reading.
+// exactReport applies a limit to a log with exact rational arithmetic. It uses its own simple parser, and a map of
+// buckets of package reference, so that its correctness is easy to see.
 func exactReport(t *testing.T, log string, tokens float64, period time.Duration, burst uint64) *Report {
 	t.Helper()
 	type client struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// byHeld has rules that each read something that only some formats have.
+// byHeld has rules that each read something that is only in the logs of some formats.
 const byHeld = `rules:
 - {name: host, rate: 1/h, match: {host: a.example}}
 - {name: by-host, rate: 1/h, key: host}
@@ -17,7 +17,8 @@ const byHeld = `rules:
 - {name: tiers, rate: 1/h, tiers: {header: X-Plan, values: {gold: {rate: 2/h}}}}
 `
 
-// TestRulesAreJudgedByWhatTheLogHolds: only rules whose properties a format has are judged.
+// TestRulesAreJudgedByWhatTheLogHolds: a rule is judged only if the format of the log has everything that the rule
+// reads.
 func TestRulesAreJudgedByWhatTheLogHolds(t *testing.T) {
 	nginx := func(more string) string {
 		return `{"time":"1795165201","remote_addr":"h","request":"GET / HTTP/1.1","status":200` + more + "}\n"

@@ -19,8 +19,8 @@ type jsonReport struct {
 	RefusedKeys []jsonKey `json:"refused_keys"`
 }
 
-// jsonOrder has the number of requests out of order, the longest delay of one, and the number of lines skipped because
-// their date is far from the dates around them.
+// jsonOrder has three numbers: the requests out of order, the longest delay of such a request, and the lines that were
+// skipped because their date is far from the dates around them.
 type jsonOrder struct {
 	Late     uint64  `json:"out_of_order"`
 	MostLate float64 `json:"out_of_order_seconds"`
@@ -35,8 +35,8 @@ type jsonKey struct {
 	Refused  uint64 `json:"refused"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs. It has all refused keys in the report's order; an
-// empty list is [], not null.
+// WriteJSON writes the report as one line of JSON for other programs. It has all refused keys, in the order of the
+// report. An empty list is [], not null.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{
 		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Keys, r.Allowed, r.Refused, r.AsLogged,

@@ -12,15 +12,15 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// NewLimiter makes the limiter of a policy. room is the number of keys for which there is room; the command line may
-// set a smaller number.
+// NewLimiter makes the limiter of a policy, for room keys. The command line may set a smaller number of keys.
 type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
 
 // Run takes one token of the policy for every request of the log, and reports the decisions. The limiter is made before
 // the log is read.
 //
 // An unusable line is skipped and counted. Run returns an error if the input breaks off, because figures for a part
-// would mislead, and for a log without requests: otherwise a wrong file would look as if the limit refused nothing.
+// would mislead. It also returns an error for a log without requests. Otherwise the report on a wrong file would say
+// that the limit refuses nothing.
 func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
 	return repeat(log, func(a attempt) (*Report, error) {
 		r, err := newRun(byAddress(), a, 0)
@@ -94,8 +94,9 @@ func (r *run) close() {
 
 type action func(e *accesslog.Entry, now time.Time) error
 
-// read calls sorted with every request of the log, in the order of time, and, if r.asLogged is set, asLogged in the
-// order of the log. There, a late request counts at the latest time before it.
+// read calls the function sorted with every request of the log, in the order of time. If r.asLogged is set, it also
+// calls asLogged with every request, in the order of the log. There, a late request counts at the latest time before
+// it.
 func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	var failed error
 	log.Logged(nil)
@@ -169,7 +170,7 @@ func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
-// client returns the client of an entry. It is called twice for an entry, but determines the client only once.
+// client returns the client of an entry. A second call for an entry does not determine the client again.
 func (r *run) client(e *accesslog.Entry) *client {
 	if c, known := e.Memo.(*client); known {
 		return c

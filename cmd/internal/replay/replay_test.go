@@ -34,7 +34,7 @@ func line(host string, second int) string {
 }
 
 // TestReplayOfARealLogIsExact compares every figure of every key with exact arithmetic, and the totals with numbers
-// known beforehand. WEIR_ACCESS_LOG may name the complete log, in addition to the excerpt.
+// known beforehand. The log is an excerpt. WEIR_ACCESS_LOG may name the complete log, which is then tested, too.
 func TestReplayOfARealLogIsExact(t *testing.T) {
 	type totals struct{ requests, keys, allowed, refused uint64 }
 	type golden struct {
@@ -77,7 +77,7 @@ func TestReplayOfARealLogIsExact(t *testing.T) {
 }
 
 func TestReplayTimeNeverRunsBackwards(t *testing.T) {
-	// The third line has the time of the first, so it is sorted to the place after the first.
+	// The third line has the same time as the first. Sorting moves it to the place after the first.
 	log := line("a", 0) + line("a", 10) + line("a", 0) + line("a", 10)
 	report, err := replay(t, strings.NewReader(log), engine.Per(1, 10*time.Second), 1)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestReplayTimeNeverRunsBackwards(t *testing.T) {
 	assert.Equal(t, 10*time.Second, report.MostLate)
 	assert.Equal(t, 10*time.Second, report.Last.Sub(report.First))
 
-	// The line after the many lines is too late to be sorted in memory, so the log is sorted on disk.
+	// The line after the many lines comes too late to be sorted in memory. So the log is sorted on disk.
 	log = line("a", 0) + strings.Repeat(line("a", 10), 1<<14) + line("a", 0) + line("a", 10)
 	report, err = replay(t, strings.NewReader(log), engine.Per(1, 10*time.Second), 1)
 	require.NoError(t, err)
@@ -95,7 +95,8 @@ func TestReplayTimeNeverRunsBackwards(t *testing.T) {
 	assert.Equal(t, uint64(1), report.Late)
 }
 
-// TestWhatSortingChanges: every kind of replay reports what sorting changes, however many lines late a line is.
+// TestWhatSortingChanges: every kind of replay reports what sorting changes. It does not matter how many lines late a
+// line is.
 func TestWhatSortingChanges(t *testing.T) {
 	for _, behind := range []int{2, 2000, 20_000} {
 		var log, late strings.Builder

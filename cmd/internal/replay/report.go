@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxReasons is how many skipped lines are remembered with their reason: enough to see what is wrong, and few if a
-// whole file is wrong.
+// maxReasons is how many skipped lines are remembered with their reason. A few show what is wrong, even if every line
+// of a file is.
 const maxReasons = 5
 
 // Report describes a log, and the results of a limit for its requests.
@@ -33,7 +33,7 @@ type Log struct {
 	MostLate    time.Duration // by how much a request is late, at most
 	Astray      uint64        // skipped lines whose date is far from the dates around them
 
-	// ProxyNote says that a few clients sent nearly all requests and may be proxies; "" otherwise.
+	// ProxyNote says that a few clients sent nearly all requests and may be proxies. It is "" if this is not so.
 	ProxyNote string
 }
 
@@ -42,12 +42,12 @@ type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
 	RefusedKeys      []Key // keys that were refused at least once: the key with the most refusals first, then by name
-	// AsLogged is how many requests are refused in the order of the log, where each late request counts at the latest
-	// time before it. It equals Refused if no request is late.
+	// AsLogged is how many requests are refused if they are decided in the order of the log. In this order, each late
+	// request counts at the latest time before it. If no request is late, AsLogged equals Refused.
 	AsLogged uint64
 
-	// Evictions is how many buckets were evicted for lack of room, and ForgivenTokens is how many tokens they still
-	// counted. If Evictions is not zero, the figures above are approximate: too few requests are refused.
+	// Evictions is how many buckets were evicted for lack of room. ForgivenTokens is how many tokens these buckets
+	// still counted. If Evictions is not zero, the figures above are approximate: too few requests are refused.
 	Evictions, ForgivenTokens uint64
 }
 

@@ -10,10 +10,12 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// maxTargets is how many targets are remembered with their URLs. Most requests of a log have one of a few targets.
+// maxTargets is how many targets are remembered with their parsed URLs. Usually, a few targets make up most requests of
+// a log.
 const maxTargets = 8192
 
-// requests makes HTTP requests from log lines. It reuses one request, which has only the parts that the rules read.
+// requests makes HTTP requests from log lines. It always fills the same request, which has only the parts that the
+// rules read.
 type requests struct {
 	host    string // host of requests whose host is not in the log
 	headers map[string]bool
@@ -29,7 +31,7 @@ func newRequests(host string) *requests {
 		request: request.WithContext(context.WithValue(context.Background(), reading.ParsedKey{}, parsed))}
 }
 
-// need makes sure that the requests have the header fields that are among the sources.
+// need ensures that the requests have the header fields which the sources name.
 func (rs *requests) need(sources ...rulefile.Source) {
 	for _, s := range sources {
 		switch s.Kind {
@@ -43,9 +45,9 @@ func (rs *requests) need(sources ...rulefile.Source) {
 	}
 }
 
-// of returns the request of a log line, valid until the next call. Its host is the host of the line, or rs.host if
-// there is none. It returns false for a request that was not HTTP, because a server answers such a request before any
-// limit.
+// of returns the request of a log line. It is valid until the next call of of. Its host is the host of the line, or
+// rs.host if the line has none. For a request that was not HTTP, of returns false, because a server answers such a
+// request before any limit.
 func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// littleRoom is the number of keys for which a limiter has room at first. The engine sweeps its table whenever the
-	// time of the log leaps by hours or days. For a year of a log with a few thousand keys, sweeping a table for a
-	// million keys would take longer than everything else.
+	// littleRoom is the number of keys for which a limiter has room at first. It is small because the engine sweeps its
+	// table whenever the time of the log jumps by hours or days. For a log of a year with a few thousand keys, sweeping
+	// a table for a million keys would take longer than everything else.
 	littleRoom = 1 << 15
 	allRoom    = math.MaxInt
-	// betweenLooks is how many requests are between two checks whether there was room for all keys.
+	// betweenLooks is a number of requests. After that many, the replay checks whether there was room for all keys.
 	betweenLooks = 4096
 )
 
-// errCramped means that a limiter had no room for a key, and could have had more room.
+// errCramped means that a limiter had no room for a key, although it could have had more room.
 var errCramped = errors.New("there is no room for all keys")
 
 // An attempt says how a log is replayed.
@@ -27,9 +27,9 @@ type attempt struct {
 }
 
 // repeat replays a log with little memory. If that is not enough, it starts over with room for all keys, or with more
-// lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. A stream can be
-// read again only from a copy. So the first attempt for a stream has room for all keys and also decides in the order of
-// the log. Only sorting on disk needs another attempt.
+// lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. A stream is
+// different, because it can be read again only from a copy. The first attempt for a stream has room for all keys and
+// also decides in the order of the log, so that only sorting on disk needs another attempt.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
 	a := attempt{room: allRoom, asLogged: true}
 	if log.Reopens() {

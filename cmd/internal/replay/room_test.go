@@ -31,8 +31,8 @@ func manyKeys(t *testing.T) (path string, keys uint64) {
 	return path, keys
 }
 
-// TestRoomForKeys: a log with more keys than littleRoom is replayed again with room for all, so the figures are exact.
-// Other logs never get more room.
+// TestRoomForKeys: if a log has more keys than littleRoom, it is replayed again with room for all keys, so that the
+// figures are exact. For any other log, the first replay is enough.
 func TestRoomForKeys(t *testing.T) {
 	many, keys := manyKeys(t)
 	few := filepath.Join(t.TempDir(), "few.log")

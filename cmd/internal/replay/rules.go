@@ -34,11 +34,11 @@ type RuleReport struct {
 	Blind string   // why the rule was not judged; "" if it was
 	Notes []string // what a server would judge differently
 	Outcome
-	// Matched is how many requests the rule counts, and Refused is how many of these it refuses, or would refuse
-	// without shadow mode.
+	// Matched is how many requests the rule counts. Refused is how many of these it refuses or, in shadow mode, would
+	// refuse.
 	Matched uint64
-	// Elsewhere is how many requests another rule refused although this rule would have admitted them; for a shadow
-	// rule, how many of its requests another rule refused.
+	// Elsewhere is how many requests another rule refused although this rule would have admitted them. For a shadow
+	// rule, it is how many of the rule's requests another rule refused.
 	Elsewhere uint64
 	Keys      uint64
 	Series    Series
@@ -64,10 +64,10 @@ type RulesOptions struct {
 
 // RunRules checks the requests of a log against the rules of a file, with the server's middleware. Each request takes
 // tokens from all rules that match it, or from none. Shadow rules refuse nothing, and take tokens for admitted
-// requests. Tokens are given back according to the logged status.
+// requests. The logged status determines whether tokens are given back.
 //
-// A rule that needs what the log does not have is left out, with the reason. The client is the logged client, whichever
-// proxies the file trusts. Keys of a limit in a store are kept in memory here.
+// If a rule needs data that the log does not have, the rule is left out, with the reason. The client is the logged
+// client, whichever proxies the file trusts. A limit that has its keys in a store has them in memory here.
 func RunRules(f *rulefile.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	return repeat(log, func(a attempt) (*RulesReport, error) { return replayRules(f, a, options, log) })
 }
@@ -176,7 +176,8 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 		}
 		all = append(all, limit)
 	}
-	// A request that would wait gets its tokens at once: the time of the log does not depend on when it is passed on.
+	// A request that would wait gets its tokens at once, without a pause. The time of the log does not depend on when a
+	// request is passed on.
 	options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
 	if exempt != nil {
 		options = append(options, httplimit.Skip(exempt))
@@ -256,7 +257,7 @@ func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed b
 	return nil
 }
 
-// client returns the client whose key the request is charged to. Another tier does not make it another client.
+// client returns the client whose key is charged for the request. A client stays the same if its tier changes.
 func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplimit.ClientIP) *ruleClient {
 	key := check.Key().Tier(0)
 	c := t.clients[key]

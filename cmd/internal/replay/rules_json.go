@@ -32,8 +32,8 @@ type jsonRule struct {
 	Suggestion      any       `json:"suggestion,omitempty"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. suggestions has
-// one entry for each rule, written unchanged, or is empty.
+// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. The list
+// suggestions has one entry for each rule, which is written unchanged, or it is empty.
 func (r *RulesReport) WriteJSON(w io.Writer, suggestions []any) error {
 	out := jsonRules{r.Format, r.Requests, r.Skipped, r.order(), r.NotHTTP, r.Refused, r.AsLogged,
 		make([]jsonRule, len(r.Rules))}

@@ -33,8 +33,8 @@ func logLine(host string, second int, request, status string) string {
 	return host + ` - - [` + at + `] "` + request + `" ` + status + ` 1 "-" "agent"` + "\n"
 }
 
-// TestAllOrNothing: if one rule refuses a request, the others keep their tokens. A rule's refusals, and requests that
-// only others refuse, are counted separately.
+// TestAllOrNothing: if one rule refuses a request, no tokens are taken from the other rules. For each rule, the report
+// has its own refusals and, separately, the requests that only other rules refuse.
 func TestAllOrNothing(t *testing.T) {
 	const rules = `rules:
 - {name: both, key: global, rate: 1/h, burst: 3}
@@ -57,7 +57,8 @@ func TestAllOrNothing(t *testing.T) {
 	assert.Equal(t, []Key{{"everybody", 6, 2}}, both.RefusedKeys)
 }
 
-// TestALimitOfTheCalendarOfALog: the month follows the limit's zone, and not the zone of the log's times.
+// TestALimitOfTheCalendarOfALog: the time zone of the limit determines when its month begins. The zone of the log's
+// times does not.
 func TestALimitOfTheCalendarOfALog(t *testing.T) {
 	const december = 1_356_400 // 30 November at 15:00 UTC, when December begins in Tokyo
 	log := strings.Repeat(logLine("h", december-1, "GET / HTTP/1.1", "200"), 6) + strings.Repeat(logLine("h", december, "GET / HTTP/1.1", "200"), 6)
@@ -143,8 +144,8 @@ func (b *bucket) has(now, interval, burst, n int64) bool {
 	return b.level >= n*interval
 }
 
-// TestRulesAgainstTheirDefinition: the results of rules on a real log equal those of buckets computed from their
-// definition, with another parser.
+// TestRulesAgainstTheirDefinition: the results of rules on a real log equal the results of buckets that are computed
+// from their definition. These buckets have another parser.
 func TestRulesAgainstTheirDefinition(t *testing.T) {
 	text, err := os.ReadFile("testdata/apache_access_excerpt.log")
 	require.NoError(t, err)
@@ -315,8 +316,8 @@ func TestAKeyThatCannotSteerATerminal(t *testing.T) {
 	assert.Len(t, printable(strings.Repeat("x", 1000)), 83)
 }
 
-// TestExemptionsOfALog: a replay leaves out the requests that a server exempts, and notes an exemption that needs what
-// the log does not have.
+// TestExemptionsOfALog: a replay leaves out the requests that a server exempts. If an exemption needs data that the log
+// does not have, a note says so.
 func TestExemptionsOfALog(t *testing.T) {
 	const rules = `exempt: [{path: /health}, {client: 10.0.0.0/8, header: {X-Probe: "*"}}]
 trusted_proxies: 10.0.0.0/8

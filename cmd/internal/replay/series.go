@@ -12,8 +12,8 @@ var binLengths = []time.Duration{
 	364 * 24 * time.Hour, 3640 * 24 * time.Hour,
 }
 
-// A Series counts requests over the time of a log, in bins of equal length that start at multiples of it since 1970.
-// Its size does not depend on the length of the log. The zero Series is empty.
+// A Series counts requests over the time of a log, in bins of equal length. Bins start at multiples of this length
+// since 1970. The size of a Series does not depend on the length of the log. The zero Series is empty.
 type Series struct {
 	Start time.Time     // start of the first bin
 	Bin   time.Duration // length of a bin

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// rest is the number of tokens that most checks leave of a budget. It is small, so that it can be measured precisely
+// Most checks spend a budget until this number of tokens is left. It is small, so that it can be measured precisely,
 // however large the budget is.
 const rest = 1500
 
-// cost returns a check that the gateway charges exactly what act returns as its cost.
+// cost makes a check from act: the gateway must charge exactly the cost that act returns.
 func cost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		var want span
@@ -33,7 +33,7 @@ func cost(act func(context.Context, *key) (want span, err error)) func(context.C
 	}
 }
 
-// free returns a check that the gateway charges nothing for what act does.
+// free makes a check from act: the gateway must charge nothing for it.
 func free(act func(context.Context, *key) error) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) { return span{}, act(ctx, k) })
 }
@@ -49,8 +49,8 @@ func (k *key) passes(ctx context.Context, q asked) (answer, error) {
 
 func exactly(tokens int) span { return span{tokens, tokens} }
 
-// smallBody makes an answer cost much more than its request's size suggests, as when an API has cached or stored the
-// input.
+// smallBody makes an answer cost much more than its request's size suggests. This happens if an API has cached or
+// stored the input.
 func smallBody(ctx context.Context, k *key) (span, error) {
 	const tokens = 900
 	number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -132,7 +132,8 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	})
 }
 
-// stream returns a play that streams a chat: a text of the given number of tokens, and then the events in more.
+// stream returns a play: it answers, as the model, with a streamed chat. The stream has a text of the given number of
+// tokens, and then the events in more.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }
@@ -160,7 +161,7 @@ func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	return exactly(3 * tokens), nil
 }
 
-// brokenStream breaks a stream off after its beginning has reported the cost up to that point.
+// brokenStream breaks a stream off. Before, the stream has reported the cost up to that point.
 func brokenStream(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800

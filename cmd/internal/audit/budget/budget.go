@@ -21,8 +21,8 @@ type Options struct {
 	// Listen is the address of the model that is configured in the gateway.
 	Listen string
 	Model  string // the name of the language model
-	// Fields are header fields of each request. The number of a key replaces {n} in a value; each key has its own
-	// budget.
+	// Fields are header fields of each request. In a value, the text {n} is replaced by the number of a key. Each key
+	// has its own budget.
 	Fields    [][2]string
 	UserAgent string
 	// Tokens is the budget of each key, at least 4,000. No tokens of the budget may come back while the audit runs.

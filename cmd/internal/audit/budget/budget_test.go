@@ -42,7 +42,7 @@ func (r *Report) faults() (names []string) {
 	return names
 }
 
-// TestWeirServe: weir serve has none of the pitfalls, and the audit makes every check.
+// TestWeirServe: the audit of weir serve makes every check and finds no fault.
 func TestWeirServe(t *testing.T) {
 	address, model := freeport.Address(t), freeport.Address(t)
 	text := "listen: " + address + "\nupstream: http://" + model + `
@@ -72,7 +72,7 @@ rules:
 	assert.True(t, json.Valid([]byte(out.String())))
 }
 
-// seeded has the possible faults of the tests' gateway, and for each the check that finds it.
+// seeded has each possible fault of the tests' gateway, with the check that finds it.
 var seeded = map[string]string{
 	"":                                      "",
 	"holds nothing":                         "100 requests at once",
@@ -107,7 +107,7 @@ var seeded = map[string]string{
 	"a hit of the cache is free":            "openai-chat.json",
 }
 
-// TestEachFaultIsFound: the check in seeded finds each fault, and no check finds one in a gateway without faults.
+// TestEachFaultIsFound: the check in seeded finds each fault. In a gateway without faults, no check finds one.
 func TestEachFaultIsFound(t *testing.T) {
 	for fault, by := range seeded {
 		t.Run(fault, func(t *testing.T) {

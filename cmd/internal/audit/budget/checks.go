@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// A check looks for one pitfall of docs/budgets.md. It returns what it has measured. Its error is a fault or a skip.
+// A check looks for one pitfall of docs/budgets.md. It returns what it has measured. If it returns an error, it has
+// found a fault or was skipped.
 type check struct {
 	pitfall, name string
 	run           func(context.Context, *auditor) (found string, err error)
@@ -141,8 +142,8 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holds finds out whether the gateway holds an estimate while a request is in progress. If not, the checks of estimates
-// are skipped.
+// holds finds out whether the gateway holds an estimate of the cost while a request is in progress. If it does not, the
+// checks of estimates are skipped.
 func holds(ctx context.Context, a *auditor) (string, error) {
 	const tokens = 1200
 	held, err := a.held(ctx, 2*tokens, 2*tokens/steps, 100, func(k *key, n int) asked { return k.chat(n, tokens, nil) })
@@ -156,7 +157,7 @@ func holds(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holding returns a check that the gateway holds tokens for a part of a request, before the answer.
+// holding makes a check: before the answer, the gateway must hold tokens for the named part of a request.
 func holding(what string, ask func(k *key, number, tokens int) asked) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		if !a.holds {

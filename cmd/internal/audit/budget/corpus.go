@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// pitfalls has the pitfall of each answer in the corpus, by the beginning of the file's name. Other files are about
-// cut-off answers and line ends.
+// pitfalls has the number of the pitfall for each answer in the corpus. The name of the answer's file begins with
+// begin. Other files are about cut-off answers and line ends.
 var pitfalls = []struct{ begin, pitfall string }{
 	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
@@ -30,9 +30,10 @@ func corpus() (all []check) {
 	return all
 }
 
-// fixture returns the check of one answer, which it repeats until the cost can be measured.
+// fixture returns a check with one answer. The check repeats the answer until its cost can be measured.
 func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
-	// Held and charged tokens must differ, so that the check can tell which of the two the gateway counts.
+	// The numbers of held and charged tokens must differ, so that the check can find out which number the gateway
+	// counts.
 	total, times, bound := int(f.Says.Total), 20, 16
 	if f.Final {
 		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150

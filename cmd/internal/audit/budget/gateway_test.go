@@ -26,14 +26,15 @@ type gateway struct {
 	served []served
 }
 
-// served is a request in progress. done is closed when the request is charged.
+// served is a request in progress. The channel done is closed when the request is charged.
 type served struct {
 	key  string
 	left context.Context // done when the client has disconnected
 	done chan struct{}
 }
 
-// begin begins a request of a key, after all of the key's requests with disconnected clients are charged.
+// begin begins a request of a key. If clients of the key have disconnected, it first waits until their requests are
+// charged.
 func (g *gateway) begin(key string, r *http.Request) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +60,7 @@ func (g *gateway) begin(key string, r *http.Request) (end func()) {
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
 
-// take takes tokens of a key if that many are left. With must, it takes them in any case. A negative number gives
+// take takes tokens of a key if that many are left. If must is true, it takes them in any case. A negative number gives
 // tokens back.
 func (g *gateway) take(key string, tokens int, must bool) bool {
 	g.mu.Lock()
@@ -203,7 +204,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pass sends a request to the upstream. It returns the answer or nil, and how often the request is charged.
+// pass sends a request to the upstream. It returns the answer (nil if there was none) and how often the request is
+// charged.
 func (g *gateway) pass(r *http.Request, body []byte) (*http.Response, int) {
 	for tries := 1; ; tries++ {
 		q, _ := http.NewRequestWithContext(r.Context(), r.Method, g.upstream+r.URL.RequestURI(), bytes.NewReader(body))
@@ -222,7 +224,7 @@ func (g *gateway) pass(r *http.Request, body []byte) (*http.Response, int) {
 	}
 }
 
-// broken returns how many tokens are charged beyond the held ones if there was no answer.
+// broken returns how many tokens are charged in addition to the held tokens if there was no answer.
 func (g *gateway) broken(held int) int {
 	if g.is("leaving early is free") {
 		return -held

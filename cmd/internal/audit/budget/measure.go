@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// promptTokens is the cost of the shortest prompt in the model's answers, close to the real one.
+// promptTokens is what the model reports as the cost of the shortest prompt. It is close to the real cost.
 const promptTokens = 15
 
 const within = 30 * time.Second
@@ -23,7 +23,7 @@ const within = 30 * time.Second
 // steps is how many requests measure the rest of a budget.
 const steps = 60
 
-// ErrNoBudget means that the gateway does not have the budget that the options claim, so nothing can be measured.
+// ErrNoBudget means that the gateway's budget is not the one in the options, so nothing can be measured.
 var ErrNoBudget = errors.New("the budget cannot be measured")
 
 // A key is one key of the gateway. It has its own budget.
@@ -32,13 +32,13 @@ type key struct {
 	number int
 }
 
-// A span is a range that contains a number of tokens: each request of a measurement costs several, so the exact number
-// is unknown.
+// A span is a range that contains a number of tokens. The exact number is unknown, because each request of a
+// measurement costs several tokens.
 type span struct{ least, most int }
 
 func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
 
-// may reports whether the spans overlap, so that the two numbers may be equal.
+// may reports whether the spans overlap. If they do, the two numbers may be equal.
 func (s span) may(want span) bool { return s.least <= want.most && s.most >= want.least }
 
 func (a *auditor) fresh() *key {
@@ -128,8 +128,8 @@ func readUntil(r io.Reader, text string) (all []byte, err error) {
 
 type object = map[string]any
 
-// chat returns a request for a chat whose prompt is the mark of a play. more has further fields. A bound of 0 means no
-// bound.
+// chat returns a request for a chat. Its prompt is the mark that selects the play. The parameter more has further
+// fields. A bound of 0 means no bound.
 func (k *key) chat(number, bound int, more object) asked {
 	body := object{"model": k.Model, "messages": []object{{"role": "user", "content": mark + strconv.Itoa(number)}}}
 	if bound != 0 {
@@ -151,7 +151,7 @@ func (k *key) pay(ctx context.Context, tokens int) answer {
 	return k.do(ctx, k.chat(k.paid(tokens), max(tokens-promptTokens, 1), nil))
 }
 
-// paid returns the mark of a play whose chat costs the given number of tokens.
+// paid makes a play whose chat costs the given number of tokens, and returns its mark.
 func (a *auditor) paid(tokens int) int {
 	number, ok := a.pays[tokens]
 	if !ok {
@@ -172,9 +172,9 @@ func (k *key) keep(ctx context.Context, rest int) error {
 	return nil
 }
 
-// left measures how many tokens of a budget are left. It sends requests of unit tokens each until one is refused, or
-// until their cost is three times the parameter of. A gateway that holds estimates refuses when less than a unit is
-// left. Other gateways may admit more tokens than are left.
+// left measures how many tokens of a budget are left. It sends requests that cost unit tokens each, until one is
+// refused. It stops when they have cost three times the parameter of. A gateway that holds estimates refuses when less
+// than a unit is left. Other gateways may admit more tokens than are left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)
@@ -189,8 +189,8 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged measures what act costs. It spends the tokens of a new key until the number in the parameter of is left,
-// calls act, and measures the rest with requests of unit tokens each.
+// charged measures what the function act costs. It spends the tokens of a new key until the number in the parameter of
+// is left, and calls act. Then it measures what is left, with requests that cost unit tokens each.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {
@@ -206,8 +206,8 @@ func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) erro
 	return span{of - left.most, of - left.least}, err
 }
 
-// held measures how many tokens the gateway holds for a request without an answer yet. The error is a fault if the
-// gateway does not pass the request on.
+// held measures how many tokens the gateway holds for a request that has no answer yet. If the gateway does not pass
+// the request on, the error is a fault.
 func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *key, number int) asked) (held span, err error) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {

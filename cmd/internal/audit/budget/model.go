@@ -21,8 +21,8 @@ type request struct {
 	times int // how many requests with this mark came before
 }
 
-// A model is the server behind the gateway. A mark in a request's text says how to answer, because the gateway may
-// change everything else.
+// A model is the server behind the gateway. A mark (a number) in a request's text selects the answer, because the
+// gateway may change everything else.
 type model struct {
 	server http.Server
 	done   chan error
@@ -56,7 +56,7 @@ func (m *model) stop() error {
 	return err
 }
 
-// add returns the number of a new mark, whose requests the play p answers.
+// add makes the play p answer the requests with a new mark, and returns the number of the mark.
 func (m *model) add(p play) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func chatText(text string) string {
 		`"assistant","content":` + strconv.Quote(text) + `},"finish_reason":null}]}` + "\n\n"
 }
 
-// chatEnd is the last event of a chat's stream that has a choice.
+// chatEnd is the event of a streamed chat that has the end of its last choice.
 const chatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{},` +
 	`"finish_reason":"stop"}]}` + "\n\n"
 

@@ -12,8 +12,8 @@ import (
 
 // A Request is one request of a log, and its decision.
 type Request struct {
-	// Sent and Done are when the request was sent and its answer had arrived, both since 1970. The decision was in
-	// between. In a server's log they are equal.
+	// Sent is when the request was sent, and Done when its answer had arrived, both since 1970. The decision was in
+	// between. In a server's log, the two times are equal.
 	Sent, Done time.Duration
 	Key        string // the key, which has its own bucket; "" if all requests share one
 	Allowed    bool
@@ -23,9 +23,9 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is how long after a multiple of the period each window begins. If it is Anchored, a request begins the
-	// first window. Further windows follow without a gap, until one has no request; the next request then begins a new
-	// window.
+	// Phase is how long after a multiple of the period each window begins. The value Anchored means that the first
+	// window begins with a request. Further windows then follow without a gap until one has no request. The next
+	// request begins a new window.
 	Phase time.Duration
 	// Refusals says that refused requests are charged, too.
 	Refusals bool
@@ -36,7 +36,7 @@ type Limit struct {
 // Anchored is the Phase of a limit whose windows begin with a request.
 const Anchored time.Duration = -1
 
-// A clock converts the times of events, in order, to the times that determine the windows of a limit.
+// A clock converts the times of events, in order, to times of the same windows without a phase.
 type clock struct {
 	limit  Limit
 	anchor map[string]time.Duration
@@ -51,8 +51,8 @@ func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// at returns the converted time of an event. For anchored windows, the time never goes back, and the event may begin a
-// window.
+// at returns the converted time of an event. For windows that begin with a request, the time never goes back, and the
+// event may begin a window.
 func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
@@ -81,12 +81,13 @@ type Result struct {
 	Returned bool
 	// Shortest and Longest are the bounds of the periods that explain the log equally well.
 	Shortest, Longest time.Duration
-	// Fewest and Most are the bounds of the capacity (the tokens of a full key) with which a limit explains the log as
-	// well as Limit does.
+	// Fewest and Most bound the capacity, which is the tokens of a full key. Limits with a capacity between the two
+	// explain the log as well as Limit does.
 	Fewest, Most uint64
-	// RefusalsUnsure says that a limit without charges for refused requests explains the log nearly as well.
+	// RefusalsUnsure says that the log does not show whether refused requests are charged: a limit without such charges
+	// explains it nearly as well.
 	RefusalsUnsure bool
-	// Excess: at the worst instant, at least this many requests were admitted beyond the limit.
+	// Excess is the least number of requests that were admitted beyond the limit at the worst instant.
 	Excess uint64
 	// Tolerance is how much the times of the log may be wrong.
 	Tolerance time.Duration
@@ -100,7 +101,8 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy returns a number from 0 to 1 that grows with how far others, the misfits of another limit, exceeds misfits.
+// moreBy compares the misfits of another limit, others, with misfits. The result, from 0 to 1, grows with the
+// difference.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
@@ -112,8 +114,8 @@ func sure(all []candidate) float64 {
 	return moreBy(all[0].misfits, all[1].misfits)
 }
 
-// Log fits every kind of limit to a log. resolution is the unit to which a server's log rounds times down; 0 for times
-// that a client measured.
+// Log fits every kind of limit to a log. A server's log rounds times down to a multiple of resolution. For times that a
+// client measured, resolution is 0.
 func Log(requests []Request, resolution time.Duration) (Result, error) {
 	f := newFitter(requests, resolution)
 	if f.refused == 0 {
@@ -175,8 +177,8 @@ type event struct {
 	held      time.Duration // the request was decided at most this much after At, or before At if it was refused
 }
 
-// newFitter orders the requests of a log. Of concurrent requests, the admitted ones come first, because an admission
-// counts from its sending, and a refusal from its answer.
+// newFitter orders the requests of a log. Of concurrent requests, admitted requests come first. The reason is that an
+// admission counts from its sending, and a refusal from its answer.
 func newFitter(requests []Request, resolution time.Duration) *fitter {
 	f := &fitter{base: math.MaxInt64}
 	excess := make([]time.Duration, 0, len(requests))
@@ -224,8 +226,8 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	return f
 }
 
-// waiting finds out whether admitted requests wait for their turn, so that they take much longer than refusals, and at
-// which interval waiting requests leave.
+// waiting finds out whether admitted requests wait for their turn. If so, they take much longer than refusals. It also
+// finds the interval at which waiting requests leave.
 func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
 	if resolution > 0 || len(excess) == 0 {
 		return
@@ -265,12 +267,13 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit, and calls the function on for each decision, until on returns false. explained
-// says whether the limit explains the decision, and excess by how many tokens an admission exceeds the limit.
+// judge replays the log under a limit, and calls the function on for each decision, until on returns false. The
+// argument explained says whether the limit explains the decision. The argument excess is the number of tokens by which
+// an admission exceeds the limit.
 //
-// Each request was decided at an unknown time between its sending and its answer. A decision is explained if some
-// choice of these times makes it right. judge tries only two: every admission as early as possible, or as late as
-// possible.
+// Each request was decided at an unknown time between its sending and its answer. A limit explains a decision if it is
+// right for some choice of these times. judge tries only two choices: every admission as early as possible, or as late
+// as possible.
 func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	early, late := newReplay(l, false), newReplay(l, true)
 	if early == nil || late == nil {
@@ -301,8 +304,9 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 	return n
 }
 
-// most returns the most tokens that a key has used of its burst or window, as the limit counts. usual is the most
-// frequent number at refusals; it is lower than most if too many requests were admitted at one time.
+// most returns the most tokens that a key has used of its burst or window, as the limit counts. The second result,
+// usual, is the number that keys had used most often at a refusal. It is lower than the first if too many requests were
+// admitted at one time.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestSeveralNumbersExplainALog: a token that is taken one millisecond early is within the tolerance of the times, so a
-// bucket of five explains the log, and so does a bucket of six.
+// TestSeveralNumbersExplainALog: a token is taken one millisecond early, which is within the tolerance of the times. So
+// a bucket of five tokens explains the log, and so does a bucket of six.
 func TestSeveralNumbersExplainALog(t *testing.T) {
 	var log []Request
 	ask := func(at time.Duration, allowed bool) {
@@ -31,8 +31,8 @@ func TestSeveralNumbersExplainALog(t *testing.T) {
 	assert.Equal(t, [2]uint64{5, 6}, [2]uint64{r.Fewest, r.Most}, "%+v", r)
 }
 
-// TestWindowsThatARequestBegins: after a window without a request, the next request begins a window, even less than two
-// periods after the latest request.
+// TestWindowsThatARequestBegins: a window passes without a request. The next request then begins a window, even if it
+// comes less than two periods after the request before it.
 func TestWindowsThatARequestBegins(t *testing.T) {
 	at := Limit{Phase: Anchored, Limit: check.Limit{Per: 10}}.Clock()
 	var times []time.Duration

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A replay decides the requests of a log again under a limit. It assumes that all were decided as early, or all as
-// late, as possible.
+// A replay decides the requests of a log again under a limit. It assumes that all requests were decided as early as
+// possible, or all as late as possible.
 type replay struct {
 	limit  Limit
 	late   bool
@@ -36,9 +36,9 @@ func newReplay(l Limit, late bool) *replay {
 	return r
 }
 
-// next reports whether the limit explains the next decision, and by how many tokens an admission exceeds the limit.
-// Tokens of a delayed admission may come back earlier or later than assumed, by up to the delay. A request that was
-// admitted without room counts as decided when there was room.
+// next reports whether the limit explains the next decision, and by how many tokens an admission exceeds the limit. The
+// tokens of a delayed admission may come back earlier or later than assumed, by up to the delay. If a request was
+// admitted although no token was left, it counts as decided when a token was available.
 func (r *replay) next(e event) (explained bool, excess uint64) {
 	k := r.latest
 	if k == nil || r.last != e.Key {

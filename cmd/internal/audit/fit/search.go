@@ -11,7 +11,7 @@ import (
 type candidate struct {
 	limit   Limit
 	misfits int
-	// shortest and longest bound the periods with which the limit explains as many decisions.
+	// The limit explains as many decisions with any period from shortest to longest.
 	shortest, longest time.Duration
 }
 
@@ -25,8 +25,8 @@ func (c *candidate) try(f *fitter, l Limit) {
 	}
 }
 
-// kinds has the promises to search for, the simplest first. Of two that explain the log equally well, the earlier one
-// is used.
+// kinds has the promises to search for, the simplest first. If two explain the log equally well, the earlier one is
+// used.
 var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow, check.SlidingExact, check.SlidingEstimate,
 	check.BatchRefill}
 
@@ -73,8 +73,8 @@ type finder struct {
 	refusals bool
 }
 
-// periods returns the usual periods that a log may show, and others in between, each longer than the last by the
-// fraction step.
+// periods returns periods to try: the usual ones, and a series of periods in which each is longer than the one before
+// by the fraction step. None is longer than the log.
 func (f *fitter) periods(step float64) (all []time.Duration) {
 	for _, d := range usual {
 		if d <= f.span {
@@ -88,8 +88,8 @@ func (f *fitter) periods(step float64) (all []time.Duration) {
 	return all
 }
 
-// counts returns the sizes of a limit to try: the most tokens that a key has used, and slightly fewer. If keys were
-// mostly refused after far fewer, it also returns that number.
+// counts returns the sizes of a limit to try: the most tokens that a key has used, and slightly fewer. If most refusals
+// came after far fewer tokens, it also returns sizes around that number.
 func (of *finder) counts(l Limit) (all []uint64) {
 	most, usual := of.most(l)
 	if of.refusals {
@@ -115,8 +115,9 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 	}
 }
 
-// bounds returns the shortest and the longest period that explain as many decisions as the best one, in steps of a
-// hundredth of it. If windows begin at a phase, few periods fit the phase, so bounds uses the periods that were tried.
+// bounds returns the shortest and the longest period that explain as many decisions as the best one. It tries steps of
+// a hundredth of the best period. If windows begin at a phase, few periods fit the phase, so bounds uses the periods
+// that were tried.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
 	shortest, longest = best.limit.Per, best.limit.Per
@@ -141,8 +142,8 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 	return shortest, longest
 }
 
-// numbers returns the fewest and the most tokens of a full key that explain as many decisions as the best number, up to
-// a hundred away, with the best period.
+// numbers returns the fewest and the most tokens of a full key that explain as many decisions as the best number. It
+// uses the best period, and tries numbers up to a hundred away.
 func (of *finder) numbers() (fewest, most uint64) {
 	best := *of.best
 	explains := func(n uint64) bool {
@@ -189,7 +190,7 @@ func (of *finder) bucket() {
 	of.round()
 }
 
-// round replaces the time of a token by a common one that explains as many decisions.
+// round replaces the time per token by a common time that explains as many decisions.
 func (of *finder) round() {
 	token := of.best.limit.Per
 	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
@@ -217,7 +218,8 @@ func (of *finder) window() {
 }
 
 // usualPeriod replaces a period by a common one nearby. On a busy machine, the true period may explain slightly fewer
-// decisions. So this must not affect the comparison of the kinds, and comes after it.
+// decisions than another. The kinds of limits must be compared without this loss, so usualPeriod is called after the
+// comparison.
 func (of *finder) usualPeriod() {
 	for _, per := range usual {
 		if off := float64(per) - float64(of.best.limit.Per); math.Abs(off) <= widest*float64(per) {
@@ -230,7 +232,7 @@ func (of *finder) usualPeriod() {
 // widest is the largest relative difference between the best numbers and their replacements.
 const widest = 0.04
 
-// instead replaces the best numbers if others explain nearly as many decisions, and reports whether it has.
+// instead replaces the best numbers by others if these explain nearly as many decisions. It reports whether it has.
 func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
@@ -273,7 +275,7 @@ func (of *finder) phased(others []candidate) {
 }
 
 // at tries windows of the given length that begin at the given phase. For batch refills, it tries half to twice the
-// rate of the best bucket, which is in the parameter bucket.
+// rate of bucket, the best token bucket.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
@@ -292,7 +294,7 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 }
 
-// queue finds how many requests of a burst wait. The times at which they leave follow a smaller bucket.
+// queue finds how many requests of a burst wait for their turn. The times at which they leave fit a smaller bucket.
 func (f *fitter) queue(l *Limit) {
 	leaving := &fitter{tolerance: f.tolerance}
 	for _, e := range f.events {

@@ -63,7 +63,8 @@ func TestWindowsAreRounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatMayNotCount: if a busy machine makes refusals look charged, the result says that it is unsure.
+// TestRefusalsThatMayNotCount: on a busy machine, refusals may look charged although they are not. The result then says
+// that this is uncertain.
 func TestRefusalsThatMayNotCount(t *testing.T) {
 	for _, seed := range []uint64{5, 12} {
 		r, err := Log(windowLog(t, 3*time.Second, 600*time.Millisecond, seed), 0)

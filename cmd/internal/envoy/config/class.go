@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A class is the set of values that a cidr or regex selects. The zero class selects none.
+// A class is the set of values that a cidr or regex selects. The zero class is the empty set.
 type class struct {
 	key  string
 	text string // as the operator sees it; "" for no class

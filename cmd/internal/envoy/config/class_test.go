@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestClasses: a rule may select values by cidr or regex. Exact values come first, then classes in the order of the
-// file.
+// TestClasses: a rule may select values by cidr or regex. A rule for the exact value comes first. Then come classes, in
+// the order of the file.
 func TestClasses(t *testing.T) {
 	config, _, err := load(t, `
 domain: d

@@ -66,8 +66,8 @@ type level struct {
 	class         bool   // the value is selected by a cidr or a regex
 }
 
-// An Entry is a rule's condition on one entry of a descriptor. The Value "" means any value, and a '*' in Value makes
-// it a pattern. A '*' in Key makes Key a pattern for key_value.
+// An Entry is a rule's condition on one entry of a descriptor. The Value "" means any value. A Value with a '*' is a
+// pattern. A Key with a '*' is a pattern for the text key_value.
 type Entry struct{ Key, Value string }
 
 // MaxLimits is the largest number of limits of one descriptor.
@@ -245,9 +245,9 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 	}
 }
 
-// AppendStored appends what distinguishes the token buckets of one descriptor, because a store has all periods in one
-// table. The bucket with the longest period gets no such text, so its count survives when other limits are added or
-// removed. Windows need none: each length has a separate table.
+// AppendStored appends a text that distinguishes the token buckets of one descriptor. It is necessary because a store
+// has the buckets of all periods in one table. The bucket with the longest period gets no text, so its count survives
+// when other limits are added or removed. Windows need no text, because each length has a separate table.
 func (r *Rule) AppendStored(to []byte) []byte {
 	if !r.shorter {
 		return to
@@ -255,7 +255,7 @@ func (r *Rule) AppendStored(to []byte) []byte {
 	return appendText(to, r.Limit.Window.String())
 }
 
-// level returns the level of a descriptor. name is its key, or key_value; wild says whether name has a '*'.
+// level returns the level of a descriptor. name is its key or the text key_value. wild says whether name has a '*'.
 func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	l := level{
 		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),

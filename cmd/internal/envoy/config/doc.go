@@ -10,5 +10,5 @@
 // cannot be intended, such as a known key where it has no effect.
 //
 // weir adds keys, such as algorithm, burst and period in a rate_limit, and all_or_nothing at the top. The reference
-// refuses files with these keys as unknown, so it never applies a part of such a file.
+// does not know these keys and refuses the complete file, so it never applies a part of it.
 package config

@@ -21,8 +21,8 @@ const (
 	unknown = ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN
 )
 
-// lengths has the lengths of the units. As in the reference, a month has 30 days and a year 365. Weeks start on a
-// Thursday, because windows start at multiples of their length since 1970.
+// lengths has the lengths of the units. As in the reference, a month has 30 days and a year has 365. Windows start at
+// multiples of their length since 1970, so weeks start on a Thursday.
 var lengths = [...]time.Duration{
 	ratelimitv3.RateLimitResponse_RateLimit_SECOND: time.Second,
 	ratelimitv3.RateLimitResponse_RateLimit_MINUTE: time.Minute,

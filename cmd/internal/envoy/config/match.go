@@ -25,7 +25,7 @@ func (c *Config) AllOrNothing(domain string) bool {
 	return d != nil && d.allOrNothing
 }
 
-// Match returns the rules of a descriptor, one for each of its limits, or none. They must not be changed. A rule
+// Match returns the rules of a descriptor: one for each of its limits, or none. The caller must not change them. A rule
 // applies only if its depth in the tree equals the number of entries. Match does not allocate.
 //
 // At each level, Match takes the first of these children that exists:
@@ -63,8 +63,8 @@ func (n *node) child(key, value string) *node {
 	return n.children[key]
 }
 
-// fits reports whether name has the parts of a pattern in order, with any text between them. The first occurrence of
-// each part is enough, because a later one leaves less text for the next parts.
+// fits reports whether name has the parts of a pattern in order, with any text between them. It only tries the first
+// occurrence of each part, because a later occurrence leaves less text for the next parts.
 func fits(name []byte, parts [][]byte) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if len(name) < len(first)+len(last) || !bytes.HasPrefix(name, first) || !bytes.HasSuffix(name, last) {
@@ -81,9 +81,9 @@ func fits(name []byte, parts [][]byte) bool {
 	return true
 }
 
-// AppendKey appends the key of a descriptor's counter. rule is nil if the descriptor carries its own limit (an
-// override). Equal domains and entries give equal keys; at a level with share_threshold, the pattern replaces the
-// value. The length before each text keeps different lists of entries apart.
+// AppendKey appends the key of a descriptor's counter. The rule is nil if the descriptor carries its own limit (an
+// override). Equal domains and entries give equal keys, except at a level with share_threshold: there, the pattern
+// replaces the value. Each text follows its length, so different lists of entries have different keys.
 func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
 	to = appendText(to, domain)
 	for i, entry := range descriptor.GetEntries() {
@@ -101,8 +101,8 @@ func appendText(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
-// StatOf returns the name under which a decision by the rule is counted: Stat, unless the name contains values of the
-// request.
+// StatOf returns the name under which a decision by the rule is counted. This is Stat, unless the name contains values
+// of the request.
 func (r *Rule) StatOf(descriptor *commonv3.RateLimitDescriptor) string {
 	if !r.StatDepends() {
 		return r.Stat

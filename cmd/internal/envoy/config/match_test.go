@@ -97,7 +97,8 @@ func only(rules []*Rule) *Rule {
 	return rules[0]
 }
 
-// TestMatch: each descriptor finds the right rule, identified by its number of requests. -1 means no rule.
+// TestMatch: each descriptor finds the right rule. The number of requests in the rule's limit identifies the rule. -1
+// means no rule.
 func TestMatch(t *testing.T) {
 	config, warnings, err := load(t, tree, Options{})
 	require.NoError(t, err)

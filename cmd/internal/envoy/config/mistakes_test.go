@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// load compiles the files in a text. A line "-- name --" begins each file.
+// load compiles the files in a text. Each file begins with a line "-- name --".
 func load(t *testing.T, text string, options Options) (*Config, []*yamlfile.Error, error) {
 	t.Helper()
 	var documents []*Document
@@ -161,7 +161,8 @@ var mistakes = []struct{ name, text, want string }{
 		"b.yaml:1:9: duplicate domain 'd' in config file"},
 }
 
-// TestMistakes: each wrong file is refused, with the place of the mistake and the reference's reason, if it has one.
+// TestMistakes: each wrong file is refused. The error has the place of the mistake, and the reference's reason if the
+// reference has one.
 func TestMistakes(t *testing.T) {
 	for _, test := range mistakes {
 		t.Run(test.name, func(t *testing.T) {
@@ -184,8 +185,8 @@ func TestAllMistakesAreTold(t *testing.T) {
 	assert.Len(t, err, yamlfile.MaxErrors)
 }
 
-// TestShortFilesThatStandForEndlessOnes: each use of an alias counts towards maxNodes, so a short file of nested
-// aliases is refused.
+// TestShortFilesThatStandForEndlessOnes: nested aliases make a short file stand for a huge one. Each use of an alias
+// counts towards maxNodes, so such a file is refused.
 func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 	bomb := "domain: d\ndescriptors:\n  - key: k0\n    descriptors: &a0 [{key: x}]\n"
 	for i := 1; i < 24; i++ {
@@ -207,7 +208,7 @@ func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 	assert.Contains(t, err.Error(), "more than 2000000 values")
 }
 
-// TestWarnings: values that the reference accepts but that cannot be intended get a warning.
+// TestWarnings: some values cannot be intended, although the reference accepts them. They get a warning.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a known key in another place", "domain: d\nunit: second", "a.yaml:2:1: 'unit' has no effect here"},

@@ -70,8 +70,8 @@ func TestKeys(t *testing.T) {
 	assert.NotEqual(t, key("shop", "foobar=1,a=1"), key("shop", "foobar=1,b=1"), "the key is not shared, as in the reference")
 	assert.NotEqual(t, key("shop", "foobar=1"), key("shop", "foobaz=1"))
 
-	// The key of a shared counter contains its pattern. A request with the pattern as its value matches the same rule,
-	// so no other rule's counter can have that key.
+	// The key of a shared counter contains its pattern, and a request may have the pattern as its value. This request
+	// matches the same rule, so no counter of another rule can have that key.
 	different := []string{
 		"path=/login,addr=10.1", "path=/login,addr=1", "path=/login,addr=2", "user=a", "user=a,b=", "user=a,b", "a_b=c",
 		"a=b_c", "user=", "use=r", "path=/login,addr=10",

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// The field unit_multiplier is a google.protobuf.UInt32Value: multiplierField in the limit of a descriptor,
-// multiplierToldField in the limit of an answer. It is handled as an unknown field, because versions of
-// go-control-plane that have it need Go 1.26.
+// The field unit_multiplier is a google.protobuf.UInt32Value. Its number is multiplierField in the limit of a
+// descriptor, and multiplierToldField in the limit of an answer. Versions of go-control-plane that know the field need
+// Go 1.26. So here it is handled as an unknown field.
 const (
 	multiplierField     protowire.Number = 3
 	multiplierToldField protowire.Number = 4
@@ -43,8 +43,8 @@ func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, erro
 	}, nil
 }
 
-// multiplierOf reads unit_multiplier from unknown fields; 1 if it is absent. Repeated fields are merged, as protobuf
-// merges messages.
+// multiplierOf reads unit_multiplier from unknown fields. The result is 1 if the field is absent. Repeated fields are
+// merged, as protobuf merges messages.
 func multiplierOf(fields []byte) (uint32, error) {
 	value, found := &wrapperspb.UInt32Value{}, false
 	for len(fields) > 0 {
@@ -71,7 +71,7 @@ func multiplierOf(fields []byte) (uint32, error) {
 	return value.GetValue(), nil
 }
 
-// Told returns the encoded field that reports the multiplier of a limit; nil for the multiplier 1.
+// Told returns the encoded field that reports the multiplier of a limit to the client, or nil for the multiplier 1.
 func (l Limit) Told() []byte {
 	if l.Multiplier <= 1 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Quotas are limits of single values of a rule's last descriptor, from a file or a hash of the store.
+// Quotas are limits of single values of a rule's last descriptor. They come from a file or from a hash of the store.
 type Quotas struct {
 	File, Hash string // exactly one of them is set
 	Every      time.Duration
@@ -43,7 +43,7 @@ func (q *Quotas) From() string {
 	return q.File
 }
 
-// Read returns the table that by reads with a reader for the rule's plans and numbers.
+// Read calls the function by, with a reader for the rule's plans and numbers, and returns the table that by returns.
 func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {
@@ -53,7 +53,7 @@ func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 	return by(quotas.Reader{Plans: q.Plans, Policy: numbers.Policy})
 }
 
-// Under returns the rule's limit l with the numbers of p, a policy from the rule's quotas.
+// Under returns the rule's limit l with the numbers of p, which is a policy from the rule's quotas.
 func (l Limit) Under(p engine.Policy) Limit {
 	switch {
 	case p == engine.Unlimited():

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimits checks which combinations in rate_limits are valid, and how each limit is named.
+// TestSeveralLimits checks which combinations of limits in rate_limits are valid, and the name of each limit.
 func TestSeveralLimits(t *testing.T) {
 	of := func(limits string) string { return "domain: d\ndescriptors:\n  - key: k\n    rate_limits: " + limits }
 	const second = "{unit: second, requests_per_unit: 1}"

@@ -66,7 +66,7 @@ func (d *decoder) warn(n *yaml.Node, format string, args ...any) {
 
 func at(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// value resolves an alias and counts the node. It returns nil for null, or if the file is too large.
+// value resolves an alias and counts the node. It returns nil for null. It also returns nil if the file is too large.
 func (d *decoder) value(n *yaml.Node) *yaml.Node {
 	v := d.Visit(n, maxNodes, "error loading config file: more than %d values, each counted as often as an alias names it")
 	if v == nil || v.Tag == "!!null" {
@@ -77,7 +77,8 @@ func (d *decoder) value(n *yaml.Node) *yaml.Node {
 
 type field func(*yaml.Node)
 
-// fields calls a function for each key of a mapping. Keys of a merge ("<<") come after the mapping's own.
+// fields calls a function for each key of a mapping. Keys of the mapping itself come first, then keys that it merges
+// ("<<").
 func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
@@ -365,8 +366,8 @@ func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
 	return s
 }
 
-// plain counts the nodes below n, because a library expands their aliases later. It also refuses values that a Struct
-// cannot represent.
+// plain counts the nodes below n, because a library expands their aliases later. It refuses values that a Struct cannot
+// represent.
 func (d *decoder) plain(n *yaml.Node) bool {
 	if n = d.value(n); n == nil {
 		return !d.IsFull()

@@ -28,7 +28,7 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	if f.ClientCA == "" && f.ClientName != "" {
 		return nil, nil, errors.New("a client's name is required, but there is no CA for clients: set GRPC_CLIENT_TLS_CACERT")
 	}
-	// The certificate reader below would report a wrong file only to the first client.
+	// This read finds a wrong file now. The certificate reader below would find it only with the first client.
 	if _, err := tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +69,7 @@ func (f TLSFiles) verify(state tls.ConnectionState) error {
 	return fmt.Errorf("the client's certificate does not have the name %q", f.ClientName)
 }
 
-// hasName reports whether a certificate is for a DNS name, or has the name as a URI.
+// hasName reports whether a certificate is for a DNS name, or has it as a URI.
 func hasName(certificate *x509.Certificate, name string) bool {
 	if certificate.VerifyHostname(name) == nil {
 		return true

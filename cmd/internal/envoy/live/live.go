@@ -30,8 +30,8 @@ type Options struct {
 	Ready      func() error
 }
 
-// A Page is the live page of a service. Make it the service's Observer, then call Show. Call Close before the page's
-// server is shut down.
+// A Page is the live page of a service. First make the page the service's Observer, then call Show. Call Close before
+// the page's server is shut down.
 type Page struct {
 	admin   *admin.Admin
 	service *envoy.Service
@@ -73,7 +73,8 @@ func (p *Page) Handler() http.Handler { return p.admin.Handler() }
 // Close ends the open event streams.
 func (p *Page) Close() error { return p.admin.Close() }
 
-// Reloaded records that a configuration was read. err says why it did not become active.
+// Reloaded records that a configuration was read. The error err says why the configuration did not become active. It is
+// nil if it did.
 func (p *Page) Reloaded(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil}
 	if err == nil {
@@ -132,7 +133,7 @@ func (p *Page) tables() []admin.Table {
 	return all
 }
 
-// rules returns the shown rules, plus one for limits that requests carried, if any.
+// rules returns the rules that are shown. If requests carried limits, there is one more rule for them.
 func (p *Page) rules() []admin.Rule {
 	rules := p.shown.Load().rules
 	if !p.overrides.Load() {
@@ -144,8 +145,8 @@ func (p *Page) rules() []admin.Rule {
 	})
 }
 
-// descriptor returns a descriptor with the entries of a rule. typed has the text for each entry that the rule leaves
-// open: the value, or key=value if the key is a pattern.
+// descriptor returns a descriptor with the entries of a rule. An operator types a text for each entry that the rule
+// leaves open: the value or, if the key is a pattern, key=value. The parameter typed has these texts.
 func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, e := range r.Entries() {

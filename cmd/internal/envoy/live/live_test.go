@@ -49,7 +49,7 @@ descriptors:
     rate_limit: {unlimited: true}
 `
 
-// A shop is a service with its page, connected as in the program.
+// A shop is a service with its page. They are connected as in the program.
 type shop struct {
 	t       *testing.T
 	service *envoy.Service
@@ -138,7 +138,7 @@ func (s *shop) state() (now state) {
 	return now
 }
 
-// TestDecisionsAreShown: the page shows each decision as the answer reported it.
+// TestDecisionsAreShown: the page shows each decision as it is in the answer.
 func TestDecisionsAreShown(t *testing.T) {
 	s := newShop(t, Options{Keys: admin.KeysFull})
 	s.ask(8, "path=/login,remote_address=192.0.2.1", "remote_address=192.0.2.1")
@@ -171,7 +171,7 @@ func TestDecisionsAreShown(t *testing.T) {
 	assert.Len(t, now.Tables, 6, "second, minute, hour, six hours, day, the bucket")
 }
 
-// TestPeekAndReset: peeks and resets work for a typed key and for a listed key. A peek counts nothing.
+// TestPeekAndReset: an operator can peek at and reset a key that is typed or listed. A peek counts nothing.
 func TestPeekAndReset(t *testing.T) {
 	s := newShop(t, Options{Reset: true})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")
@@ -251,7 +251,8 @@ func TestPeekOfAValueWithALimit(t *testing.T) {
 	}
 }
 
-// TestPeekOfAListedValueWithALimit: a listed refused key is shown under the limit that refused it, even a value's own.
+// TestPeekOfAListedValueWithALimit: a refused key in the list is shown under the limit that refused it. This may be the
+// value's own limit.
 func TestPeekOfAListedValueWithALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
 		s := newShop(t, Options{Reset: true})
@@ -283,8 +284,8 @@ func TestPeekOfOneOfSeveralLimits(t *testing.T) {
 	assert.Contains(t, typed, `"limit":20,"remaining":18`)
 }
 
-// TestReloadsAreTold: the page shows the configuration's generation and the last reload error. Counts continue after a
-// reload.
+// TestReloadsAreTold: the page shows the number of the configuration (its generation) and the last reload error. Counts
+// continue after a reload.
 func TestReloadsAreTold(t *testing.T) {
 	s := newShop(t, Options{})
 	s.ask(3, "remote_address=a")
@@ -303,8 +304,8 @@ func TestReloadsAreTold(t *testing.T) {
 	assert.EqualValues(t, 2, now.Rules[0].Total["refused"])
 }
 
-// TestMoreRulesThanAreShown: rules without a card of their own share one that counts all their decisions. Limits that
-// requests carry have another card.
+// TestMoreRulesThanAreShown: the page has at most maxShown cards for rules. All other rules share one card, which
+// counts all their decisions. Limits that requests carry have a separate card.
 func TestMoreRulesThanAreShown(t *testing.T) {
 	s := newShop(t, Options{})
 	var b strings.Builder
@@ -312,7 +313,7 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	for i := range maxShown + 20 {
 		fmt.Fprintf(&b, "  - {key: k%d, rate_limit: {unit: hour, requests_per_unit: 2}}\n", i)
 	}
-	// This rule is shop.a_b in statistics, as are two rules of the second file below.
+	// In statistics, this rule has the name shop.a_b. Two rules of the second file below have the same name.
 	b.WriteString("  - {key: 'a|b', rate_limit: {unit: hour, requests_per_unit: 2}}\n")
 	s.load(b.String())
 	for i := range maxShown + 20 {
@@ -342,7 +343,7 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	assert.Equal(t, "shop.a_b (2)", s.state().Rules[1].Name)
 }
 
-// TestTexts: different descriptors have different texts, and each text can be read back.
+// TestTexts: different descriptors have different texts, and each text can be parsed again.
 func TestTexts(t *testing.T) {
 	for _, d := range []*commonv3.RateLimitDescriptor{
 		asked("a=b"), asked("a="), asked("a=b,c=d"), asked("a=b · c"), asked(`a="b"`), asked("a= b"), asked("=x"),

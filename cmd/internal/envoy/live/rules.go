@@ -12,10 +12,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// maxShown bounds the rules with a card of their own, because all cards go to each open page once per second.
+// maxShown bounds the rules that have a separate card, because all cards go to each open page once per second.
 const maxShown = 500
 
-// These cards belong to no single rule. Their names have spaces and no dot, so that they hardly equal a rule's name.
+// These are names of cards that belong to no single rule. They have spaces and no dot, so that hardly any rule has the
+// same name.
 const (
 	ofRequests = "limits of requests"
 	ofOthers   = "all other rules"
@@ -28,8 +29,8 @@ type shown struct {
 	rules  []admin.Rule
 }
 
-// nameOf returns the name under which a rule is counted. For a rule of another configuration, it is the name that the
-// rule would have if no other rule had the same name.
+// nameOf returns the name under which a rule is counted. For a rule of another configuration, it returns the name
+// without the text that distinguishes it from other rules of that name.
 func (s *shown) nameOf(r *config.Rule) string {
 	if s.config != nil && r.Index < len(s.names) && s.config.Rules()[r.Index] == r {
 		return s.names[r.Index]

@@ -10,8 +10,8 @@ import (
 
 const between = " · "
 
-// text returns the entries of a descriptor for people: key=value · key=value. Special characters are quoted, so
-// different descriptors have different texts and parse can read each back.
+// text returns the entries of a descriptor in a form for people: key=value · key=value. Special characters are quoted.
+// So different descriptors have different texts, and parse can read each text.
 func text(d *commonv3.RateLimitDescriptor) string {
 	var b strings.Builder
 	for i, e := range d.GetEntries() {
@@ -54,7 +54,8 @@ func parse(from string) (*commonv3.RateLimitDescriptor, error) {
 	return nil, fmt.Errorf("%q is not a list of entries", from)
 }
 
-// word splits the first key or value from a text. Unquoted, it ends at the separator or at the end of the text.
+// word splits the first key or value from a text. If it is not in quotes, it ends at the separator or at the end of the
+// text.
 func word(from, separator string) (word, rest string, ok bool) {
 	if strings.HasPrefix(from, `"`) {
 		quoted, err := strconv.QuotedPrefix(from)

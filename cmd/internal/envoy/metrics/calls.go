@@ -38,14 +38,15 @@ func (c *Calls) ForStatsd() *Calls {
 	return c
 }
 
-// A Timing has durations of some calls of a method, in milliseconds. Rate is their share of all calls of the method.
+// A Timing has the durations of a sample of the calls of a method, in milliseconds. Rate is the share of the method's
+// calls that are in the sample.
 type Timing struct {
 	Name   string // such as "ratelimit_server.ShouldRateLimit.response_time"
 	Values []float64
 	Rate   float64 // above 0, at most 1
 }
 
-// Times returns the durations of the calls since the previous call of Times.
+// Times returns the durations of the calls since Times was last called.
 func (c *Calls) Times() (all []Timing) {
 	c.all(func(m *method) {
 		if values, of := m.kept.take(); len(values) > 0 {
@@ -55,11 +56,11 @@ func (c *Calls) Times() (all []Timing) {
 	return all
 }
 
-// maxSample bounds the number of stored times between two flushes.
+// maxSample bounds the number of durations that are stored between two flushes.
 const maxSample = 500
 
-// A sample stores some of the durations that it gets, each with the same probability. It is safe for concurrent use,
-// and a nil sample stores nothing.
+// A sample stores some of the durations that it gets, each with the same probability. It is safe for concurrent use. A
+// nil sample stores nothing.
 type sample struct {
 	mu     sync.Mutex
 	values []float64
@@ -80,7 +81,7 @@ func (s *sample) add(value float64) {
 	}
 }
 
-// take returns the sample, and the number of durations observed since the last take.
+// take returns the sample and ends it. The result of is the number of durations observed since the last take.
 func (s *sample) take() (values []float64, of uint64) {
 	if s == nil {
 		return nil, 0

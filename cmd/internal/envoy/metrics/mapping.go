@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// A Mapping maps names of statistics to Prometheus names and labels, as a file of statsd_exporter says. A name without
-// an entry stays unchanged and gets no labels.
+// A Mapping maps names of statistics to Prometheus names and labels, as a file of statsd_exporter says. A name that is
+// not in the file stays unchanged and gets no labels.
 type Mapping struct {
 	mapper mapper.MetricMapper
 	known  sync.Map // name -> *mapped; one for each name in the statistics
@@ -31,8 +31,8 @@ type mapped struct {
 // ErrNoMapping is returned if the mapping file does not exist.
 var ErrNoMapping = fs.ErrNotExist
 
-// DefaultMapping returns the reference's names. If milliseconds is true, times are in milliseconds although the names
-// say seconds, as with an option of the reference.
+// DefaultMapping returns the mapping to the reference's names. If milliseconds is true, times are in milliseconds
+// although the names say seconds. The reference has an option that does this.
 func DefaultMapping(milliseconds bool) (*Mapping, error) {
 	m := &Mapping{}
 	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
@@ -50,8 +50,9 @@ func MappingOf(path string) (*Mapping, error) {
 	return m, nil
 }
 
-// defaultMapping returns the text of DefaultMapping. A rule's labels are its domain and the levels of its descriptor;
-// key3 has the fourth and all deeper levels. The reference's default mapping drops all levels from the third on.
+// defaultMapping returns the text of DefaultMapping. A rule's labels are its domain and the levels of its descriptor.
+// The label key3 has the fourth level and all deeper levels. The reference's default mapping drops all levels from the
+// third on.
 func defaultMapping(milliseconds bool) string {
 	scale, buckets := "0.001", "0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10"
 	if milliseconds {
@@ -129,8 +130,8 @@ func (m *mapped) key() string {
 	return key
 }
 
-// observer returns the metric of a timer, and the factor for its values, which are milliseconds. It returns nil if the
-// mapping drops the name.
+// observer returns the metric of a timer, and a factor. The factor converts milliseconds, the unit of timers. observer
+// returns nil if the mapping drops the name.
 func (m *Mapping) observer(name string) (observer, float64) {
 	rule, labels, ok := m.mapper.GetMapping(name, mapper.MetricTypeObserver)
 	switch {

@@ -66,8 +66,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// limits sends the limit of each rule, with the labels of its hits and the length of the window. Of rules with the same
-// labels, it sends the smallest limit.
+// limits sends the limit of each rule. It has the same labels as the rule's hits, and the length of the window. If
+// several rules have the same labels, limits sends the smallest of their limits.
 func (c *collector) limits(to chan<- prometheus.Metric) {
 	now := c.service.Config()
 	if now == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestEveryTableHasANameOfItsOwn: two tables with the same name would make the complete scrape fail.
+// TestEveryTableHasANameOfItsOwn: no two tables have the same name. Otherwise the complete scrape would fail.
 func TestEveryTableHasANameOfItsOwn(t *testing.T) {
 	service := serving(t, `
 domain: d
@@ -96,7 +96,8 @@ func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys
 	require.NoError(t, err)
 }
 
-// TestMilliseconds: in milliseconds, times have larger numbers but the same bucket of the histogram as in seconds.
+// TestMilliseconds: if times are in milliseconds, their numbers are larger than in seconds. Each is counted in the same
+// bucket of the histogram.
 func TestMilliseconds(t *testing.T) {
 	written := func(milliseconds bool) (sum float64, counts []uint64) {
 		mapping, err := DefaultMapping(milliseconds)
@@ -174,7 +175,8 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]*dto.MetricFamily
 	return byName
 }
 
-// TestMappingFile: a file sets names and labels, adds values mapped to one metric, and drops values.
+// TestMappingFile: a file sets names and labels and drops values. If it maps several values to one metric, they are
+// added.
 func TestMappingFile(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, `
 mappings:

@@ -31,8 +31,8 @@ type Statsd struct {
 	connection net.Conn // nil: not connected
 }
 
-// Run sends the statistics at intervals until the context ends, and then once more. Counts in a packet that cannot be
-// sent go with the next flush; counts in a lost UDP packet are lost.
+// Run sends the statistics at intervals until the context ends, and then once more. If a packet cannot be sent, its
+// counts go with the next flush. The counts in a lost UDP packet are lost.
 func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
@@ -85,8 +85,8 @@ func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 	return p.err
 }
 
-// A packet collects lines to send. After an error it sends no more lines in this flush: increases of counters wait for
-// the next flush, and durations are lost.
+// A packet collects lines to send. After an error, it sends no more lines in this flush. Increases of counters then
+// wait for the next flush, but durations are lost.
 type packet struct {
 	statsd *Statsd
 	text   bytes.Buffer
@@ -115,7 +115,7 @@ func (p *packet) send() {
 	clear(p.brings)
 }
 
-// write sends a packet. If the connection fails, it opens a new one and tries once more, because statsd may have closed
+// write sends a packet. If that fails, it opens a new connection and tries once more, because statsd may have closed
 // the old connection.
 func (s *Statsd) write(packet []byte) error {
 	for fresh := s.connection == nil; ; fresh = true {
@@ -144,16 +144,16 @@ func (s *Statsd) write(packet []byte) error {
 }
 
 // closeWithPeer closes a connection when its peer has closed it. Without this, the data of the next write would be
-// lost, because the system reports the closed connection only after that write.
+// lost: the system reports a closed connection only after that write.
 func closeWithPeer(connection net.Conn) {
 	_, _ = io.Copy(io.Discard, connection)
 	connection.Close()
 }
 
-// unreserved replaces the characters in a name that separate the fields of a line.
+// unreserved replaces the characters that separate the fields of a line, so that a name cannot have them.
 var unreserved = strings.NewReplacer(":", "_", "|", "_", "\n", "_", "\r", "_")
 
-// tags returns ".__key=value" for each tag, sorted by key, to append to each name.
+// tags returns ".__key=value" for each tag, sorted by key. This text is appended to each name.
 func (s *Statsd) tags() string {
 	var all []string
 	for key, value := range s.Tags {

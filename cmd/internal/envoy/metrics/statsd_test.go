@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// TestWhatStatsdIsSent: a counter is sent as its increase, a gauge as its value, even a fallen one, and a duration with
-// the sampling rate (the share of calls in the sample).
+// TestWhatStatsdIsSent: for a counter, statsd gets the increase. For a gauge, it gets the value, even if that has
+// fallen. A duration has the sampling rate, which is the share of calls in the sample.
 func TestWhatStatsdIsSent(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestWhatStatsdIsSent(t *testing.T) {
 	assert.Equal(t, "t:1.000|ms\n", sent([]Timing{{"t", []float64{1}, 1}}, envoy.Counter{Name: "a", Value: 4}))
 }
 
-// TestASampleIsOfAll: a sample has at most maxSample values, and early and late values are equally probable.
+// TestASampleIsOfAll: a sample has at most maxSample values. Early and late values are in it with the same probability.
 func TestASampleIsOfAll(t *testing.T) {
 	s := &sample{}
 	for i := range 100 * maxSample {

@@ -20,7 +20,7 @@ import (
 
 const requests = 4000
 
-// modes has the settings for both services. In every mode, the reference counts in a Redis.
+// modes has the settings for weir-envoy and for the reference. In every mode, the reference counts in a Redis.
 var modes = []struct {
 	name, what  string
 	environment []string
@@ -116,13 +116,14 @@ func answer(t *testing.T, from rlsv3.RateLimitServiceClient, request *rlsv3.Rate
 		}
 		fmt.Fprintf(&headers, "%s: %s; ", h.GetKey(), value)
 	}
-	// The text of a protobuf message separates fields by one or two spaces, depending on how the program was compiled.
+	// In the text of a protobuf message, one or two spaces separate fields, depending on how the program was compiled.
 	metadata := strings.ReplaceAll(fmt.Sprint(response.GetDynamicMetadata().AsMap()), "  ", " ")
 	return answered{text.String(), headers.String(), metadata}
 }
 
-// coarse converts the seconds until a window ends to its end, rounded to a minute. The services are asked at slightly
-// different times, and windows end only at full hours.
+// coarse takes the seconds until a window ends and returns the time of the end, rounded to a minute. Rounding is
+// necessary because the services are asked at slightly different times. It is harmless because windows end only at full
+// hours.
 func coarse(t *testing.T, seconds string) string {
 	t.Helper()
 	n, err := strconv.Atoi(seconds)

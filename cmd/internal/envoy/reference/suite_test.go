@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needs has the tests of the suite that need another server, with its port.
+// needs has the tests of the suite that need another server, with the port of that server.
 var needs = map[string]string{
 	"TestBasicTLSConfig":                   "16381",
 	"Test_mTLS":                            "16381",
@@ -23,8 +23,8 @@ var needs = map[string]string{
 	"TestMultiNodeMemcache":                "",
 }
 
-// TestSuite runs the reference's integration suite against weir-envoy. The compiled suite must be at
-// bin/integration.test, with testdata/runner.go instead of its package src/service_cmd/runner.
+// TestSuite runs the reference's integration suite against weir-envoy. The suite must be compiled as
+// bin/integration.test. In it, testdata/runner.go must replace the package src/service_cmd/runner.
 func TestSuite(t *testing.T) {
 	folder := checkout(t)
 	suite := filepath.Join(folder, "bin", "integration.test")

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// MaxConfig is the largest size of a file, and of an xDS response with all rules: 16 MiB.
+// MaxConfig is the largest size, 16 MiB, of a file and of an xDS response with all rules.
 const MaxConfig = 16 << 20
 
 // Read compiles a single file, or all files below a directory, whatever their extensions. It skips names that begin
-// with a dot, such as the folders by which Kubernetes swaps a volume. It also returns the warnings. If the files could
-// be read, the error is of type [yamlfile.Errors].
+// with a dot, such as the folders that Kubernetes uses to replace a volume. It also returns the warnings. If the files
+// could be read, an error is of type [yamlfile.Errors].
 func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
 	names, err := list(path)
 	if err != nil {
@@ -69,7 +69,8 @@ func list(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	// WalkDir does not follow links, so links in the root are resolved first. Errors keep the operator's names.
+	// WalkDir does not follow links, so links in the root are resolved first. Errors have the name that the operator
+	// gave.
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err

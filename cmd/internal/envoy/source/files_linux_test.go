@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestAPipeIsNoFile: a pipe among the files is an error. A read would wait for a writer, so no later change would be
-// read.
+// TestAPipeIsNoFile: a pipe among the files is an error. Otherwise a read would wait for a writer, and later changes
+// would not be read.
 func TestAPipeIsNoFile(t *testing.T) {
 	directory := t.TempDir()
 	pipe := filepath.Join(directory, "a.yaml")

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Sink receives a configuration, or an error that says why there is none. It returns that error, or says why the
-// configuration cannot be used.
+// A Sink receives a configuration, or an error that says why there is none. It returns this error. If the configuration
+// cannot be used, it returns another error that says why.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
 
-// Watch reads the directory at once, and again after each change of a file in it or of a link in its path, until the
-// context ends. It returns an error if the directory cannot be watched.
+// Watch reads the directory at once. Until the context ends, it reads the directory again after each change of a file
+// in it, or of a link in its path. It returns an error if the directory cannot be watched.
 func Watch(ctx context.Context, directory string, options config.Options, sink Sink) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -51,8 +51,8 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 	}
 }
 
-// watchAll watches the directory, the folders in it, and the folder of each link in its path. It tries a missing one
-// again after the next event.
+// watchAll watches the directory, the folders in it, and the folder of each link in its path. If one of them is
+// missing, it tries again after the next event.
 func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bool) {
 	wanted := map[string]bool{}
 	want := func(name string) {

@@ -22,8 +22,8 @@ import (
 // An XDS is a client of the aggregated discovery service (ADS), in the variant "state of the world": each response has
 // all resources.
 type XDS struct {
-	// Dial opens a connection for one stream, which is closed with the stream. A new connection starts without gRPC's
-	// backoff and with renewed certificates.
+	// Dial opens a connection for one stream. The connection is closed with the stream. A new connection starts without
+	// gRPC's backoff and with renewed certificates.
 	Dial    func() (*grpc.ClientConn, error)
 	Node    *corev3.Node
 	Backoff Backoff
@@ -38,7 +38,7 @@ type Backoff struct {
 	Jitter       bool          // each wait is shortened at random, to between half of its length and all of it
 }
 
-// wait returns the time before the next try. failed is the number of failed tries in a row.
+// wait returns the time before the next try. The number of failed tries in a row is failed.
 func (b Backoff) wait(failed int) time.Duration {
 	wait := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(failed))
 	wait = min(wait, float64(max(b.Initial, b.Max)))
@@ -48,8 +48,9 @@ func (b Backoff) wait(failed int) time.Duration {
 	return time.Duration(wait)
 }
 
-// Watch asks for the configuration until the context ends. It rejects a wrong configuration, so that the server is
-// informed, and passes an error to the sink. When a stream ends, it opens another; the last configuration stays active.
+// Watch asks for the configuration until the context ends. If a configuration is wrong, Watch rejects it, so that the
+// server knows, and passes the error to the sink. When a stream ends, Watch opens another. The last configuration stays
+// active.
 func (x *XDS) Watch(ctx context.Context, sink Sink) {
 	version, failed := "", 0
 	for ctx.Err() == nil {
@@ -78,9 +79,9 @@ type received struct {
 // stream asks for the configuration until the stream ends. version points to the last accepted version. answered says
 // whether the server has sent a response.
 //
-// A server may repeat a rejected response at once, because the accepted version still differs from its version. The
-// cache of go-control-plane does this. So only the first of successive rejections is sent at once; each further
-// rejection waits longer.
+// A server may send a rejected response again at once, because the accepted version still differs from the server's
+// version. The cache of go-control-plane does this. So of several rejections in a row, only the first is sent at once.
+// Each further rejection waits longer.
 func (x *XDS) stream(ctx context.Context, version *string, sink Sink) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -120,7 +120,7 @@ func (w *world) set(version string, domains ...string) {
 	synctest.Wait()
 }
 
-// sleep waits for a time, and until everything that is due by then has happened.
+// sleep waits for the duration. It returns after everything that is due by then has happened.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -128,8 +128,8 @@ func sleep(d time.Duration) {
 
 var tenSeconds = Backoff{Initial: 10 * time.Second, Max: time.Minute, Factor: 2}
 
-// TestABadSnapshotIsRefusedOnce: go-control-plane repeats a refused snapshot at once, so the client waits longer before
-// each further refusal. It still accepts a valid snapshot then.
+// TestABadSnapshotIsRefusedOnce: go-control-plane repeats a refused snapshot at once. So the client waits longer before
+// each further refusal. During such a wait, it still accepts a valid snapshot.
 func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -156,8 +156,8 @@ func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	})
 }
 
-// TestTheServerIsAskedAgain: the client calls an unavailable server again, after growing waits. An answer of the server
-// resets them.
+// TestTheServerIsAskedAgain: the client calls an unavailable server again and again, with longer and longer waits.
+// After an answer of the server, the waits are short again.
 func TestTheServerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
