@@ -177,8 +177,8 @@ func (c *Check[R]) refuseQuota() {
 }
 
 // attempt takes from all limits that are not in shadow mode, those in memory first. It reports whether all of them
-// admit the request; otherwise it gives everything back. If the request may still wait, the verdict stays Admitted, and
-// w.on is the limit with the longest wait.
+// admit the request; otherwise it gives everything back. If the request may wait for every limit that refuses, the
+// verdict stays Admitted, and w.on is the limit with the longest wait.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)

@@ -43,7 +43,7 @@ const settling = 1
 // mostCost is the largest cost that Hold.settled can store.
 const mostCost = 1<<63 - 2
 
-// Settle reports the cost of the request. The first call gives back or charges the difference to the estimate
+// Settle reports the cost of the request. The first call gives back or charges the difference to the tokens taken
 // ([engine.Receipt.Settle]). A later call charges only the part of its cost above the largest cost so far.
 //
 // Settle returns in lost how many tokens were not charged, as far as this is known, because the key already owes as

@@ -13,9 +13,9 @@ import (
 const openTime = 5 * time.Second
 
 // JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost ([OnLoss]), and the
-// client tries to connect four times per second. Open still returns an error for a certificate, a password or rights
-// that the store does not accept; later, [Health] reports it. A node that restarts during a loss has a full share
-// again, unless its limiters have [DebtFiles].
+// client tries to connect four times per second. If the store does not accept a certificate, a password or the rights,
+// Open still returns an error. If this happens later, [Health] reports it. A node that restarts during a loss has a
+// full share again, unless its limiters have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true
@@ -23,8 +23,8 @@ func JoinLater() ClientOption {
 	}
 }
 
-// A link is the connection of a client to its store. A client that starts with a lost store does not know the number of
-// its parts, so it replaces the link at the first answer.
+// A link is the connection of a client to its store. If a client starts while its store is lost, it does not know the
+// number of the store's parts. So it replaces the link at the first answer.
 type link struct {
 	redis    rueidis.Client    // nil before the store has answered
 	breakers []breaker.Breaker // one for each part
@@ -78,8 +78,8 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	}
 }
 
-// mayPass reports whether the error may disappear without an operator: not if it is about the user, a command or a
-// certificate.
+// mayPass reports whether the error may disappear without an operator. An error about the user, a command or a
+// certificate does not.
 func mayPass(err error) bool {
 	switch kindOf(err) {
 	case "certificate", "forbidden", "wrongpass", "error":

@@ -81,8 +81,8 @@ func (l *Limiter) probe(queue *queue, part int) {
 	})
 }
 
-// canWait reports whether a question that is not urgent can be sent now. During a loss it cannot, so that requests can
-// spend the lease's tokens.
+// canWait reports whether a question that is not urgent can be sent now. It cannot during a loss, because requests can
+// still spend the lease's tokens.
 func (l *Limiter) canWait(key string) bool {
 	queue := l.queueOf(key)
 	return !queue.isLost() && !queue.isBusy()

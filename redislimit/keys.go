@@ -58,8 +58,8 @@ func (n *namer) name(partition int, key string) string {
 	if n.full && len(key) <= maxFullKey {
 		return n.before + string(number[:]) + n.after + "=" + key
 	}
-	// The hash of a secret of fixed length and the key is a message authentication code. Only half of it is in the
-	// name, so an attacker cannot compute the hash of an extended key from it.
+	// The hash is a message authentication code of the key. For this, the secret has a fixed length, and only half of
+	// the hash is in the name: from a full hash, an attacker could compute the hash of an extended key.
 	text := make([]byte, 0, 256)
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
 	var code [22]byte

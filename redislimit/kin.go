@@ -19,7 +19,7 @@ type kin struct {
 
 func newKin() kin { return kin{of: map[string][]*Limiter{}, ended: make(chan struct{})} }
 
-// join adds a limiter, and takes from its share what the limit's other shares lack.
+// join adds a limiter. Its share begins without the tokens that the limit's other shares lack.
 func (k *kin) join(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -32,14 +32,15 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack says how many tokens, by the numbers of the limiter from, are missing from shares.
+// A lack says how many tokens are missing from shares. The number n is in tokens of the limiter from.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns the tokens that the shares of a limit have spent and that have not come back, even if they were
-// charged since. All shares that existed when the tokens were spent lack the same tokens.
+// lacking returns the tokens that are missing from the shares of a limit: those that were spent and have not come back.
+// It does not matter whether they were charged since. All shares that existed when the tokens were spent lack the same
+// tokens.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {
@@ -77,7 +78,7 @@ func (k *kin) same(l *Limiter) (all []*Limiter) {
 	return all
 }
 
-// unite makes one limit of the limits of l and before if they have the same [SharedName].
+// If l and before have the same [SharedName], unite makes one limit of their two limits.
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,8 +112,8 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change calls run, which changes l's share and debts, and must change the other shares of the limit in the same way.
-// If there are any, no other change happens meanwhile.
+// change calls run, which changes the share and the debts of l. If the limit has other shares, run must change them in
+// the same way, and no other change happens meanwhile.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()
 	if len(k.others(l)) == 0 && !l.life.isClosed.Load() {
@@ -137,7 +138,7 @@ func (k *kin) others(l *Limiter) (others []*Limiter) {
 	return others
 }
 
-// begin reports whether a closed limiter may charge the store: until the client is closed.
+// begin reports whether a closed limiter may charge the store. It may until the client is closed.
 func (k *kin) begin() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,8 +159,8 @@ func (k *kin) end() {
 	k.charge.Wait()
 }
 
-// owe returns how many keys of the limit, also of tiers and closed limiters, owe the store something, and how many of
-// these are in a lost part of it.
+// owe counts the keys of the limit that owe the store something, including keys of tiers and of closed limiters. lost
+// is how many of these keys are in a lost part of the store.
 func (k *kin) owe(l *Limiter) (owing, lost int) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

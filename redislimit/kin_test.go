@@ -122,7 +122,7 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	}
 }
 
-// A limiter that replaces or follows another must not earn the token of a small share earlier.
+// If a limiter replaces or follows another, this must not make a small share earn its token earlier.
 func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 	t.Run("reload", func(t *testing.T) { handsOutNoSecondToken(t, 1) })
 	t.Run("follow", func(t *testing.T) { handsOutNoSecondToken(t, 2, SharedName()) })

@@ -95,7 +95,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	return l, nil
 }
 
-// newLimiter returns a limiter without its tiers. a is nil for a tier.
+// newLimiter returns a limiter without its tiers. If the limiter is itself a tier, the agreement a is nil.
 func newLimiter(client *Client, name, node string, d design, a *agreement, file *debtFile) (*Limiter, error) {
 	l := &Limiter{
 		design: d, client: client, life: life{node: node, numbers: d.sharedNumbers()}, agreement: a, debts: file, now: now,
@@ -130,9 +130,10 @@ func (d *design) sharedNumbers() string {
 }
 
 // Follow makes l the successor of before, a limiter of the same client and name with other numbers. Both must have the
-// option [SharedName]. Call Follow before l gets requests for keys that before had. While the store is lost, l then has
-// one common share of each key with all limiters that it has followed or that follow it. Follow visits each key whose
-// share lacks tokens.
+// option [SharedName]. Call Follow before l gets requests for keys that before had.
+//
+// While the store is lost, all limiters that follow each other have one common share of each key. Follow visits each
+// key whose share lacks tokens.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
 // now is the clock of limiters and of the breakers that they share: monotonic nanoseconds since the program's start.
@@ -207,8 +208,8 @@ type ways struct {
 
 func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
 
-// follow makes new queues if the client's link was replaced. No question is in progress on the old ones, because a link
-// without a store refuses all.
+// follow makes new queues if the client has replaced its link. No question is in progress on the old queues: the old
+// link had no store, so it refused all questions.
 func (l *Limiter) follow() {
 	link := l.client.link.Load()
 	if old := l.ways.Load(); old != nil && old.link == link {
@@ -235,8 +236,8 @@ func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne puts a question about one key into the queue, or returns why it cannot. answered is called once, but not after
-// an error, nor if the question is given up before it is sent.
+// putOne puts a question about one key into the queue, or returns the reason why it cannot. Without such an error,
+// answered is called once, unless the question is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -275,9 +276,11 @@ func (l *Limiter) Allow(key string) bool {
 // always refused. In both cases, the store is not asked.
 //
 // A strict limiter waits for the store's answer until the client's [Timeout] is over or the context is done. A leased
-// limiter does so only if the request is larger than a lease, or if the key's overdraft is used up while the store has
-// plenty of tokens. For a short time after a refusal, both refuse similar requests without asking the store
-// ([TrustRefusals]). Remaining, RetryAfter and ResetAfter then come from the store's last answer.
+// limiter waits in two cases: the request is larger than a lease, or the key's overdraft is used up while the store has
+// plenty of tokens.
+//
+// For a short time after a refusal, both refuse similar requests without asking the store ([TrustRefusals]). Remaining,
+// RetryAfter and ResetAfter then come from the store's last answer.
 //
 // If the store fails and the policy is [FailClosed], the error is [ErrStore] with its cause. Take may also return the
 // context's error.
@@ -285,7 +288,7 @@ func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.take(ctx, &l.own, key, n, nil)
 }
 
-// take is Take under a quota. It notes in r, unless r is nil, where the tokens were taken.
+// take is Take under a quota. If r is not nil, take notes in r where the tokens were taken.
 func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, known := l.fixed(q, n); known {
 		r.are(fromStore)
@@ -314,10 +317,11 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	return d, false
 }
 
-// Refund gives back n tokens that were taken from the key. They go to the tokens in hand of a leased limiter, to the
-// store of a strict one, or to the node's share while the store is lost. Refunds never give a key more than its limit.
-// But do not give back more tokens than were taken: a node does not know what others took. With [FailOpen], a request
-// that was admitted without the store has taken nothing.
+// Refund gives back n tokens that were taken from the key. A leased limiter puts them to its tokens in hand, and a
+// strict limiter gives them to the store. While the store is lost, they go to the node's share.
+//
+// Refunds never give a key more than its limit. But do not give back more tokens than were taken, because a node does
+// not know what others took. With [FailOpen], a request that was admitted without the store has taken nothing.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	return l.refund(ctx, &l.own, key, n)
 }
@@ -335,7 +339,7 @@ func (q *Quota) returned(n uint64) script.Ask {
 	return script.Ask{Returned: min(n, q.policy.Limit()), Window: script.AnyWindow, Quota: q.numbers}
 }
 
-// refundHere gives back tokens on this node, and reports whether the store need not be asked.
+// refundHere gives back tokens on this node. It returns false if they must go to the store instead.
 func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	n = min(n, q.policy.Limit())
 	if n == 0 {
@@ -359,8 +363,8 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	return false
 }
 
-// refundFirst gives back n tokens that a key's first requests took. It returns false if a lease, even one that no
-// longer exists, has taken over the debt for them.
+// refundFirst gives back n tokens that a key's first requests took. It returns false if a lease has taken over the debt
+// for these tokens, even if the lease no longer exists.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides a request if the node can. Otherwise the renewal of carrier carries the request to the store, if
-// carrier is not nil.
+// local decides a request if the node can, and known is then true. Otherwise the request goes to the store, and with
+// the renewal of the lease carrier if it is not nil.
 func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)
@@ -44,7 +44,8 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, ca
 	}
 }
 
-// lease makes a lease that owes the tokens of the key's first requests, about which the store was not asked.
+// lease makes a lease for a key. The lease begins with a debt: the tokens of the key's first requests, about which the
+// store was not asked.
 func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	if l.leases.Size() >= l.config.maxKeys {
 		return nil, false
@@ -84,7 +85,7 @@ func (l *Limiter) isLost(key string) bool {
 	return l.queueOf(key).isLost()
 }
 
-// renew asks the store for more tokens because of a request of n tokens, which does not wait.
+// renew asks the store for more tokens. The cause is a request of n tokens, which does not wait for the answer.
 func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 	l.askFor(held, key, held.Renewal(l.now(), n, false))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestWhatNothingCountedIsNotGivenBack: settling a request that FailOpen admitted without the store must give nothing
-// back, because these would be tokens of other requests.
+// TestWhatNothingCountedIsNotGivenBack: a request that FailOpen admitted without the store has taken no tokens.
+// Settling it must give nothing back, because these would be tokens of other requests.
 func TestWhatNothingCountedIsNotGivenBack(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

@@ -124,8 +124,8 @@ func OnLoss(p FailurePolicy) Option {
 }
 
 // LocalShare sets the fraction of the limit that a node admits with [FailShare]: above 0 and at most 1, by default
-// 1/[Nodes]. If only some nodes are cut off from the store, they admit their shares in addition to the complete limit.
-// A smaller share reduces that excess.
+// 1/[Nodes]. A reason for a smaller share is a loss for only some nodes: they admit their shares in addition to the
+// complete limit.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {
@@ -160,9 +160,9 @@ func SharedName() Option {
 const maxTiers = 64
 
 // Tiers adds at most 64 policies for some requests, such as those of paying customers: see [limits.Tiered]. A tier has
-// the same algorithm as the limiter's own policy and, unless it is a token bucket, the same window. It may also be
-// [engine.Unlimited] or [engine.Blocked]. If a key changes its tier, the tokens that it has taken still count. While
-// the store is lost, a key has a share of each tier.
+// the same algorithm as the limiter's own policy. It has the same window, too, unless it is a token bucket. It may also
+// be [engine.Unlimited] or [engine.Blocked]. If a key changes its tier, the tokens that it has taken still count. While
+// the store is lost, a key has a separate share for each tier.
 func Tiers(policies ...engine.Policy) Option {
 	return func(c *config) error {
 		if len(policies) > maxTiers {

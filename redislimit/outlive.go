@@ -17,9 +17,10 @@ type life struct {
 }
 
 // outlive starts the background work of a closed limiter, if there is work. It is called when the limiter is closed,
-// and for each new entry or debt. A limiter of requests in flight renews places until all are released or their
-// lifetime is over, and the client stays open for that long. Any other limiter charges its debts. outlive returns false
-// if the client is closed, too.
+// and for each new entry or debt. It returns false if the client is closed, too.
+//
+// A limiter of requests in flight renews places until all are released or their lifetime is over, and the client stays
+// open for that long. Any other limiter charges its debts.
 func (l *Limiter) outlive() bool {
 	if !l.life.isClosed.Load() {
 		return true
@@ -44,8 +45,8 @@ func (l *Limiter) outlive() bool {
 	return l.life.outlives
 }
 
-// doTheRest does the background work of a closed limiter, for one tick more than there is work, so that the store gets
-// the last release.
+// doTheRest does the background work of a closed limiter. When the work is done, it continues for one more tick, so
+// that the store gets the last release.
 func (l *Limiter) doTheRest() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -79,7 +80,8 @@ func (l *Limiter) isBusy() bool {
 	return owing > 0
 }
 
-// rests ends the background work and returns true if there is none; outlive may start it again.
+// rests ends the background work if there is nothing to do, and reports whether it has ended. The next call of outlive
+// may start it again.
 func (l *Limiter) rests() bool {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()

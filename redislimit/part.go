@@ -33,8 +33,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets the Held of an admitted request. If the request is not counted anywhere, the hold gets no tokens, because
-// it would give back those of other requests.
+// keep sets the Held of an admitted request. If the request is not counted anywhere, Held is a hold without tokens: any
+// other hold would give back tokens of other requests.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
@@ -64,8 +64,8 @@ func (p *part) takeInHand() {
 
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides the part if the node can. A leased limiter ignores a remembered refusal, because the lease may have
-// the tokens in hand.
+// remember decides the part if the node can. A strict limiter also uses a remembered refusal. A leased limiter ignores
+// it, because the lease may have the tokens in hand.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()
@@ -122,7 +122,7 @@ func (p *part) fallback(cause error) error {
 	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
 }
 
-// decide notes the decision of a limiter, or its error. It returns an error that is not of the store.
+// decide notes the decision of a limiter, or the store's error. It returns any other error.
 func (p *part) decide(d engine.Decision, err error) error {
 	if err != nil && !errors.Is(err, ErrStore) {
 		return err

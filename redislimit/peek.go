@@ -14,9 +14,9 @@ import (
 // modes, Peek waits for the store as [Limiter.Take] of a strict limiter does. Use it to inspect a key, not to decide
 // requests.
 //
-// For a leased limiter, Remaining includes this node's tokens in hand, minus those admitted and not charged yet. Tokens
-// of other nodes, or on their way to this node, count as taken. So Remaining is exact if the key is idle, and otherwise
-// slightly too low.
+// For a leased limiter, Remaining includes this node's tokens in hand, minus those that were admitted and are not
+// charged yet. Tokens that other nodes have in hand, or that are on their way to this node, count as taken. So
+// Remaining is exact if the key is idle, and otherwise slightly too low.
 //
 // If the store fails or is lost, the error is [ErrStore] with its cause, for every failure policy. Peek may also return
 // the context's error.
@@ -24,7 +24,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.own.Peek(ctx, key, n)
 }
 
-// peek charges a key, and then returns the same as Peek, under a quota.
+// peek is Peek under a quota. Before it reads the state, it charges the key with the tokens charge.
 func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint64) (engine.Decision, error) {
 	a, err := l.ask(ctx, key, script.Ask{Need: n, Debt: charge, Quota: q.numbers})
 	if err != nil {
@@ -57,9 +57,9 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	return tokens, owed
 }
 
-// Reset sets a key back to the state of a new key, in the store and on this node. Other nodes may still spend their
-// tokens in hand. So each Reset admits at most one additional limit, and one additional [Overdraft] of this node. If a
-// renewal of any node is in progress, the store may charge its tokens after the reset.
+// Reset sets a key back to the state of a new key, in the store and on this node. Each Reset admits at most one
+// additional limit, and one additional [Overdraft] of this node, because other nodes may still spend their tokens in
+// hand. If a renewal of any node is in progress, the store may charge its tokens after the reset.
 //
 // Reset waits until the client's timeout is over or the context is done. The error is [ErrStore] with its cause, or the
 // context's error. After an error, the key may or may not be reset.
@@ -79,7 +79,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return queue.remove(ctx, item.Key)
 }
 
-// remove deletes a key of the store. After the timeout, the command counts as an orphan.
+// remove deletes a key of the store. If the command is not answered within the timeout, it counts as an orphan.
 func (q *queue) remove(ctx context.Context, key string) error {
 	c, sent := q.client, q.now()
 	if n := c.orphans.Load(); n >= maxOrphans {

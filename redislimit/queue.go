@@ -49,8 +49,9 @@ func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load()
 // store. While few calls are in progress, it sends a question at once. Otherwise questions wait until a call has ended
 // or until they fill a call. So a long round trip does not limit the throughput.
 //
-// [waiting.Pace] bounds the calls in progress and the time that a question waits; after that, its caller gets an error.
-// A queue has no maximum length, because each question has a caller that waits for it, or belongs to a lease or a debt.
+// [waiting.Pace] bounds the calls in progress and the time that a question waits. If a question waits longer, its
+// caller gets an error. A queue has no maximum length: each question has a caller that waits for it, or belongs to a
+// lease or a debt.
 type queue struct {
 	client   *Client
 	redis    rueidis.Client // nil before the store has answered
@@ -219,17 +220,17 @@ func (q *queue) next() (next call, ok bool) {
 // callTime is shorter than the timeout, so that the caller still gets the reason for a failure.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// ask waits for an answer in pieces. A piece that takes one and a half times its planned time does not count; at most
-// latePieces do not.
+// ask waits for an answer in pieces of time. A piece that takes at least one and a half times as long as planned does
+// not count, but this applies to at most latePieces pieces.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces
 )
 
-// ask makes one call, and returns when the time for the answer is over, even if the client library has not. The call
-// then becomes an orphan, and there are at most maxOrphans.
+// ask makes one call, and returns when the time for the answer is over. If the client library has not returned by then,
+// the call becomes an orphan. There are at most maxOrphans orphans.
 //
-// Only time in which this process runs counts: ask waits in pieces, and a piece whose timer was late does not count.
+// Only time in which this process runs counts. So ask waits in pieces, and a piece whose timer was late does not count.
 // After each piece, ask yields to all other goroutines, so that it finds an answer that has arrived. Otherwise a
 // process that gets no processor, or has ten thousand goroutines to run, would blame the store.
 func (q *queue) ask(one call) ([]script.Answer, error) {

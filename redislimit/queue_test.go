@@ -124,7 +124,8 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	assert.LessOrEqual(t, len(q.waiting), 3*callers)
 }
 
-// A request that goes with a late question of a lease must not be refused, because the limit has plenty of tokens.
+// If a question of a lease is too late, a request that goes with it must not be refused, because the limit has plenty
+// of tokens.
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")

@@ -11,10 +11,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// TrustRefusals sets the longest time for which a node trusts a refusal of the store: 0 to 1 minute, 100ms by default.
-// Until the request can pass, but at most for this time, the node itself refuses requests for the same key that cost as
-// much or more. For a larger cost, RetryAfter is then a lower bound. These refusals are exact, unless another node
-// refunds tokens to the key or resets it meanwhile.
+// TrustRefusals sets for how long a node trusts a refusal of the store: 0 to 1 minute, 100ms by default. During this
+// time, the node itself refuses requests for the same key that cost as much or more. It stops earlier if the refused
+// request could pass by then.
+//
+// For a larger cost, RetryAfter is then a lower bound. These refusals are exact, unless another node refunds tokens to
+// the key or resets it meanwhile.
 func TrustRefusals(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > time.Minute {

@@ -77,8 +77,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// After tokens were given back on this node, the next request asks the store; on another node, this takes a tenth of a
-// second.
+// If tokens are given back on this node, its next request asks the store. Another node asks the store only after a
+// tenth of a second.
 func TestRefusalsAreForgotten(t *testing.T) {
 	policy := engine.TokenBucket(engine.Per(5, time.Minute), 5)
 	l := newTimed(t, policy)

@@ -12,10 +12,11 @@ import (
 const settleEvery = 5 * time.Millisecond
 
 // Settle waits until all debts are charged to the store, or until the context is done. The debts are tokens that the
-// node's share admitted, overdrafts of leases, and costs beyond holds. A program calls it at its end, after the last
-// request: without [DebtFiles], tokens that are not charged then can be admitted a second time. Settle waits for a lost
-// store, even after Close, and for closed limiters of the same client and limit. The error reports how many keys still
-// owe something. After [Client.Close], nothing is charged any more.
+// node's share admitted, overdrafts of leases, and costs beyond holds. A program calls Settle at its end, after the
+// last request: without [DebtFiles], tokens that are not charged by then can be admitted a second time.
+//
+// Settle waits for a lost store, even after Close. It also waits for closed limiters of the same client and limit. The
+// error reports how many keys still owe something. After [Client.Close], nothing is charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
 // settleAll is Settle, but waits for a lost store only if patient is true.

@@ -11,9 +11,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A share decides for a node when the store does not answer, and the store is charged afterwards. A share gets tokens
-// back only at its own rate, so over any time, all shares together admit at most one limit. While only some nodes have
-// noticed that the store is back, the store admits in addition at most the tokens that come back in it.
+// A share decides for a node when the store does not answer. The store is charged with its tokens afterwards. A share
+// gets tokens back only at its own rate, so over any time, all shares together admit at most one limit. Some nodes may
+// notice later than others that the store is back. Until then, the store admits in addition at most the tokens that
+// come back in it.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
@@ -79,8 +80,8 @@ func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added
 	return d, added
 }
 
-// change calls take, which takes tokens of a key and returns how many. It notes them as a debt, and takes them from the
-// limit's other shares, too. It reports whether there was room for the debt.
+// change calls take, which takes tokens of a key and returns how many. It adds these tokens to the debts, and takes
+// them from the limit's other shares, too. It reports whether there was room for the debt.
 func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -127,8 +128,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns the key in l's share for a debt of from, a limiter of the same limit. ok is false if no request that
-// l decides uses this key.
+// shareOf is for a debt of from, another limiter of the same limit. It returns the key that the debt has in l's share.
+// ok is false if l decides no requests with this key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -144,7 +145,7 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	return key, !l.limit.IsOfQuotas() // l's share does not have this quota, so no request has it
 }
 
-// spendShare takes n tokens from l's share for a debt of from. The share may then owe tokens.
+// spendShare takes the n tokens of a debt of from from l's share. The share may then owe tokens.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return

@@ -213,8 +213,8 @@ func TestFallbackAsksNoStore(t *testing.T) {
 	assert.EqualValues(t, 5, l.share.owed.Of(owing{"k", quota.numbers}))
 }
 
-// TestWhatIsAdmittedWithoutAStoreIsFromNowhere: if FailOpen admits a request, the receipt says that its tokens are from
-// nowhere, even if a lease was asked first.
+// TestWhatIsAdmittedWithoutAStoreIsFromNowhere: if FailOpen admits a request, its tokens were taken nowhere, and the
+// receipt must say so. This holds even if a lease was asked first.
 func TestWhatIsAdmittedWithoutAStoreIsFromNowhere(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ type Stats struct {
 	Differs string
 }
 
-// Stats returns the limiter's statistics, with those of its tiers, but with the mode of its own policy. Stats visits
+// Stats returns the statistics of the limiter and its tiers together. The mode is that of its own policy. Stats visits
 // every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
@@ -56,8 +56,8 @@ func (l *Limiter) Stats() Stats {
 //   - For [engine.Concurrency], the limit, which bounds the requests in flight at any moment.
 //   - For [engine.TokenBuckets], 0, because each quota has its own bound.
 //
-// For leases, the bound also contains O + N*D: the tokens that N nodes ([Nodes]) may have in hand when t begins, and
-// their [Overdraft]. With more nodes, the bound is not true.
+// For leases, the bound also contains O + N*D. O is the number of tokens that N nodes ([Nodes]) may have in hand when t
+// begins, and D is their [Overdraft]. With more nodes than N, the bound is not true.
 func (l *Limiter) Bound(t time.Duration) uint64 {
 	if l.limit.IsOfQuotas() {
 		return 0
@@ -79,8 +79,8 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 	return uint64(bound)
 }
 
-// shortest returns the shortest period of a policy: of a month 28 days, minus three hours because clocks may be put
-// forward.
+// shortest returns the length of the shortest period of a policy. For a month, this is 28 days. Periods of a calendar
+// are three hours shorter, because clocks may be put forward.
 func shortest(p engine.Policy) time.Duration {
 	switch per, _, _ := p.Calendar(); per {
 	case engine.Day, engine.Week:

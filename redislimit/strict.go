@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store about a request, by the renewal of the lease carrier unless it is nil. It notes in r, unless r
-// is nil, where the tokens were taken.
+// strict asks the store about a request. If carrier is not nil, the request goes with the renewal of this lease. If r
+// is not nil, strict notes in r where the tokens were taken.
 func (l *Limiter) strict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
@@ -47,8 +47,8 @@ func (l *Limiter) strict(
 	return l.fallback(q, key, n, err, r)
 }
 
-// fallback decides by the failure policy a request that the store did not decide because of err. An err that is not of
-// the store is returned.
+// fallback is for a request that the store did not decide because of err. The failure policy decides it. If err is not
+// an error of the store, fallback returns err instead.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !isStore(err) {
 		return engine.Decision{}, err // the context's error
@@ -77,8 +77,9 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 
 func isStore(err error) bool { return errors.Is(err, ErrStore) }
 
-// Fallback decides a request for n tokens by the failure policy ([OnLoss]), for a caller that has asked the store
-// itself and got the error cause. If n is 0, Fallback takes nothing, and reports what the node's share has left.
+// Fallback decides a request for n tokens by the failure policy ([OnLoss]). It is for a caller that has asked the store
+// itself and got the error cause. If n is 0, Fallback takes nothing, and reports how many tokens the node's share has
+// left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -114,8 +115,8 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	return r.answer, r.err
 }
 
-// carry asks the store for the n tokens of a request by a renewal, and reports whether they pay for it. If the context
-// ends before the answer comes, these tokens are lost.
+// carry asks the store for the n tokens of a request, together with a renewal of the lease. It reports whether the
+// renewal pays for the request. If the context ends before the answer comes, these tokens are lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)

@@ -171,8 +171,8 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	assert.Greater(t, refused, 50)
 }
 
-// If a strict limit refuses, tokens go back to the hand of a leased limit. If the lease cannot decide, one call asks
-// about both.
+// If a strict limit refuses, a leased limit puts its tokens back into the node's hand. If the lease cannot decide, one
+// call asks about both limits.
 func TestLeasesJoinAGroup(t *testing.T) {
 	_, store := miniAs(t, true)
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -237,7 +237,7 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
-// A share that decides because one answer is late gets its tokens back if another limit refuses.
+// A share decides if one answer is late. If another limit then refuses, the share gets its tokens back.
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{

@@ -10,8 +10,8 @@ import (
 
 // counted stands for the use of an engine.Limiter by one limit. Several limits with different keys may share an
 // engine.Limiter, and each then has its own counted value. The owners of a counted value are the [Limiter] of the
-// limit, and each Limiter with the value among its previous limiters. If no counted value of an engine.Limiter has an
-// owner, it is closed.
+// limit, and each Limiter with the value among its previous limiters. An engine.Limiter is closed when none of its
+// counted values has an owner.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
 	Spread          *engine.Spread // replaces Limiter; all requests have the zero Key

@@ -263,8 +263,8 @@ func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.K
 	return keyOf(f.Limiter)
 }
 
-// hasForgotten reports whether no key owes the limiter anything, after two sweeps that began after the limiter was
-// replaced.
+// hasForgotten reports whether no key owes the limiter anything. A sweep that began before the limiter was replaced
+// does not count.
 func (f *former) hasForgotten() bool {
 	if f.Spread != nil {
 		return f.users.Load() == 0 && f.Spread.Owed() == 0

@@ -23,8 +23,8 @@ type Cost struct {
 
 const batch = 10_000
 
-// MeasureCost measures both limiters alternately, each that many rounds, in this goroutine. Every decision must be an
-// admission.
+// MeasureCost measures both limiters alternately, each for the given number of rounds, in this goroutine. Every
+// decision must be an admission.
 func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c Cost, err error) {
 	if rounds < 1 {
 		return c, fmt.Errorf("overshoot: %d rounds: want 1 at least", rounds)

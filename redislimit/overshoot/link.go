@@ -48,7 +48,8 @@ func (l *link) accept() {
 	}
 }
 
-// keep notes connections for close. It returns false if the link is already closed.
+// keep records connections, so that close can close them. If the link is already closed, keep closes them itself and
+// returns false.
 func (l *link) keep(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,8 +26,8 @@ type Result struct {
 	OfExact  float64       `json:"of_exact"`        // Admitted in % of Exact
 	Refused  float64       `json:"refused"`         // refused tokens in % of Offered
 	Falsely  float64       `json:"falsely_refused"` // Exact - Admitted, in % of Offered
-	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode, because no tokens are in hand at the start. It is
-	// 0 for a way that promises no bound.
+	// Bound is burst + rate*Time + N*D. D is 0 in strict mode. The bound has no tokens in hand at the start, because
+	// there are none. It is 0 for a way that promises no bound.
 	Bound  uint64        `json:"bound"`
 	Calls  float64       `json:"calls"`     // script calls per second
 	Median int64         `json:"median_ns"` // ns per decision: the median of the nodes' medians
@@ -93,7 +93,7 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 	if err != nil {
 		return r, err
 	}
-	// The run starts on a whole second, so the number of its one-second windows equals the number of its seconds.
+	// The run starts on a whole second. So it has as many one-second windows as seconds.
 	start := time.Now().Add(1200 * time.Millisecond).Truncate(time.Second)
 	for _, n := range nodes {
 		if _, err := fmt.Fprintln(n.in, start.UnixNano()); err != nil {

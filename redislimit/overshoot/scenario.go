@@ -71,7 +71,8 @@ func Scenarios(t time.Duration) []Scenario {
 
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// isPlain reports whether the scenario has only a load. The hybrid that settles later is measured only then.
+// isPlain reports whether the scenario has only a load. For other scenarios, the hybrid that settles later is not
+// measured.
 func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
 
 // Ways returns the [Ways] for which the scenario is measured.
@@ -97,8 +98,9 @@ func (s Scenario) meanCost() float64 {
 	return float64(sum) / float64(max(len(s.Costs), 1))
 }
 
-// Ways returns the ways of sharing a limit that are compared: the modes of package redislimit, and the hybrid that
-// settles later. The hybrid has a level that drains or fixed windows of a second, each with three intervals.
+// Ways returns the ways of sharing a limit that are compared. They are the modes of package redislimit, and the hybrid
+// that settles later. The hybrid has two forms, a level that drains and fixed windows of a second, and each form has
+// three intervals.
 func Ways() []string {
 	return []string{
 		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",

@@ -15,7 +15,7 @@ import (
 var settleText string
 
 // A settler is one node of the common hybrid, for one key. It decides by the level that the store last reported, plus
-// its own tokens since, which it adds to that level once per interval.
+// the tokens that it has admitted itself since then. Once per interval, it adds these tokens to the level in the store.
 type settler struct {
 	client      rueidis.Client
 	script      *rueidis.Lua

@@ -42,9 +42,9 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
 	if r.Bound > 0 && s.isDisturbed() {
-		// Disturbances add the full shares of all nodes, and the tokens that come back in the store until all nodes
-		// have noticed that the server is back; each is at most one burst. If only some nodes are cut off, what comes
-		// back to their shares is added, because the store fills at the same time.
+		// Disturbances add two terms to the bound, each at most one burst: the full shares of all nodes, and the tokens
+		// that come back in the store until all nodes have noticed that the server is back. If only some nodes are cut
+		// off, the tokens that come back to their shares are a third term, because the store fills at the same time.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r
@@ -71,7 +71,7 @@ func exact(s Scenario, asked []request) (admitted int64) {
 	return admitted
 }
 
-// exactWindows returns the same for windows of one second from the start.
+// exactWindows returns how many tokens fixed windows of one second, counted from the start, grant to the requests.
 func exactWindows(s Scenario, asked []request) (admitted int64) {
 	counts := map[int64]int64{}
 	for _, r := range asked {

@@ -13,8 +13,8 @@ import (
 
 const tooLate = 500 * time.Millisecond
 
-// Tables writes the results as the two tables of docs/distributed.md: the modes of package redislimit, next to the
-// simulator's results, and the forms of the hybrid that settles later.
+// Tables writes the results as the two tables of docs/distributed.md. The first has the modes of package redislimit,
+// next to the simulator's results. The second has the forms of the hybrid that settles later.
 func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	rows := group(results)
 	text, late := "", time.Duration(0)
@@ -108,8 +108,8 @@ func (r *Result) bound() string {
 	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
 }
 
-// simulate returns the simulator's results for a scenario, in brackets, by the way. The simulator does not support
-// nodes with different options.
+// simulate returns the simulator's results for a scenario, in brackets, one for each way. The simulator does not
+// support nodes with different options, so for these there are no results.
 func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil

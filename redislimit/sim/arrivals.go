@@ -67,8 +67,8 @@ func (s *Scenario) keyWeights() []float64 {
 	return weights
 }
 
-// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size. If
-// the weight does not fill the box, one other number gets the rest.
+// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size,
+// which its weight fills completely or in part. In the second case, the rest of the box belongs to one other number.
 type lottery struct {
 	own   []float64 // the part of a box that belongs to its own number
 	other []uint32

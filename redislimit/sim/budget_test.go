@@ -218,7 +218,7 @@ func (w *budgetWorld) charge(n *budgetNode) {
 	w.ask(n, script.Ask{Debt: owed}, func(_ script.Answer, ok bool) { n.owed.End("key", ok) })
 }
 
-// probe probes a lost store, and otherwise charges it, four times per second.
+// probe runs four times per second. It probes the store if it is lost, and otherwise charges it.
 func (w *budgetWorld) probe(node int) {
 	if n := w.nodes[node]; n.breaker.IsOpen() {
 		w.ask(n, script.Ask{Need: 1}, func(script.Answer, bool) {})
@@ -263,9 +263,8 @@ func (w *budgetWorld) fails(n *budgetNode, sent int64, answered func(script.Answ
 	})
 }
 
-// check compares the admitted tokens with the bound of the documents, for every interval that begins and ends with a
-// request: burst + rate*T + H + E (docs/budgets.md), plus the terms for failures in the second table of
-// docs/distributed.md.
+// check compares the admitted tokens with the bound of docs/budgets.md, burst + rate*T + H + E, for every interval that
+// begins and ends with a request. For failures, it adds the terms in the second table of docs/distributed.md.
 func (w *budgetWorld) check(t *testing.T) {
 	slices.SortFunc(w.admitted, func(a, b *budgetRequest) int { return int(a.at - b.at) })
 	require.Greater(t, len(w.admitted), 80)
@@ -298,8 +297,8 @@ func (w *budgetWorld) check(t *testing.T) {
 	}
 }
 
-// givenBack returns how many tokens the requests that were in flight at the time from have given back until the time
-// to.
+// givenBack sums the tokens that holds gave back after the time from and until the time to. Only requests that were in
+// flight at the time from count.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {

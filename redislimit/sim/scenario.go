@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario describes what to simulate. [Default] sets all fields that must be set. The others are Traffic, Costs,
-// Jitter, Loss, Away, AwayEvery, CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft.
+// A Scenario describes what to simulate. [Default] sets all fields that must be set. The other fields are Traffic,
+// Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has its own limit

@@ -24,7 +24,7 @@ type count struct {
 	talking bool
 }
 
-// A total is the store's count of a key, for two windows, because the nodes' clocks differ.
+// A total is the store's count of a key in each of two windows. Two are necessary because the nodes' clocks differ.
 type total struct {
 	windows [2]int64
 	counts  [2]uint64

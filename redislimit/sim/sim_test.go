@@ -92,7 +92,8 @@ func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	for load, want := range map[float64][]float64{2: {1.30, 1.075, 1.016}, 10: {2.50, 1.376, 1.078}} {
 		r := run(t, func(s *Scenario) { s.Load, s.Strategies = load, Strategies()[2:] })
 		for i, o := range r.Results {
-			// The result depends on how the intervals of the nodes overlap, more so for longer intervals.
+			// The result depends on how the intervals of the nodes overlap. This matters more for longer intervals, so
+			// the tolerance grows.
 			assert.InDelta(t, want[i], o.FirstOfLimit, 0.02+0.15*(want[i]-1), "%gx %s", load, o.Strategy)
 			if load == 10 {
 				assert.False(t, o.Holds, o.Strategy)
@@ -165,8 +166,8 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Less(t, full.Calls, r.Offered/10)
 }
 
-// A loss raises the bound of the excess by the shares at the loss, and by the tokens that come back until all nodes
-// have noticed that the store is back.
+// A loss raises the bound of the excess by two terms: the shares at the loss, and the tokens that come back until all
+// nodes have noticed that the store is back.
 func TestAStoreThatIsAway(t *testing.T) {
 	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {
@@ -182,7 +183,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 				if o.Strategy == "strict" { // leases refuse while their debt is paid, and end with less excess
 					assert.Greater(t, o.Worst, never[i].Worst+30, "it did cost something")
 				}
-				// Until the breaker opens, all calls are made, then four probes per second and node.
+				// Until the breaker opens, all calls are made. After that, each node only probes four times per second.
 				assert.Less(t, o.Calls, never[i].Calls*83/100, "%s: calls to a store that is away", o.Strategy)
 				assert.Greater(t, o.Calls, never[i].Calls*70/100, "%s: calls to a store that is back, when the shares are paid", o.Strategy)
 			}
@@ -195,7 +196,8 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// Strict nodes use only the store's clock, so different clocks of nodes change nothing, and leases nearly nothing.
+// Strict nodes use only the store's clock. So if the nodes' clocks differ, this changes nothing for strict nodes, and
+// nearly nothing for leases.
 func TestClocksMayDiffer(t *testing.T) {
 	with := func(skew time.Duration) *Report {
 		return run(t, func(s *Scenario) {
@@ -345,8 +347,8 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Contains(t, out.String(), "of which 3 were asked for")
 }
 
-// A new lease for a key with a forgotten idle lease must not bring a new overdraft. With many nodes, such overdrafts
-// would be several times the limit.
+// If the idle lease of a key was forgotten, the key's next lease must not bring a new overdraft. With many nodes, such
+// overdrafts would be several times the limit.
 func TestManyNodesKeepTheBound(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Burst, s.Load, s.Time, s.Strategies = 1000, 4000, 10, 5*time.Second, []Strategy{Lease()}

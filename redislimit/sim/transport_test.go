@@ -64,7 +64,8 @@ func TestAStoreThatIsTooSlow(t *testing.T) {
 	assert.Positive(t, r.Results[0].Admitted)
 }
 
-// If a single answer is lost, the share's tokens are charged in addition, so less than the limit is admitted.
+// If a single answer is lost, the tokens that the share admits are charged in addition. So less than the limit is
+// admitted.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	r := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} })
 	for _, o := range r.Results {

@@ -54,7 +54,8 @@ func (s *Server) SetClock(at time.Time) {
 }
 
 func writeClock(file string, at time.Time) error {
-	// The library truncates the fraction, which is a double. Adding half a microsecond keeps the last microsecond.
+	// The library reads the fraction of a second as a double, and truncates it. Half a microsecond more keeps the last
+	// microsecond.
 	text := at.UTC().Truncate(time.Microsecond).Add(500 * time.Nanosecond).Format("2006-01-02 15:04:05.0000000")
 	if err := os.WriteFile(file+".new", []byte(text+"\n"), 0o600); err != nil {
 		return err

@@ -21,8 +21,8 @@ var nodeConfig = []string{
 	"cluster-replica-validity-factor 0",
 }
 
-// A Cluster has three masters, and no replicas until [Cluster.AddReplica] is called. Only the slots of a node that
-// stops are not served.
+// A Cluster has three masters. It has no replicas until [Cluster.AddReplica] is called. If a node stops, the slots of
+// the other nodes are still served.
 type Cluster struct {
 	Nodes []*Server
 
@@ -137,7 +137,8 @@ func (c *Cluster) BeginMove(slot, to int) {
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves at most that many keys of a slot whose move has begun, and returns their number.
+// MoveKeys moves keys of a slot whose move has begun. It moves at most the number most, and returns how many it has
+// moved.
 func (c *Cluster) MoveKeys(slot, to, most int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]

@@ -16,8 +16,8 @@ type Command struct {
 	Words    []string
 }
 
-// Monitor returns all commands, in order, that the server carries out for any client while do runs, except PING. The
-// commands of a script follow directly after its call.
+// Monitor calls do, and returns all commands except PING that the server carries out meanwhile for any client, in
+// order. The commands of a script follow directly after its call.
 func (s *Server) Monitor(do func()) []Command {
 	s.t.Helper()
 	connection, err := net.DialTimeout("tcp", s.Addr(), startTimeout)

@@ -54,7 +54,7 @@ func (c *Cluster) AwaitMaster(server *Server) {
 	}
 }
 
-// role returns a server's number of ranges of slots and its flags, such as master, as node reports them.
+// role returns what node reports about server: the number of its ranges of slots, and its flags, such as master.
 func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	c.t.Helper()
 	id := server.Do("CLUSTER", "MYID")

@@ -53,7 +53,8 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			return nil
 		})
 	}
-	// This is Sentinel's default. A sentinel that gets no news of a failover for four times that long undoes it.
+	// This period is Sentinel's default. If a sentinel gets no news of a failover for four times the period, it undoes
+	// the failover.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "DEBUG", "publish-period", "2000")
 	}

@@ -102,7 +102,8 @@ func (s *Server) start(t testing.TB, cluster bool) *Server {
 	return s
 }
 
-// launch starts the process, and waits until this process, and not another one, answers.
+// launch starts the process, and waits for an answer. The answer must come from this process, and not from another one
+// on the port.
 func (s *Server) launch() error {
 	lines := append([]string{
 		"bind 127.0.0.1",
@@ -214,8 +215,8 @@ func (s *Server) Client() rueidis.Client {
 	return s.client
 }
 
-// Do sends a command to the server, such as Do("SCRIPT", "FLUSH"), and returns its answer as text: nil as "", and an
-// array with one string per line. An error, or no answer within 10 s, fails the test. Do may send the command twice,
+// Do sends a command to the server, such as Do("SCRIPT", "FLUSH"), and returns the answer as text. A nil is "", and an
+// array has one string per line. An error, or no answer within 10 s, fails the test. Do may send the command twice,
 // because sentinels close connections.
 func (s *Server) Do(command ...string) string {
 	s.t.Helper()
@@ -328,7 +329,7 @@ func (s *Server) Stop() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
-	// The system may use the port as the local port of a connection.
+	// This may need several attempts, because the system may use the port meanwhile as the local port of a connection.
 	s.await("a restart on the same port", s.launch)
 	// The first use of the client's connection to the old process returns an error.
 	s.await("a new connection", func() error { _, err := s.ask("PING"); return err })

@@ -48,8 +48,8 @@ func ZoneOf(p engine.Policy) (*time.Location, error) {
 	return zone, nil
 }
 
-// tell appends to args the arguments for the script. For a calendar, these include the starts of the periods around the
-// current one. If the server's time is in none of these, the script returns that time.
+// tell appends the arguments for the script to args. For a calendar, they include the starts of the periods around the
+// current one. If the server's time is in none of these periods, the script returns that time.
 func (l *Limit) tell(args []string) []string {
 	args = append(args, l.arguments...)
 	if l.calendar == nil {
@@ -66,7 +66,7 @@ func (l *Limit) tell(args []string) []string {
 // timeReply is the beginning of a reply that contains the server's time.
 const timeReply = "WEIRTIME "
 
-// timeOf returns the server's time, in seconds since 1970, if the error is such a reply.
+// timeOf returns the server's time, in seconds since 1970, if err is a reply that contains this time.
 func timeOf(err error) (seconds int64, ok bool) {
 	reply, is := rueidis.IsRedisErr(err)
 	if !is || !strings.HasPrefix(reply.Error(), timeReply) {

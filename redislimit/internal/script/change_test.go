@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// changes has lists of policies of one kind. In a test, a key's limit changes from each to the next.
+// changes has lists of policies of one kind. A test changes the limit of a key from each policy of a list to the next.
 var changes = map[string][]engine.Policy{
 	"bucket": {
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerSecond(1000), 10),

@@ -10,13 +10,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Above exactly, a double, a number in Lua, does not represent every whole number.
+// A double, the type of numbers in Lua, represents every whole number up to exactly, but not every larger one.
 const exactly = 1<<53 - 1
 
 // slowest is the longest time that a bucket may take to fill.
 const slowest = 10 * 365 * 24 * time.Hour
 
-// perMicrosecond returns a rate in tokens per microsecond, by the decimal form of the number of tokens: 0.7 means
+// perMicrosecond returns a rate in tokens per microsecond. It uses the decimal form of the number of tokens: 0.7 means
 // exactly 7/10, not the nearest double.
 func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	if err := atomicbucket.CheckRate(rate.Tokens, rate.Period); err != nil {
@@ -29,9 +29,9 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period))), nil
 }
 
-// fraction returns num/den for a rate in tokens per microsecond. A double must represent debts+1 limits exactly in
-// units of 1/den. If it does not for the rate itself, fraction returns the largest fraction below the rate, by less
-// than two millionths, for which it does.
+// fraction returns num/den for a rate in tokens per microsecond. A double must represent debts+1 limits exactly, in
+// units of 1/den. If den of the rate itself is too large for this, fraction returns the largest fraction below the rate
+// whose den is not. It is lower by less than two millionths.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
@@ -43,8 +43,8 @@ func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest den for which a double represents (debts + 1) * limit tokens in units of 1/den exactly,
-// and num. whole is the integer part of the rate.
+// mostUnits returns the largest possible den. A double must represent (debts + 1) * limit tokens in units of 1/den
+// exactly, and also num. whole is the integer part of the rate.
 func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
@@ -60,8 +60,8 @@ func floor(x *big.Rat, most int64) *big.Rat {
 	// denominators.
 	lowN, lowD, highN, highD := big.NewInt(0), big.NewInt(1), big.NewInt(1), big.NewInt(0)
 	for {
-		// low + k*high = (lowN + k*highN) / (lowD + k*highD) replaces low. k is the largest number for which this
-		// fraction does not exceed x, nor its denominator most.
+		// Replace low by low + k*high, which is (lowN + k*highN) / (lowD + k*highD). The number k is as large as
+		// possible: the fraction must not exceed x, and its denominator must not exceed most.
 		k := steps(
 			sub(x.Num(), lowD, x.Denom(), lowN),
 			sub(x.Denom(), highN, x.Num(), highD))
@@ -70,8 +70,9 @@ func floor(x *big.Rat, most int64) *big.Rat {
 		}
 		lowN.Add(lowN, new(big.Int).Mul(k, highN))
 		lowD.Add(lowD, new(big.Int).Mul(k, highD))
-		// In the same way, high + j*low replaces high. j is the largest number for which this fraction is above x and
-		// its denominator does not exceed most. (The denominator of x itself is above most, so low is below x.)
+		// In the same way, replace high by high + j*low. The number j is as large as possible: the fraction must stay
+		// above x, and its denominator must not exceed most. (The denominator of x itself is above most, so low is
+		// below x.)
 		up := sub(x.Denom(), highN, x.Num(), highD)
 		down := sub(x.Num(), lowD, x.Denom(), lowN)
 		j := steps(up.Sub(up, big.NewInt(1)), down)

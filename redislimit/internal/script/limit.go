@@ -142,7 +142,7 @@ func (l *Limit) IsInFlight() bool { return l.algorithm == algorithms[engine.Algo
 // Life returns how long a place in flight is kept without a renewal.
 func (l *Limit) Life() time.Duration { return time.Duration(l.window) * time.Microsecond }
 
-// checkTerms checks the terms of a limit whose tokens come back within fill.
+// checkTerms checks the terms of a limit. fill is the time in which all tokens of the limit come back.
 func (l *Limit) checkTerms(fill time.Duration) error {
 	switch {
 	case l.terms.MaxQuota > 0 && l.window == 0:
@@ -150,7 +150,7 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	case l.terms.MaxQuota > l.most:
 		return fmt.Errorf("MaxQuota(%d): want at most %d", l.terms.MaxQuota, l.most)
 	}
-	// The scripts represent larger numbers of tokens only approximately.
+	// The debt is bounded because the scripts represent larger numbers of tokens only approximately.
 	most := l.debts * l.most / max(l.tokens, l.terms.MaxQuota, 1)
 	if fill > 0 {
 		most = max(min(most, uint64(longestDebt/fill)), l.debts) // a slower fill is another error
@@ -176,15 +176,15 @@ func (l *Limit) arrange() {
 // Tokens returns the limit of a key, or 0 if every question has a quota.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
-// MaxDebt returns how many tokens a key with a limit of that many tokens may owe.
+// MaxDebt returns how many tokens a key may owe whose limit is the argument tokens.
 func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens }
 
 // IsOfQuotas reports whether every question to the limit has a quota.
 func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 
-// Weight returns the weight of each key in a call. A call carries one key, or up to [MaxKeys] keys of a total weight of
-// at most [Full]. Keys that store one entry for each token weigh more, because the server answers no other client while
-// a script runs.
+// Weight returns the weight of each key of the limit in a call. Keys that store one entry for each token weigh more,
+// because the server answers no other client while a script runs. A call carries one key, or up to [MaxKeys] keys whose
+// weights are together at most [Full].
 func (l *Limit) Weight() int { return l.weight }
 
 // Full is the maximum number of tokens that the logs of one call may store together. A server appends that many in less

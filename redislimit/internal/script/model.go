@@ -24,8 +24,8 @@ type Model struct {
 	places            []place // places in flight, in the order in which they are forgotten
 }
 
-// Ask returns the answer of [Limit.Run] at the server's time nowMicros, in microseconds since 1970, which may go back.
-// Need is at most Want, or Want is 0.
+// Ask returns the answer of [Limit.Run] at the server's time nowMicros, in microseconds since 1970. The time may go
+// back from one call to the next. Need must be at most Want, unless Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	a = l.bounded(a)
 	answer := l.model(m, l, nowMicros, a)
@@ -48,7 +48,7 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	if l.tokens == 0 {
 		by = int64(q.Units)
 	}
-	// The state of an earlier limit, or of another quota, keeps its number of tokens.
+	// The state is in units of an earlier limit, or of another quota. Convert the units, and keep the number of tokens.
 	if m.known && (m.num != l.num || m.den != by) {
 		level = max(0, level-float64(max(0, now-at)*m.num))
 		left, other = level, l.tokens == 0 && at <= now && (m.den < by || a.Want == 0)
@@ -140,7 +140,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// holds returns how many of count tokens the current window can count: all, unless there is debt.
+// holds returns how many tokens the current window can count. Without debt, these are all of the count tokens.
 func (m *Model) holds(l *Limit, count uint64) uint64 {
 	if m.wide > 0 {
 		return max(l.widest, m.wide)
@@ -148,7 +148,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many windows must end after the current one until at most room tokens are left.
+// after returns how many windows must end, after the current one, until at most room of the count tokens are left.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0
@@ -199,7 +199,8 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 			}
 			end, spare = finish+int64(more+1)*l.window, q.Tokens-a.Need-over
 		}
-		// This is the largest part of the window for which the previous window's tokens count as less than spare+1.
+		// The previous window's tokens count in proportion to the part of it that still matters. Find the largest part
+		// for which they count as less than spare+1.
 		hi, lo := bits.Mul64(spare+1, uint64(l.window))
 		inside, rest := bits.Div64(hi, lo, count)
 		if rest == 0 {

@@ -69,7 +69,7 @@ func (f form) String() string {
 	return fmt.Sprintf("%v %+v %d quotas", f.policy, f.terms, len(f.quotas))
 }
 
-// forms has limits whose keys may owe more, have quotas, or are charged for refused requests.
+// forms has limits with further features: larger debts, quotas, or charges for refused requests.
 var forms = []form{
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{MaxDebt: 10}, nil},
 	{engine.TokenBucket(engine.PerSecond(1000), 50), Terms{}, []engine.Policy{
@@ -170,8 +170,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 					w.set(w.now + random.Int64N(period/8+2))
 				}
 				if held && !w.Exists("key") {
-					// The key expired. This changes nothing even if the clock goes back, because all of its tokens had
-					// come back.
+					// The key has expired. Even if the clock goes back now, this changes nothing, because all of its
+					// tokens had come back.
 					require.Equal(t, tokens(), m.copy().Ask(p, w.now, Ask{Need: 1, Quota: quota}).Remaining, "a key expired before its state did")
 					m = Model{}
 				}
@@ -202,8 +202,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				// A read under a faster quota converts the state. From then on, the owed tokens come back faster, so
-				// RetryAfter is not checked.
+				// Such an ask is a read. Under a faster quota, it converts the state, and from then on the owed tokens
+				// come back faster. So RetryAfter is not checked.
 				looks := p.IsOfQuotas() && a.Want == 0
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++
@@ -279,8 +279,8 @@ func TestPollingLosesNothing(t *testing.T) {
 	assert.Equal(t, 97*seconds, sum)
 }
 
-// If the clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If it jumps back, a key
-// gets nothing, and loses at most the tokens that had come back, or one more window.
+// If the clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If the clock jumps back, a
+// key gets nothing. It loses at most the tokens that had come back, or one more window.
 func TestClockJumps(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(10), 10), engine.FixedWindow(10, time.Second), engine.FixedWindow(10, time.Second).Aligned(),
@@ -362,8 +362,8 @@ func TestCallsThatCannotBe(t *testing.T) {
 	assert.NoError(t, run(64, 64, 64, strict(0)))
 }
 
-// A debt above the limit is subtracted completely from the tokens that come back, except in a sliding log, whose tokens
-// leave it after one window.
+// Tokens that come back are first subtracted from a debt above the limit, until it is paid completely. A sliding log is
+// an exception: tokens leave it after one window.
 func TestDebtIsPaidInFull(t *testing.T) {
 	const limit, windows = 100, 6
 	for _, policy := range []engine.Policy{

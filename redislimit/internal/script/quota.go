@@ -9,18 +9,19 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Quota is the limit of one question, in tokens, and the number of units of the state in one token, which is above 1
-// only for token buckets. The zero Quota stands for the limit's own numbers.
+// A Quota is the limit of one question, in tokens. Units is the number of units of the state in one token; it is above
+// 1 only for token buckets. The zero Quota stands for the limit's own numbers.
 type Quota struct{ Tokens, Units uint64 }
 
-// slower bounds, as the fraction 1/slower, how much slower than requested the rate of a quota may be. The reason is
-// that a token is rounded up to whole units.
+// slower bounds how much slower the rate of a quota may be than requested: by at most 1/slower of it. The rate may be
+// slower because a token is rounded up to whole units.
 const slower = 1000
 
 const finest = 1_000_000
 
-// makeTicks makes a limit that only has quotas, which fill within longest. Its unit is a microsecond divided by a power
-// of ten, as small as possible while a double represents exactly all that a key may owe.
+// makeTicks makes a limit of token buckets that only has quotas. Each quota fills within longest. The unit is a
+// microsecond divided by a power of ten. It is as small as possible while a double represents exactly all that a key
+// may owe.
 func (l *Limit) makeTicks(longest time.Duration) error {
 	if longest < time.Microsecond || longest > slowestQuota {
 		return fmt.Errorf("buckets that fill within %v: want 1µs to %v", longest, slowestQuota)
@@ -102,7 +103,7 @@ func haveSamePeriods(a, b engine.Policy) bool {
 	return per == of && zone == in && ok == is
 }
 
-// Holds reports whether the limit can use a quota of another limit of the same kind.
+// Holds reports whether the limit can use a quota that another limit of the same kind has made.
 func (l *Limit) Holds(q Quota) bool {
 	switch {
 	case q == Quota{}:

@@ -135,7 +135,7 @@ func TestTimeToLive(t *testing.T) {
 				got := one(t, p, c, name, a)
 				life := ttl(t, c, name)
 				require.Positive(t, life, "%+v: the key has no time to live", a)
-				// The server's clock has advanced since the answer, by less than these five seconds.
+				// The server's clock has advanced since the answer, but by less than these five seconds.
 				assert.GreaterOrEqual(t, life+5*time.Second, got.ResetAfter, "%+v", a)
 				assert.GreaterOrEqual(t, life+5*time.Second, got.RetryAfter, "%+v", a)
 			}

@@ -22,15 +22,16 @@ var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 
 // An Ask is a request for one key.
 type Ask struct {
-	// The ask takes at least Need and at most Want tokens of the key, or none if Need are not available. Need is at
-	// most Want, except that with a Want of 0, no tokens are taken, and the answer says whether Need would fit.
+	// The ask takes at least Need and at most Want tokens of the key. If Need are not available, it takes none. Need is
+	// at most Want. If Want is 0, however, Need may be larger: no tokens are taken, and the answer says whether Need
+	// are available.
 	Need, Want uint64
-	// All takes all available tokens up to Want, instead of a part of them ([Answer].Granted). Need may then be more
-	// than Want, and a refusal costs nothing, even if [Terms] charges refusals.
+	// All makes the ask take all available tokens up to Want, and not only a part of them ([Answer].Granted). Need may
+	// then be more than Want. A refusal costs nothing, even if [Terms] charges refusals.
 	All bool
-	// Returned is how many tokens are given back, before anything else, but at most what the key owes.
+	// Returned is how many tokens are given back first, but at most what the key owes.
 	Returned uint64
-	// Debt is how many tokens are then charged, whether they are available or not. [Terms] bounds what a key may owe. A
+	// Debt is how many tokens are charged next, whether they are available or not. [Terms] bounds what a key may owe. A
 	// sliding log forgets a debt after a window.
 	Debt uint64
 	// Window is the Window of the Answer with which the Returned tokens were taken, or [AnyWindow]:
@@ -43,8 +44,8 @@ type Ask struct {
 	//
 	// For a bucket, the Answer has a Window only if the Ask has one.
 	Window int64
-	// Quota is the limit for this question, in whose tokens Returned and Debt count. The zero Quota stands for the
-	// limit's own numbers.
+	// Quota is the limit for this question. Returned and Debt are in tokens of this quota. The zero Quota stands for
+	// the limit's own numbers.
 	Quota Quota
 }
 
@@ -58,7 +59,7 @@ type Answer struct {
 	// RetryAfter is 0 if Need was available, and [engine.Never] if Need is above the limit. Otherwise it is the time,
 	// exact to the microsecond, until Need is available if nothing else is taken.
 	RetryAfter time.Duration
-	// ResetAfter is that of [engine.Decision], rounded up to microseconds.
+	// ResetAfter has the meaning of ResetAfter in [engine.Decision], rounded up to microseconds.
 	ResetAfter time.Duration
 	// Window identifies the state from which Granted was taken: see [Ask].
 	Window int64
@@ -70,8 +71,10 @@ type Answer struct {
 // keys, in a cluster all of the same slot. A key may occur more than once.
 //
 // For each key, in order and at the server's time, Returned is given back, then Debt is charged, and then Need and Want
-// are decided. After an error the answers are undefined. The server may or may not have carried out the call, but never
-// for only some of the keys, and not if the arguments are wrong. For a reply that is not from the script, Run returns
+// are decided.
+//
+// After an error the answers are undefined. The server may or may not have carried out the call, but never for only
+// some of the keys. If the arguments are wrong, it has not. For a reply that is not from the script, Run returns
 // [ErrReply].
 func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
@@ -96,8 +99,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 	return l.read(reply, asks, answers)
 }
 
-// call sends a call to the server. If the arguments lack the calendar periods around the server's time, the server only
-// returns its time, and call tries once more.
+// call sends a call to the server. For a calendar, the arguments contain periods around the expected time of the
+// server. If its time is in none of them, the server only returns the time, and call tries once more.
 func call(
 	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
 ) ([]int64, error) {

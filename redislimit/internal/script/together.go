@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// An Item is the request of a group for one key of a limit. Its ask has either a Need or Returned tokens, and may have
-// a Quota. Need equals Want unless All is true. Returned tokens go back to all windows that still count.
+// An Item is what a group asks about one key of a limit. Its ask has either a Need or Returned tokens, and may have a
+// Quota. Need equals Want unless All is true. Returned tokens go back to all windows that still count ([AnyWindow]).
 type Item struct {
 	Limit *Limit
 	Key   string
@@ -20,11 +20,12 @@ type Item struct {
 // Fits reports whether the Need of a key was available. If all keys of a group fit, all have taken their tokens.
 func (a Answer) Fits() bool { return !a.Foreign && a.RetryAfter == 0 }
 
-// RunTogether makes one call for several groups of keys, and stores the answers, one group after the other. If the Need
-// of every key of a group is available, the group takes tokens from each key and gives its Returned tokens back.
-// Otherwise it does neither, but a key that refuses is charged if its limit charges refusals. Keys with a foreign value
-// are ignored. All groups together have 1 to [MaxKeys] keys, in a cluster all of the same slot. A key may occur only
-// once in a group. The errors are those of [Limit.Run].
+// RunTogether makes one call for several groups of keys. It stores the answers of one group after the other. All groups
+// together have 1 to [MaxKeys] keys, in a cluster all of the same slot. A key may occur only once in a group.
+//
+// If the Need of every key of a group is available, the group takes tokens from each key and gives its Returned tokens
+// back. Otherwise it does neither, but a key that refuses is charged if its limit charges refusals. Keys with a foreign
+// value are ignored. The errors are those of [Limit.Run].
 func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers []Answer) error {
 	keys, args, err := writeGroups(groups)
 	if err != nil {

@@ -62,7 +62,7 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
-// A mean would count the time in which a script waited for a processor.
+// The median leaves out calls during which the script waited for a processor. A mean would count this time.
 func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	all := make([]int, 201)
 	for i := range all {

@@ -20,9 +20,9 @@ type debt struct {
 	charging uint64 // the part that the current question charges; 0 for none
 }
 
-// NewDebts returns an empty Debts with room for that many keys. Tokens of further keys are not recorded, so they are
-// never charged. note, unless it is nil, is called for every change of a key's debt, in order. The call ends before the
-// method that made the change returns.
+// NewDebts returns an empty Debts with room for most keys. Tokens of further keys are not recorded, so they are never
+// charged. If note is not nil, it is called for every change of a key's debt, in order. It is called before the method
+// that makes the change returns.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}
@@ -68,8 +68,8 @@ func (d *Debts[K]) Forgive(key K, n uint64) {
 	})
 }
 
-// Begin starts a charge for a key and returns its amount, or 0 if nothing is owed or a charge is in progress. If it is
-// not 0, the caller must call End.
+// Begin starts a charge for a key and returns its amount. It returns 0 if nothing is owed or a charge is in progress.
+// After any other amount, the caller must call End.
 func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	if d.count.Load() == 0 {
 		return 0 // Begin is called after every answer of the store, so this path must be cheap

@@ -12,8 +12,8 @@ import (
 // mostOfQuotas is the longest time that engine.TokenBuckets accepts.
 const mostOfQuotas = 365 * 24 * time.Hour
 
-// OfQuota is [Of] for a quota of n tokens under p. Only token buckets of any rate use token, the time in which a token
-// comes back.
+// OfQuota is [Of] for a quota of n tokens under p. The argument token is the time in which one token comes back. It is
+// used only if p is [engine.TokenBuckets].
 func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (engine.Policy, error) {
 	period := p.Rate().Period
 	switch per, _, isCalendar := p.Calendar(); {
@@ -57,7 +57,8 @@ func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 		}
 		return share, nil
 	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
-		// A sliding window stores only counts, so that the loss of a store does not cost memory, too.
+		// The share of a log is a sliding window, which stores only counts. So the loss of a store does not cost
+		// memory, too.
 		return engine.SlidingWindow(limit, rate.Period), nil
 	}
 	return engine.Policy{}, fmt.Errorf("%v cannot be shared", p)

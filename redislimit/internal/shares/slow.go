@@ -20,10 +20,11 @@ func Interval(p engine.Policy, divisor float64) time.Duration {
 	return time.Duration(min(math.Ceil(divisor*float64(rate.Period)/rate.Tokens), 1<<61))
 }
 
-// Slow implements shares of less than one token, for the keys of one node. With a whole token for each node, all nodes
-// together would exceed the limit. So such a share is empty when the store is lost, earns one token in every [Interval]
-// from then on, and keeps at most one. All nodes together then admit at most rate*t in the time t after the loss. Times
-// are in nanoseconds. All methods may be called from any goroutine.
+// Slow implements shares of less than one token, for the keys of one node. If each node had a whole token, all nodes
+// together would exceed the limit. So such a share is empty when the store is lost. From then on it earns one token in
+// every [Interval], and keeps at most one. All nodes together then admit at most rate*t in the time t after the loss.
+//
+// Times are in nanoseconds. All methods may be called from any goroutine.
 type Slow[K comparable] struct {
 	spent *xsync.Map[K, int64] // when a key's last token was spent
 	count atomic.Int64
@@ -35,8 +36,8 @@ func NewSlow[K comparable](most int) *Slow[K] {
 	return &Slow[K]{spent: xsync.NewMap[K, int64](), most: int64(most)}
 }
 
-// Take spends the token of a key if it is available and take returns true. It returns the time until the token is
-// available, or 0. since is when the store was lost.
+// Take spends the token of a key if the token is available and the function take returns true. It returns the time
+// until the token is available, or 0. since is the time when the store was lost.
 func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take func() bool) (wait time.Duration) {
 	if wait = interval - time.Duration(now-since); wait > 0 {
 		return wait
@@ -61,7 +62,7 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	return wait
 }
 
-// Drop forgets the keys for which is returns true. A key can be forgotten as soon as the store is back.
+// Drop forgets each key for which the function is returns true. A key can be forgotten as soon as the store is back.
 func (s *Slow[K]) Drop(is func(key K) bool) {
 	if s.count.Load() == 0 {
 		return

@@ -13,8 +13,8 @@ const (
 )
 
 // A Pace adapts the calls of a queue to its store. It bounds the calls in progress, and the waits of calls and
-// questions. Times are arguments, in nanoseconds. The trip of a call is the time from sending it to its answer. The
-// window is the largest sum of the sizes of the calls in progress. The zero Pace has measured nothing yet.
+// questions. The trip of a call is the time from sending it to its answer. The window is the largest sum of the sizes
+// of the calls in progress. Times are arguments, in nanoseconds. The zero Pace has measured nothing yet.
 //
 // More calls than a store can work on do not make it answer sooner. So the window shrinks when answers take longer than
 // the shortest trip by more than an eighth of the timeout. It grows when answers are fast enough and questions wait.
@@ -43,8 +43,8 @@ func (p *Pace) Window() int {
 	return p.window
 }
 
-// Begins reports whether one more call may be sent now: always if none is in progress. Otherwise the window must have
-// room, and a call that is not full must be at most the eighth.
+// Begins reports whether one more call may be sent now. It may if no call is in progress. Otherwise the window must
+// have room, and a call that is not full must be at most the eighth in progress.
 func (p *Pace) Begins(isFull bool) bool {
 	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
 }
@@ -52,7 +52,7 @@ func (p *Pace) Begins(isFull bool) bool {
 // Begin notes that one more call has begun. [Pace.Send] then notes its size.
 func (p *Pace) Begin() { p.calls++ }
 
-// GoesOn reports whether another call may follow a call that has ended.
+// GoesOn reports, when a call has ended, whether another call may follow it.
 func (p *Pace) GoesOn() bool { return p.calls == 1 || p.calls > 0 && p.size < p.Window() }
 
 // Send notes the size of a call.
@@ -65,7 +65,7 @@ func (p *Pace) End() {
 	}
 }
 
-// Answered notes the answer to a call. isShort means that questions waited although one more call could have been sent.
+// Answered notes the answer to a call. isShort means that enough questions were waiting to fill one more call.
 func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShort bool) {
 	p.size -= size
 	took := max(now-sent, 1)
@@ -116,9 +116,9 @@ type Turn struct {
 	IsNewest bool // the call takes the newest questions first
 }
 
-// Turn returns the rules for the next call. oldest is how long the oldest question has waited. Above half the timeout,
-// answers to the oldest questions would be too late, so every second call takes the newest. isFailing means that for as
-// long as a call may take, calls have failed and none was answered.
+// Turn returns the rules for the next call. oldest is how long the oldest question has waited. If this is more than
+// half the timeout, answers to the oldest questions would be too late, so every second call takes the newest questions.
+// isFailing means that calls have failed, and none was answered, for as long as a call may take.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
 	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {
@@ -138,6 +138,6 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 // timeout. There are two exceptions:
 //
 //   - After an empty queue in the last two seconds, no question is dropped, however large a burst is.
-//   - While the store answers, a question is not dropped before half the timeout. Without calls, the pace could not
-//     notice that they have become faster.
+//   - While the store answers, a question is not dropped before half the timeout. Otherwise there might be no calls, and
+//     the pace could not notice that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }

@@ -4,10 +4,12 @@ package waiting
 
 import "slices"
 
-// Next takes the questions for the next call from waiting: the oldest, or the newest if isNewest is true, in the order
-// in which they came. Their total size does not exceed most, unless a single question does. drop is called for late
-// questions, which are always the oldest, and for visited questions without a waiting caller. rest are the questions
-// that still wait. Next visits each question at most twice.
+// Next takes the questions for the next call from waiting. It takes the oldest or, if isNewest is true, the newest, and
+// keeps their order. Their total size does not exceed most, unless a single question does. rest are the questions that
+// still wait.
+//
+// Next calls drop for late questions, which are always the oldest. It also calls drop for a question without a waiting
+// caller if it visits the question. It visits each question at most twice.
 func Next[T any](waiting []T, most int, isNewest bool, size func(T) int, isLate, isGivenUp func(T) bool, drop func(T)) (call, rest []T) {
 	begin, end := 0, len(waiting)
 	for begin < end && (isLate(waiting[begin]) || isGivenUp(waiting[begin])) {
