@@ -138,6 +138,6 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 // timeout. There are two exceptions:
 //
 //   - After an empty queue in the last two seconds, no question is dropped, however large a burst is.
-//   - While the store answers, a question is not dropped before half the timeout. Otherwise there might be no calls, and
-//     the pace could not notice that calls have become faster.
+//   - While the store answers, a question is not dropped before half the timeout. Otherwise there might be no calls,
+//     and the pace could not notice that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }
