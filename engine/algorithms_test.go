@@ -31,7 +31,7 @@ var algorithms = []perMinute{
 	{"concurrency", func(limit uint64) Policy { return Concurrency(limit, time.Minute) }},
 }
 
-// tier returns a policy with the given limit, which can be a tier next to all others that tier returns.
+// tier returns a policy with the given limit. All policies that tier returns can be tiers of one limiter.
 func (a perMinute) tier(limit uint64) Policy {
 	if a.name == "batch refill" {
 		return BatchRefill(10, time.Minute, limit)
@@ -238,8 +238,8 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 			for i := range uint64(10) {
 				after[i] = l.Peek(l.KeyUint64(i), 1+i*10)
 				if after[i].Remaining == 100 {
-					// A key whose tokens no longer count can be forgotten before its window is over, so its ResetAfter
-					// may change.
+					// If a key has its complete limit again, it may be forgotten before its window ends. Its ResetAfter
+					// may then change.
 					before[i].ResetAfter, after[i].ResetAfter = 0, 0
 				}
 			}
@@ -326,8 +326,8 @@ func TestLeapingTimes(t *testing.T) {
 }
 
 // TestATimeFromTheFutureMovesNothing (I1): a request ten years ahead is refused. A request that is ahead by at most
-// maxLead is decided at its own time, but forgets no record that is idle only then, and gives no other key tokens
-// sooner.
+// maxLead is decided at its own time. But it neither forgets records that become idle by that time, nor gives other
+// keys tokens sooner.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39*time.Second + 500*time.Millisecond)
@@ -360,8 +360,8 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestARateThatRoundsChargesFromTheNextNanosecond: Remaining is exactly what can be taken at that instant. The part of
-// a token that rounding takes comes back at most two nanoseconds later.
+// TestARateThatRoundsChargesFromTheNextNanosecond: Remaining is exactly the number of tokens that can be taken at that
+// instant. Rounding delays a part of a token by at most two nanoseconds.
 func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(97), 10))
 	for _, want := range []uint64{8, 8, 7, 6} {
@@ -384,8 +384,8 @@ func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	}
 }
 
-// A limit of 1e6 per second grants 1e6 in the next second, too. A limiter that divides the interval by the tokens
-// granted 1,000.
+// A limit of 1e6 per second grants 1e6 tokens in the next second, too. By comparison, a limiter that divides the
+// interval by the limit granted 1,000 tokens.
 func TestAMillionASecondInEverySecond(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -448,7 +448,8 @@ func TestTenMillionAnHour(t *testing.T) {
 	assert.EqualValues(t, 100_000, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// 3e8 tokens per second are 300 per microsecond. With whole nanoseconds per token, the rate would be 11 % too fast.
+// 3e8 tokens per second are 300 per microsecond. If a token took a whole number of nanoseconds, the rate would be 11 %
+// too fast.
 func TestThreeHundredMillionASecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(3e8), 600))
 	require.True(t, l.Take("k", 600).Allowed)
@@ -555,7 +556,7 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	})
 }
 
-// TestChangesOfPolicyDoNotAddUp: the roundings of a hundred changes of the limit are together less than a token.
+// TestChangesOfPolicyDoNotAddUp: in a hundred changes of the limit, rounding costs less than a token in total.
 func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	courses := map[string]func(i uint64) uint64{
 		"to and fro":     func(i uint64) uint64 { return 100 + i%2 },
@@ -585,8 +586,8 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	}
 }
 
-// After a change of the length, taken tokens still count. A longer fixed window ends later. A shorter one keeps its
-// end, or ends with a window that begins now, if no more than the limit was taken and that is sooner.
+// After a change of the length, taken tokens still count. A fixed window that becomes longer ends later, and one that
+// becomes shorter may end sooner.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -597,8 +598,8 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
-	// An aligned window, begun ahead of the clock, ends with the first complete window of the clock from its beginning
-	// on.
+	// The key takes in a window that is ahead of the clock. After the change, that window lasts to the end of the first
+	// complete window of 7s.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
@@ -746,7 +747,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers of a token bucket may differ in rate and burst. A debt comes back at the rate of the tier that last took.
+// Tiers of a token bucket may differ in rate and burst. A debt comes back at the rate of the tier under which the key
+// last took.
 func TestTiersOfATokenBucket(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(PerSecond(100), 200)))
 	free := l.Key("k")
@@ -906,7 +908,7 @@ func TestObserveASample(t *testing.T) {
 			l.Take("k", 1)
 			l.Allow("k")
 		}
-		// The expected number is 2,000, with a standard deviation of 42.
+		// One of ten refusals is observed on average. Of 20,000, that is 2,000 with a standard deviation of 42.
 		assert.InDelta(t, 2000, len(seen.all), 500)
 	})
 	for _, every := range []int{0, -1, 1<<30 + 1} {
@@ -953,8 +955,8 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 	}
 }
 
-// Every algorithm has a name, policies in the list above, and a case in each switch. Without a case, it must panic
-// instead of being treated as another algorithm.
+// Every algorithm has a name, policies in the list above, and a case in each switch. For an algorithm without a case, a
+// switch must panic.
 func TestEveryAlgorithmHasItsCases(t *testing.T) {
 	tested := map[Algorithm]bool{}
 	for _, a := range algorithms {

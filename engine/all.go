@@ -20,25 +20,26 @@ type Answer struct {
 
 // TakeAll takes from several limits at once, all or nothing: for example limits per second and per hour, or per user
 // and for all users. If one limiter refuses, nothing is taken, and each limiter answers as it would to its request
-// alone. The same requests cannot be admitted before the longest RetryAfter is over. The answers are in the order of
-// the requests; the slice answers must be long enough. TakeAll does not allocate. Package limits does the same for
-// requests of a server, in memory and in stores.
+// alone. The same requests cannot be admitted before the longest RetryAfter is over. The answer to requests[i] is
+// answers[i], so that slice must be long enough. TakeAll does not allocate. For the requests of a server, package
+// limits does the same, in memory and in stores.
 //
-// TakeAll takes in the order of the requests, and gives the takes back if a limiter refuses ([Receipt.Refund]). No call
-// waits for another. Takes and refunds are atomic, but TakeAll is not, so other calls may see takes that are given
-// back:
+// TakeAll takes in the order of the requests. If a limiter refuses, TakeAll gives the earlier takes back
+// ([Receipt.Refund]). No call waits for another. Each take and each refund is atomic, but TakeAll is not. So other
+// calls may see takes that are given back:
 //
 //   - No limiter ever admits more than its limit.
 //   - A call may be refused because of tokens that another call gives back a moment later.
-//   - Calls for the last tokens of the same limiters in different orders may all be refused. If all calls use one
-//     order, as many are admitted as if they came one after the other. Put the limiter first that refuses most often.
+//   - If calls use different orders of the same limiters, all of them may be refused for the last tokens. If all calls
+//     use one order, as many are admitted as if the calls came one after the other. Put the limiter that refuses most
+//     often first.
 //   - The answers of a refused call describe slightly different moments.
 //
 // A refused call changes something in three cases:
 //
 //   - A nearly full bucket may lose part of a token, if another request takes before the refund.
-//   - A key that a take evicted does not get its record back.
-//   - Tokens stay taken if a nearby key in the table is evicted or reset before the refund.
+//   - If a take evicted another key, that key does not get its record back.
+//   - Tokens stay taken if a key nearby in the table is evicted or reset before the refund.
 //
 // TakeAll returns an error and takes nothing if there are no requests, more than 64 requests, a nil limiter, or two
 // requests for the same key of the same limiter.

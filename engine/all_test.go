@@ -93,8 +93,8 @@ func TestTakeAllOfManyRequests(t *testing.T) {
 	require.True(t, allowed)
 }
 
-// A request that was admitted without a record took nothing, so TakeAll must not give back tokens of other requests for
-// it.
+// A request that was admitted without a record took nothing. TakeAll must not give back tokens for it, because other
+// requests took them.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
@@ -156,7 +156,8 @@ func TestAllInOppositeOrders(t *testing.T) {
 	}
 }
 
-// hooked returns a limiter that runs the argument of next once, when it next reads its clock.
+// hooked returns a limiter and a function next. The limiter calls the argument of next once, when it reads its clock
+// the next time.
 func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	var then atomic.Pointer[func()]
 	l, err := New(policy, MaxKeys(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {

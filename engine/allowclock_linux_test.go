@@ -10,7 +10,7 @@ import (
 )
 
 // TestAllowReadsEveryClock: with every clock and hash, Allow admits a request when its token is back. The watermark
-// (latest time of the table) stands still, so an Allow that does not read the clock fails.
+// (latest time of the table) does not advance meanwhile. So an Allow that does not read the clock fails.
 func TestAllowReadsEveryClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	for clock, option := range map[string]Option{"counter": ClockTSC(), "precise": ClockPrecise(), "coarse": ClockCoarse()} {

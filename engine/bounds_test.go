@@ -28,8 +28,8 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	require.LessOrEqual(t, early, time.Duration(0))
 }
 
-// TestARefusalForWantOfRoomHasAWait: without room, the wait lasts until the first record is idle by the clock, to the
-// nanosecond. A request ahead of the clock must not use a record that is idle only at the request's time.
+// TestARefusalForWantOfRoomHasAWait: without room, RetryAfter is the time until the first record is idle, to the
+// nanosecond. A request ahead of the clock must not replace a record that is not yet idle by the clock.
 func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 	for i := range uint64(10_000) {
@@ -126,13 +126,13 @@ func (c *doneLater) Done() <-chan struct{} {
 	return done
 }
 
-// A pastDeadline context has a deadline that is over, but is not done yet.
+// A pastDeadline context has a deadline in the past, but is not done yet.
 type pastDeadline struct{ context.Context }
 
 func (pastDeadline) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-// TestWaitTakesWhatIsThere: Wait takes nothing if the context is done before the call. It takes available tokens if the
-// context becomes done during the call, or is past its deadline but not done.
+// TestWaitTakesWhatIsThere: if the context is done before the call, Wait takes nothing. Otherwise it takes available
+// tokens, even if the context becomes done during the call or its deadline has passed.
 func TestWaitTakesWhatIsThere(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -160,8 +160,8 @@ func TestTheErrorOfAWaitNamesTheWait(t *testing.T) {
 	require.ErrorContains(t, l.Wait(shortly(t), "k", 4), "engine: Wait(4): the wait would be too long: 30s, and ")
 }
 
-// TestARefundOfNothingChangesNoReceipt: a refund of 0 tokens does not make a receipt less exact, at any version of the
-// record.
+// TestARefundOfNothingChangesNoReceipt: after a refund of 0 tokens, a receipt still gives back all of its tokens. The
+// test covers every version of the record.
 func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	for name, options := range map[string][]Option{"one rate": nil, "several rates": {MaxQuota(20)}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)
@@ -216,7 +216,7 @@ func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
 	require.Less(t, seen, 1000)
 }
 
-// TestALookAheadIsOfItsTime: the waits that TakeAt of 0 tokens reports begin at its time, not at the clock's.
+// TestALookAheadIsOfItsTime: TakeAt of 0 tokens, at a time ahead of the clock, reports waits from that time on.
 func TestALookAheadIsOfItsTime(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	require.True(t, l.Take("k", 5).Allowed)

@@ -23,8 +23,8 @@ func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...O
 	}, path
 }
 
-// TestCalendarsInAFile: a period ends for all processes of a file at the same nanosecond. A hold of one period that
-// another process settles in the next takes nothing from the next.
+// TestCalendarsInAFile: a period ends for all processes of a file at the same nanosecond. If another process settles a
+// hold in the next period, the settlement takes nothing from that period.
 func TestCalendarsInAFile(t *testing.T) {
 	for _, c := range []struct {
 		per        Period
@@ -103,7 +103,7 @@ func TestNumbersOfACalendarInAFile(t *testing.T) {
 	assert.EqualValues(t, 2, table.Indebted)
 }
 
-// TestCopiesOfCalendars: in a copy of the file, keys owe as much in the current period.
+// TestCopiesOfCalendars: in a copy of the file, each key has as many tokens left in the current period.
 func TestCopiesOfCalendars(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	p := CalendarWindow(100, Month, berlin)

@@ -45,7 +45,8 @@ func TestCalendarWindow(t *testing.T) {
 	}
 }
 
-// TestCalendarPolicies: calendar policies can be compared with ==, have a text, and follow each other.
+// TestCalendarPolicies: calendar policies have a text and can be compared with ==. SetPolicy can change one calendar
+// policy to another.
 func TestCalendarPolicies(t *testing.T) {
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	require.NoError(t, err)

@@ -55,13 +55,13 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 	return d, n - charged
 }
 
-// MaxDebt bounds the debt that a key may have from [Limiter.Charge] and [ChargeRefusals] to a multiple of the key's
-// limit, 1 to 2^32. By default, the multiple is 10 for buckets ([TokenBucket], [BatchRefill]), so even a key that was
-// charged far too much is admitted again after little more than nine times its bucket's fill time. For the other
-// algorithms, which forget debts, it is 1.
+// MaxDebt bounds the debt that a key may have from [Limiter.Charge] and [ChargeRefusals]. The bound is a multiple of
+// the key's limit, and limits is that multiple, 1 to 2^32. By default it is 10 for buckets ([TokenBucket],
+// [BatchRefill]). So even a key that was charged far too much is admitted again after little more than nine times its
+// bucket's fill time. For the other algorithms, which forget debts, the default is 1.
 //
-// A record must have room for the whole debt: in a window, a higher bound leaves fewer bits for the time, and a log
-// gets that many times longer. [New] refuses a bound that does not fit. A [Quota] whose debt would not fit has a lower
+// A record must have room for the largest debt. So with a higher bound, a window has fewer bits for the time, and a log
+// is longer by the same factor. [New] refuses a bound that does not fit. A [Quota] whose debt would not fit has a lower
 // bound.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
@@ -88,9 +88,9 @@ const (
 )
 
 // ChargeRefusals makes refused requests cost something, also requests for more than the limit. A refusal and its charge
-// are one atomic step, so an admissible request is never charged as a refusal. RetryAfter includes the charge. Refusals
-// of [Limiter.Reserve], and of [Limiter.Wait] on a token bucket, cost nothing. A refused request then costs the limiter
-// as much work as an admitted one, because it writes to the key's record.
+// are one atomic step, so a request that can be admitted is never charged as a refusal. RetryAfter includes the charge.
+// A refused request then costs the limiter as much work as an admitted one, because it writes to the key's record.
+// Refusals of [Limiter.Reserve] cost nothing. With a token bucket, refusals of [Limiter.Wait] cost nothing either.
 func ChargeRefusals(charge RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > ChargePenalty {
@@ -119,7 +119,8 @@ func (t terms) apply(plan *shard.Plan, ps policies) error {
 	return nil
 }
 
-// chargeable returns the time for a call whose refusal may cost tokens: if it may, by a clock that is never late.
+// chargeable returns the time for a call that may be refused. If a refusal may cost tokens, the time is from a clock
+// that is never late.
 func (l *Limiter) chargeable(nanos int64) int64 {
 	if l.terms.refusals != ChargeNothing && l.terms.lateness > 0 {
 		return l.clock.renew(coarseTick)

@@ -18,9 +18,10 @@ func (p Policy) Check(tiers ...Policy) error {
 	return err
 }
 
-// Bytes returns how many bytes of memory [New] would allocate for a limiter with these arguments, which is also its
-// [Stats].Bytes on this machine with the same GOMAXPROCS. With [Shared] it is the length of the file, on any machine.
-// If New would refuse the arguments, Bytes returns an error, but it checks neither the file nor the machine's memory.
+// Bytes returns how many bytes of memory [New] would allocate for a limiter with these arguments. [Stats].Bytes then
+// has the same number, on this machine with the same GOMAXPROCS. With [Shared], Bytes returns the length of the file,
+// on any machine. If New would refuse the arguments, Bytes returns an error, but it checks neither the file nor the
+// machine's memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
 	c, err := configured(options)
 	if err != nil {
@@ -43,8 +44,8 @@ func Bytes(policy Policy, options ...Option) (uint64, error) {
 }
 
 // CheckChange returns the error that [Limiter.SetPolicy] would return for a change, or nil. The list from has the
-// policies with which [New] made the limiter, even if they were changed since. The list to has the policies after the
-// change. Both lists begin with the limiter's own policy, and its tiers follow.
+// policies with which [New] made the limiter, not those of a later SetPolicy. The list to has the policies after the
+// change. In both lists, the limiter's own policy is first, and its tiers follow.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
 		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),
@@ -65,7 +66,8 @@ func CheckChange(from, to []Policy) error {
 	return err
 }
 
-// The takes in flight of all keys of a shared table are at most spareEntries, plus one for every slotsToEntry slots.
+// These numbers bound the takes in flight of a shared table. All keys together have at most spareEntries of them, plus
+// one for every slotsToEntry slots.
 const (
 	spareEntries = atomicbucket.MaxInFlight + 1
 	slotsToEntry = 4

@@ -27,7 +27,7 @@ type clock struct {
 	function toldClock // only for clockFunc
 	// counter is the calibrated time stamp counter, or nil if there is none.
 	counter *counterClock
-	// line has the counter's current calibration for clockTSC; for other kinds its value is nil.
+	// line has the counter's current calibration for clockTSC. For other kinds of clock, it contains nil.
 	line *atomic.Pointer[calibration]
 
 	_      [64]byte

@@ -4,13 +4,14 @@ import "time"
 
 const (
 	coarseTick = time.Millisecond
-	// coarseDoubt is how late the word is assumed to be at most. In measurements with every processor busy, it was at
-	// most 40ms late. A refusal with a longer wait is final. Other refusals are checked with the exact clock.
+	// coarseDoubt is how late a coarse clock is assumed to be at most. In measurements with every processor busy, it
+	// was at most 40ms late. A refusal with a longer wait than coarseDoubt is final. Other refusals are checked with
+	// the exact clock.
 	coarseDoubt = 100 * time.Millisecond
 )
 
-// renew stores the exact time in the word, unless the word is younger than age. So thousands of concurrent refusals
-// write the word only once. renew returns the exact time or the word, whichever is later.
+// renew sets the coarse clock to the exact time, unless it was set less than age ago. So thousands of concurrent
+// refusals write its word only once. renew returns the exact time or the clock's word, whichever is later.
 func (c *clock) renew(age time.Duration) int64 {
 	now := c.exact()
 	for {
@@ -24,7 +25,7 @@ func (c *clock) renew(age time.Duration) int64 {
 	}
 }
 
-// runCoarse renews the word until stop is closed. Then it sets the word to 0, so that later calls read the exact clock.
+// runCoarse renews the coarse clock until stop is closed. Then it stores 0, so that later calls read the exact clock.
 func (c *clock) runCoarse(stop <-chan struct{}) {
 	ticker := time.NewTicker(coarseTick)
 	defer ticker.Stop()

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// coarseInABubble runs f in a synctest bubble, with a coarse clock whose lateness f sets by late before each call.
+// coarseInABubble runs f in a synctest bubble, with a coarse clock. Before each call, f sets how late that clock is,
+// with the function late.
 func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter, late func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, ClockCoarse(), MaxKeys(10))
@@ -25,8 +26,8 @@ func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limite
 	})
 }
 
-// TestACoarseClockAdmitsEarlyByItsLateness: in the worst case, a take at a late reading is charged for that earlier
-// time. So within a real time t, a key gets exactly what it would get within t + lateness.
+// TestACoarseClockAdmitsEarlyByItsLateness: in the worst case, a take reads a late time and is charged for that earlier
+// time. Within a real time t, a key then gets exactly what it would get within t + lateness.
 func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	const lateness = 10 * time.Millisecond
 	take := func(l *Limiter) (n int) {

@@ -19,7 +19,8 @@ type counterClock struct {
 	last sample     // at the latest calibration
 	// joint is set if other processes use the same timeline, with Go's clock or with their own counters.
 	joint bool
-	// When the counter is no longer used, Go's clock continues the timeline from here.
+	// When the counter is no longer used, Go's clock continues the timeline: at the time leftSince, the timeline was at
+	// left.
 	left      int64
 	leftSince time.Time
 }
@@ -40,8 +41,8 @@ func (c *calibration) nanosAt(count uint64) int64 {
 	return c.nanos + int64(hi)
 }
 
-// counterScale is the shift that makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. A
-// calibration is then valid for 2^58 counts, three years at 2.5 GHz.
+// A calibration's factor is the nanoseconds per count, as a fraction that is shifted by counterScale. So the fraction
+// is below 1 for counters of 16 MHz and more. A calibration is then valid for 2^58 counts, three years at 2.5 GHz.
 const counterScale = 6
 
 // shared has the process's counter clock, made for the first limiter that needs it.
@@ -136,7 +137,7 @@ func (c *counterClock) recalibrate() {
 	if line == nil || elapsed < time.Second {
 		return
 	}
-	// Use only times of the sample: this goroutine may have been suspended since the sample was taken.
+	// late is computed from times of the sample only, because this goroutine may have been suspended since the sample.
 	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next
@@ -149,8 +150,8 @@ func (c *counterClock) recalibrate() {
 		return
 	}
 	begin := tsc.Read()
-	// The next calibration comes after about as long as the previous one, so the error is corrected over that time. A
-	// faster correction would overshoot.
+	// The error is corrected over about the time until the next calibration. That is assumed to be as long as the time
+	// since the previous one. A faster correction would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
 	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
 }

@@ -12,21 +12,24 @@ import (
 // adjustments of a clock go back by less.
 const maxBack = time.Minute
 
-// A toldClock takes the time from the function of a [ClockFunc], which may be faulty. If the function goes back by more
-// than maxBack, the timeline continues from the latest time, because otherwise every key would wait until the function
-// is there again. If the function then jumps ahead by more than maxBack, it may be returning, so the timeline advances
-// only by what exceeds its lead. The lead is thus never more than the function's largest single excursion.
+// A toldClock gets its time from the function of a [ClockFunc], which may be faulty. If the function goes back by more
+// than maxBack, the timeline continues from the latest time. Otherwise every key would wait until the function reaches
+// that time again. The timeline is then ahead of the function. If the function later jumps ahead by more than maxBack,
+// it may be correct again, so the jump first reduces this lead. So the lead is never more than the function's largest
+// single excursion.
 type toldClock struct {
 	read   func() time.Time
 	latest atomic.Int64 // the latest time that was returned, on the timeline
 	ahead  atomic.Int64 // how far the timeline is ahead of the function
 }
 
-// told returns the time according to the function. The time stands still if the function returns a time outside the
-// timeline, or in the second half of the rest of it: otherwise a wrong time could use up the timeline.
+// told returns the time according to the function. It ignores a time outside the timeline, and a time in the second
+// half of the rest of the timeline: otherwise a wrong time could use up the timeline. The limiter's time then does not
+// advance.
 //
-// told is lock-free: it starts over only if another call changed a value that it wants to replace, and not after its
-// own change of ahead. Otherwise a function that jumps back and forth would make the loop endless.
+// told is lock-free: it starts over only if another call has changed a value that told wants to replace. It does not
+// start over after its own change of ahead. Otherwise the loop would be endless for a function that jumps back and
+// forth.
 func (c *clock) told() int64 {
 	f := &c.function
 	for {

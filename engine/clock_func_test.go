@@ -19,8 +19,8 @@ func (h *hand) pass(l *Limiter, d time.Duration) {
 	}
 }
 
-// TestAClockThatLeapsAndComesBack: after a leap ahead and back, no key waits until the clock is there again. One leap
-// refills each key at most once, however often the clock leaps.
+// TestAClockThatLeapsAndComesBack: after the clock leaps ahead and back, no key waits until the clock reaches the later
+// time again. However often the clock makes the same leap, each key is refilled at most once.
 func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		const years = 365 * 24 * time.Hour
@@ -73,8 +73,8 @@ func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesToAndFro: a call reads the function once, even if each reading is far from the previous one, and
-// all leaps together advance the limiter's time only once.
+// TestAClockThatGoesToAndFro: each reading of the function is far from the previous one. A call still reads the
+// function only once, and all leaps together advance the limiter's time only once.
 func TestAClockThatGoesToAndFro(t *testing.T) {
 	const leap = 10 * maxBack
 	begin := time.Unix(1_700_000_000, 0)
@@ -115,8 +115,8 @@ func TestAClockThatReadsNoTime(t *testing.T) {
 	}
 }
 
-// TestLeapsThatTheTimelineCannotHold: a reading in the second half of the rest of the timeline (119 years from 2023) is
-// ignored.
+// TestLeapsThatTheTimelineCannotHold: a reading in the second half of the rest of the timeline is ignored. From 2023,
+// that half begins after 119 years.
 func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		right := time.Unix(1_700_000_000, 0)

@@ -58,7 +58,8 @@ func TestSweeperInABubble(t *testing.T) {
 	})
 }
 
-// A refusal by a coarse clock is checked with the exact clock and renews the word, unless its wait is long.
+// If the wait is not long, a refusal by a coarse clock is checked with the exact clock. The coarse clock is then set to
+// the exact time.
 func TestCoarseClockChecksRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(1000), 1), ClockCoarse(), MaxKeys(10))
@@ -114,8 +115,8 @@ func TestCounterKeepsTime(t *testing.T) {
 			before := c.origin + int64(time.Since(c.base))
 			nanos := c.nanos()
 			after := c.origin + int64(time.Since(c.base))
-			// slack is 200 parts in a million, and a microsecond more because the two clocks are not read at the same
-			// instant.
+			// The clocks may differ by slack: 200 parts in a million of the time, and a microsecond more because they
+			// are not read at the same instant.
 			slack := (after-c.origin)/5000 + 1000
 			require.GreaterOrEqual(t, nanos, before-slack)
 			require.LessOrEqual(t, nanos, after+slack)

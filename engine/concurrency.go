@@ -16,9 +16,8 @@ import "time"
 // forgets the key with the fewest tokens in flight, which may then take its whole limit again. The release of tokens
 // that an eviction or a [Limiter.Reset] has forgotten does nothing.
 //
-// In a [Decision], Remaining is how many more tokens may be taken. RetryAfter is when the request is admitted even if
-// no token is released, so do not tell a client to wait for it. ResetAfter is when all tokens in flight will be
-// forgotten.
+// In a [Decision], Remaining is how many more tokens may be taken. RetryAfter is the wait if no token is released, so
+// do not send it to clients. ResetAfter is the time until all tokens in flight are forgotten.
 //
 // Tokens taken without a receipt stay in flight until [Limiter.Refund], or until they are forgotten. [Limiter.Reserve]
 // and [Limiter.Wait] return [ErrNotTokenBucket], because the time of a release is not known. [New] returns an error for
@@ -32,9 +31,9 @@ import "time"
 //   - No key with tokens in flight is evicted. Without room, requests of a new key are refused, or, with [Admit], not
 //     counted.
 //   - If a receipt is refunded in parts, all of its tokens come back with the last part.
-//   - Each take in flight needs an entry of 24 bytes in the file, which has 65,536, and one more for every 2.4 keys of
-//     [MaxKeys]. Without a free entry, there is no room for the take. A refund without a receipt and a reset scan all
-//     entries.
+//   - Each take in flight needs an entry of 24 bytes in the file. The file has 65,536 entries, and one more for every
+//     2.4 keys of [MaxKeys]. Without a free entry, there is no room for the take. A refund without a receipt and a
+//     reset scan all entries.
 func Concurrency(limit uint64, lifetime time.Duration) Policy {
 	return Policy{algorithm: AlgorithmConcurrency, limit: limit, window: lifetime}
 }

@@ -231,8 +231,8 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and from a rate, or from neither, and its receipt
-// releases.
+// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and from a rate, or from neither. The receipt of the
+// limit in flight releases its tokens.
 func TestAllWithALimitInFlight(t *testing.T) {
 	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
 	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))

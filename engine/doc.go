@@ -29,8 +29,8 @@
 // keys, any two keys share a bucket with a probability of 4 in 10 million, and no client can cause it.
 //
 // Bounded memory: New allocates all memory, 27 bytes for each of the [MaxKeys] keys, or 54 for token buckets of several
-// rates, and the times of a SlidingLog. A key whose bucket is full is forgotten, which changes no decision. If there is
-// no room for a key, [Overflow] decides, and [Stats] counts.
+// rates. A SlidingLog also stores times. A key whose bucket is full is forgotten, which changes no decision. If there
+// is no room for a key, [Overflow] decides what happens, and [Stats] counts it.
 //
 // Lock-free: a decision never waits for another goroutine, whatever that goroutine does, and never allocates. The
 // decisions about a key are linearizable.

@@ -135,8 +135,8 @@ func TestEnvironmentFullDisk(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestEnvironmentSparseRestore: attaching to a copy with holes allocates it completely, or returns an error on a full
-// disk, so that no process is killed later.
+// TestEnvironmentSparseRestore: if a copy has holes, attaching allocates them, or returns an error on a full disk. So
+// no process is killed later because a write finds no space.
 func TestEnvironmentSparseRestore(t *testing.T) {
 	folder := mounted(t, 40<<20)
 	path, ballast := filepath.Join(folder, "table"), filepath.Join(folder, "ballast")
@@ -223,8 +223,8 @@ func TestEnvironmentRemoved(t *testing.T) {
 	assert.EqualValues(t, 1000-8, second.Peek(second.Key("key"), 1).Remaining, "one file for all that came")
 }
 
-// TestEnvironmentForeignFolder: New refuses a folder of another user than the process's or root, and another user's
-// file.
+// TestEnvironmentForeignFolder: New refuses another user's file. It also refuses a folder, unless the folder belongs to
+// the process's user or to root.
 func TestEnvironmentForeignFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestEnvironmentForeignFolder is skipped: only root starts processes of others")

@@ -35,15 +35,15 @@ type step struct {
 	own Quota // of the first policy, if that is a quota; the zero Quota is the limiter's own policy
 	// priced is true if a token has different prices under the two policies.
 	priced bool
-	// waiting is true if a caller waits in line. A refused request next to a call at another price may then wait longer
-	// than before that call and after it.
+	// waiting is true if a caller waits in line. A refused request that is concurrent with a call at another price may
+	// then wait longer than in either order of the two calls.
 	waiting bool
 	// again makes another step with the same policies, in which no request waits.
 	again func() step
 }
 
-// forEachStep runs a call for every algorithm, once for each of its operations on shared words, and runs another call
-// immediately before that operation.
+// forEachStep runs a call once for each algorithm and each of the call's operations on shared words. Immediately before
+// that operation, it runs another call.
 func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
 	for _, p := range stepPolicies {
 		t.Run(p[0].String(), func(t *testing.T) {
@@ -179,8 +179,8 @@ func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAQuotaIsOfOnePlanAtEveryStep (I1): while a quota is made, the policy changes to other ticks. The quota must be
-// right for one of the two policies, or grant nothing.
+// TestAQuotaIsOfOnePlanAtEveryStep (I1): while a quota is made, the policy changes, and with it the length of a tick.
+// The quota must be right for one of the two policies, or grant nothing.
 func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	for _, changes := range []int{1, 2} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -210,7 +210,8 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// stepVerbs are the calls that take effect in one step for concurrent calls. Each returns its answer.
+// stepVerbs are the calls that are atomic: a concurrent call sees either all of their effect or nothing. Each function
+// returns the call's answer.
 var stepVerbs = map[string]func(s step) any{
 	"allow":    func(s step) any { return s.AllowKey(s.key) },
 	"take":     func(s step) any { return s.TakeKey(s.key, 3) },
@@ -254,8 +255,8 @@ func outcomeOf(s step, call, other any) any {
 }
 
 // requireOneAfterTheOther runs a call, and another call before each of its operations. The answers and the final state
-// must be as if one call was made after the other. prepare creates the situation, or returns false if it is not
-// possible.
+// must be as in one of the two orders without concurrency. The function prepare creates the situation, or returns false
+// if it is not possible.
 func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare func(t *testing.T, s *step) bool) {
 	forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
 		one, two := s.again(), s.again()
@@ -327,8 +328,8 @@ func (s *step) waits() bool {
 	return s.waiting
 }
 
-// TestVerbsUnderEverythingAtEveryStep (I2, I9): every call next to a take, a charge or a reset is as if made before or
-// after it: with and without a quota, a changed policy, and a waiting caller.
+// TestVerbsUnderEverythingAtEveryStep (I2, I9): every call is concurrent with a take, a charge or a reset, and is as if
+// made before or after it. The test repeats this with and without a quota, a changed policy and a waiting caller.
 func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for _, otherName := range []string{"take", "charge", "reset"} {

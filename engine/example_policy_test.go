@@ -71,7 +71,7 @@ func ExampleBytes() {
 	// sliding log: some 160 MB, <nil>
 }
 
-// A log may be late if its window is long and its limit is high.
+// If a log's window is long and its limit is high, a request may leave the window late.
 func ExamplePolicy_Precision() {
 	for _, policy := range []engine.Policy{
 		engine.SlidingLog(5, time.Hour), engine.SlidingLog(5, 24*time.Hour), engine.SlidingLog(4096, time.Hour),
@@ -123,7 +123,7 @@ func Example_algorithms() {
 	// sliding log 10/10s in 9.5s
 }
 
-// If a limiter is unlimited for a time, Algorithm still returns the algorithm of its last limit.
+// While a limiter is unlimited, Algorithm returns the algorithm of its last limit.
 func ExampleLimiter_Algorithm() {
 	limiter, _ := engine.New(engine.Concurrency(10, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()

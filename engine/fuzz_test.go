@@ -101,7 +101,7 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	if period <= 0 {
 		return []string{named, "at least 1ns"}
 	}
-	// The number of tokens counts as the decimal number that is printed for the float.
+	// A number of tokens counts as the decimal number that is printed for the float, not as the float's exact value.
 	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'g', -1, 64))
 	nanos := new(big.Rat).SetInt64(int64(period))
 	switch longest := new(big.Rat).SetInt64(math.MaxInt64); {
@@ -119,8 +119,8 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	return nil
 }
 
-// FuzzKey (I2): equal texts and bytes have the same key and bucket. Other texts, addresses and numbers with the same
-// bytes have another.
+// FuzzKey (I2): a text and the same bytes have one key and one bucket. Other texts have other keys. Addresses and
+// numbers have other keys even with the same bytes.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("a"), []byte("b"), uint64(7))
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
@@ -176,8 +176,8 @@ func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 		func(n uint64) Decision { return l.Peek(k, n) }, func() { l.Reset(k) })
 }
 
-// requireOneBucket checks that a key and its text have the same bucket, that it is full and has two tokens, and that
-// Peek returns what Take then returns.
+// requireOneBucket checks that a key and its text have the same bucket. The bucket must have two tokens and be full.
+// Peek must return what Take then returns.
 func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
 	peek func(uint64) Decision, reset func()) {
 	defer l.Reset(k)

@@ -76,8 +76,8 @@ func TestAReceiptChargesLater(t *testing.T) {
 	require.EqualValues(t, 10, r.Taken())
 }
 
-// TestAnEstimateAboveTheLimit: such a request is admitted if the key has its whole limit. The cost above the limit is
-// charged up to the bound on the debt, and Settle reports the rest.
+// TestAnEstimateAboveTheLimit: a hold of more than the limit is admitted if the key has its complete limit. A cost
+// above the limit is charged up to the bound on the debt, and Settle reports the rest.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, h := l.Hold(l.Key("k"), math.MaxUint64)
@@ -182,8 +182,8 @@ func TestAHoldOutlivesMuch(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedIsTheSumSettled (I2): of holds that are settled twice or dropped in other goroutines, exactly the
-// settled costs are charged.
+// TestTheSumChargedIsTheSumSettled (I2): goroutines settle each hold twice, or drop it. A settled hold is charged
+// exactly its cost, and a dropped hold its estimate.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	const limit = 4000
 	for _, a := range algorithms {
@@ -228,8 +228,8 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedUnderEviction (I2, I7): while keys evict each other, debts and forgiven tokens are in sum at least
-// the settled costs, and at most the larger of estimate and cost of each hold.
+// TestTheSumChargedUnderEviction (I2, I7): keys evict each other while holds are settled. Debts and forgiven tokens
+// together are at least the settled costs. They are at most the larger of estimate and cost, summed over all holds.
 func TestTheSumChargedUnderEviction(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		random := rand.New(rand.NewPCG(7, 7))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHoldOfNothingIsOfItsKey: a HoldUpTo of nothing is admitted by the limit of the key's tier, and its cost is
-// charged under that tier. A refused one charges nothing.
+// TestAHoldOfNothingIsOfItsKey: if most is 0, HoldUpTo decides by the limit of the key's tier, and the cost is charged
+// under that tier. A refused request charges nothing.
 func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(Per(1, 7*time.Second), 5)))
 	k := l.Key("k").Tier(1)

@@ -39,8 +39,8 @@ func TestHoldUpTo(t *testing.T) {
 	})
 }
 
-// TestAHoldOfNothingIsRefusedInDebt: without tokens a request with least 0 is refused; with tokens it is charged
-// afterwards.
+// TestAHoldOfNothingIsRefusedInDebt: without tokens, HoldUpTo with a least of 0 is refused. With tokens, it is
+// admitted, and its cost is charged afterwards.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -78,8 +78,8 @@ func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// TestHoldUpToAtOnce: concurrent calls together get the limit, none gets fewer tokens than its least, and a refused one
-// found fewer.
+// TestHoldUpToAtOnce: concurrent calls together get the limit. No admitted call gets fewer tokens than its least, and a
+// call is refused only if fewer were left.
 func TestHoldUpToAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	for round := range 50 {

@@ -229,7 +229,7 @@ func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux reports how much memory there is")
 	}
-	// This table needs a petabyte, or, with 32 bits, more memory than can be addressed.
+	// This table needs a petabyte. On a 32-bit system, it needs more memory than can be addressed.
 	_, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(int(min(uint64(math.MaxInt/8), 1<<46))))
 	assert.ErrorContains(t, err, "bytes")
 }

@@ -33,8 +33,8 @@ type Turn struct {
 	moved func() // if not nil, called when due becomes earlier
 }
 
-// A part has the tokens of one reservation that belong to one turn. Turns share a reservation if a turn has moved up by
-// more or fewer tokens than it has itself.
+// A part has the tokens of one reservation that belong to one turn. If a turn moves up by more or fewer tokens than its
+// own, it shares a reservation with another turn.
 type part struct {
 	of     *reservation
 	n      uint64
@@ -52,8 +52,8 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue does what Queue does. Only a delay of 0 shows that the turn is not in a line: a turn in a line may also have
-// moved up so far that its tokens are available.
+// queue does what Queue does. If delay is 0, the turn is not in a line. The turn's wait does not show this: a turn in a
+// line may also have moved up so far that its tokens are available.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
@@ -96,11 +96,14 @@ func (t *Turn) Come() Receipt {
 	return parts[0].of.receipt
 }
 
-// Leave ends the turn of a caller that does not proceed, and the callers behind it move up. If all of them wait for the
-// same number of tokens as this caller, each takes the place in front of it. Otherwise they move up by this caller's
-// tokens, but not past the reservation of a caller outside of the line, and with [BatchRefill] not to an earlier
-// refill. Tokens that become free at the end of the line are given back. If a caller outside has reserved behind the
-// line, only tokens that its reservation does not need come back ([Receipt.Refund]).
+// Leave ends the turn of a caller that does not proceed, and the callers behind it move up:
+//
+//   - If all of them wait for the same number of tokens as this caller, each takes the place in front of it.
+//   - Otherwise they move up by this caller's tokens, but not past the reservation of a caller outside of the line.
+//     With [BatchRefill], they do not move up to an earlier refill.
+//
+// Tokens that become free at the end of the line are given back. If a caller outside has reserved behind the line, only
+// tokens that its reservation does not need come back ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
@@ -151,8 +154,8 @@ func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	return moved
 }
 
-// exchanged divides the parts of a turn that leaves and of the turn behind it again: the turn that stays gets the first
-// n tokens, and the turn that leaves gets the rest.
+// exchanged redistributes the tokens of two turns: of a turn that leaves, and of the turn behind it. The turn that
+// stays gets the first n tokens, and the turn that leaves gets the rest.
 func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	for _, p := range append(leaves, stays...) {
 		switch {
@@ -168,8 +171,8 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	return last, first
 }
 
-// overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front are now
-// due later, but no later than this turn was, and their tokens directly follow each other.
+// overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front are
+// then due later, but none is due later than this turn was. The tokens of these turns directly follow each other.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
@@ -185,13 +188,14 @@ func (t *Turn) overtake() {
 }
 
 // ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or from a
-// reservation under a quota whose tokens come back in less time.
+// reservation at a faster rate, under a quota.
 func (t *Turn) ignores(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half
 }
 
-// haveMoved calls the function moved of each turn, even if an earlier one panics. The line must be up to date before.
+// haveMoved calls each turn's function moved, even if the function of an earlier turn panics. The line must be up to
+// date before the call.
 func haveMoved(turns []*Turn) {
 	if len(turns) > 0 {
 		defer haveMoved(turns[1:])

@@ -60,7 +60,7 @@ func TestACallerThatLeavesAgain(t *testing.T) {
 	})
 }
 
-// TestUntilIsFromNowOn: Until, called late or again, returns the wait until the same moment.
+// TestUntilIsFromNowOn: however late or often Until is called, it returns the time that is left until the turn is due.
 func TestUntilIsFromNowOn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -100,8 +100,8 @@ func TestAWaitOfANanosecond(t *testing.T) {
 	})
 }
 
-// wellMade asserts that each turn has the tokens that its caller wants, that no reservation is divided into more than
-// it took, and that exactly the incomplete parts are shared.
+// wellMade asserts that each turn has the tokens that its caller wants. The turns together must not have more tokens of
+// a reservation than it took. A part must be shared if and only if it is not the complete reservation.
 func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	t.Helper()
 	given := map[*reservation]uint64{}
@@ -222,8 +222,8 @@ func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	}
 }
 
-// TestALineAfterAReset: a caller that reserves after a reset is due earlier than the callers in front of it. When one
-// of them leaves, or this caller comes, the times of the others do not change.
+// TestALineAfterAReset: after a reset, a new caller is due earlier than the callers in front of it. If one of those
+// leaves, or the new caller proceeds, the times of the others do not change.
 func TestALineAfterAReset(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		for _, comes := range []bool{false, true} {
@@ -257,9 +257,9 @@ func TestALineAfterAReset(t *testing.T) {
 	}
 }
 
-// TestALineUnderTwoRates: the front of a line has reserved at another rate than the rest. When the first caller leaves,
-// each turn moves up by the time of its tokens at the faster of both rates. When the last comes first, the others are
-// due later by its tokens at its rate. No turn moves past a reservation outside of the line.
+// TestALineUnderTwoRates: the first callers of a line have reserved at another rate than the callers behind them. The
+// test checks all waits after the first caller leaves, and after the last caller comes first. No turn moves past a
+// reservation outside of the line.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quotaLine runs a test in a synctest bubble, with a key whose quota grants two tokens at once and one every three
-// seconds. The key has taken both. Tokens of the limiter's own policy come back in a second or in an hour.
+// quotaLine runs a test in a synctest bubble. The key has a quota of two tokens at once and one every three seconds,
+// and has taken two. Tokens of the limiter's own policy come back in a second or in an hour.
 func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn)) {
 	for _, token := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	}
 }
 
-// TestATurnUnderAQuotaComesFirst: a turn whose caller comes early gets the first tokens, and the others are due later,
-// except those in front of a reservation outside of the line.
+// TestATurnUnderAQuotaComesFirst: a turn whose caller comes early gets the first tokens. The other turns are due later,
+// except turns in front of a reservation outside of the line.
 func TestATurnUnderAQuotaComesFirst(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {

@@ -24,7 +24,8 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 	})
 }
 
-// TestATurnThatMovesUpBeforeItIsAwaited: a caller of a turn that has moved up waits only until the new time.
+// TestATurnThatMovesUpBeforeItIsAwaited: a turn moves up before its caller waits. The caller then waits only until the
+// new time.
 func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -76,7 +77,7 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	}
 }
 
-// TestAPanicOfMoved: if the function moved of one turn panics, the line is correct, and all other callers are informed.
+// TestAPanicOfMoved: if the callback of one turn panics, the line is correct, and all other callers are informed.
 func TestAPanicOfMoved(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		lined(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter, k Key) {
@@ -126,8 +127,8 @@ func TestGoodputUnderCancellation(t *testing.T) {
 	}
 }
 
-// TestLinesKeepTheLaw: while callers of different costs join, leave, take and reserve, no more tokens are due than the
-// limit allows, and no turn is due later than its call reported.
+// TestLinesKeepTheLaw: callers of different costs join, leave, take and reserve. No more tokens are due than the limit
+// allows, and no turn is due later than Queue reported.
 func TestLinesKeepTheLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// methods returns calls of a limiter's methods. Those in quick, which decide about a Key or make one, have no good
+// methods returns calls of a limiter's methods. The calls in quick decide about a Key or make one. They have no helpful
 // message for a nil limiter, because the check would cost too much time.
 func methods(l *Limiter) (all, quick map[string]func()) {
 	p, k := TokenBucket(PerSecond(1), 1), Key{}

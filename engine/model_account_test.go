@@ -23,7 +23,7 @@ type account interface {
 	refund(at int64, n uint64, near nearby)
 }
 
-// grants has the numbers of a limiter, a tier or a quota under which a call is made.
+// grants has the numbers of the limit under which a call is made: the limiter's own policy, a tier or a quota.
 type grants struct {
 	name   string
 	key    func(Key) Key
@@ -53,7 +53,8 @@ type nearby struct {
 	latest int64 // the latest time of a grant, of a waiting request that is due, or of the call
 }
 
-// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond, or, for batches, a token.
+// A ticker converts nanoseconds to ticks and back. A tick is the unit of a debt: a part of a nanosecond, or, for
+// batches, a token.
 type ticker struct {
 	perNano          int64
 	refill, interval int64
@@ -76,8 +77,8 @@ func (c ticker) wait(at, ticks int64) int64 {
 	return (at/c.interval+(ticks+c.refill-1)/c.refill)*c.interval - at
 }
 
-// tickerOf returns the ticker of a limiter of one rate. perNano is the numerator of the rate in tokens per nanosecond,
-// as a reduced fraction.
+// tickerOf returns the ticker of a limiter of one rate. Its perNano is the numerator of the rate, as a reduced fraction
+// of tokens per nanosecond.
 func tickerOf(p Policy) ticker {
 	switch p.algorithm {
 	case AlgorithmTokenBucket:
@@ -118,8 +119,8 @@ func (b *bucket) seen(at int64) int64 {
 	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
 }
 
-// counted returns the debt in ticks at the price of the call's quota: the larger of the debts at the times earliest and
-// latest. latest is the latest time for which tokens may have been granted.
+// counted returns the debt in ticks, at the price of the call's quota. Of the debts at the times earliest and latest,
+// it returns the larger one. Tokens may have been granted for times up to latest.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
 	kept := scaled(owed, b.price, b.q.token)
@@ -200,7 +201,8 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	if b.speeds() { // a refused request makes the debt come back faster
 		return b.wait(at, b.seen(at)+int64(n)*b.q.token-b.q.limit())
 	}
-	// The debt comes back at its own price. A binary search finds the first instant at which it is small enough.
+	// A debt comes back at its own price, which may differ from the price of the call. A binary search finds the first
+	// instant at which the debt is small enough.
 	may, earliest := b.q.limit()-int64(n)*b.q.token, min(at, b.clock())
 	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // sort.Search counts in int, which may have 32 bits
 	for first < last {
@@ -214,9 +216,9 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// reprices converts a debt after the price of its tier has changed, so that the key owes the same number of tokens at
-// the time at and at latest, when the latest request is due. No part of the debt counts as above all limits, because it
-// may come from another tier. A debt that would not fit keeps its price.
+// reprices converts a debt after the price of its tier has changed. The key then owes the same number of tokens, at the
+// time at as well as at the time latest, when the latest request is due. All of the debt is converted, because a part
+// above the limit may come from another tier. A debt that would not fit keeps its price.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -224,8 +226,8 @@ func (b *bucket) reprices(at, latest, from, to int64) {
 	}
 }
 
-// change converts a debt after the cost of a token has changed. The part above the highest limit takes as long to come
-// back as before, until the last waiting request is due.
+// change converts a debt after the cost of a token has changed. Until the last waiting request is due, the part above
+// the highest limit takes as long to come back as before.
 func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
 	if from == to && ticks == b.ticker {
 		return
@@ -267,8 +269,8 @@ func (b *bucket) paper(at int64, n uint64) paper {
 	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}
 }
 
-// giveBack gives back what is owed because of a take: after other takes, at most what the bucket would owe after this
-// take alone; after other refunds, at most the rest of the take minus the time since then.
+// giveBack gives back what is owed because of a take. After other takes, that is at most what the bucket would owe
+// after this take alone. After other refunds, it is at most the rest of the take minus the time since the take.
 func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	cost, latest := int64(n)*of.q.token, near.latest
 	if b.prices != nil {
@@ -295,8 +297,8 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	}
 }
 
-// giveBackPriced is giveBack for a bucket with prices. If the debt may have changed its price, it assumes that tokens
-// came back at the fastest price of all conversions.
+// giveBackPriced is giveBack for a bucket with prices. If the debt may have changed its price, the tokens are assumed
+// to have come back at the fastest of these prices.
 func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	cost := int64(n) * b.price
 	owed, back := b.owed(at), min(b.owed(latest), cost)
@@ -324,8 +326,8 @@ func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	}
 }
 
-// refund gives tokens back without a receipt, up to the debt, but nothing if a request waits or was granted ahead of
-// the clock.
+// refund gives tokens back without a receipt, but not more than the debt. It gives nothing back while a request waits
+// or is ahead of the clock.
 func (b *bucket) refund(at int64, n uint64, near nearby) {
 	owed, token := b.owed(at), b.q.token
 	if b.prices != nil {

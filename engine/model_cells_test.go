@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell is a cell in the tables of docs/correctness.md: a verb, a limiter of one rate or several, and the situation of
-// the key.
+// A cell identifies a cell in the tables of docs/correctness.md. It has the verb, whether the limiter has one rate or
+// several, and the situation of the key.
 type cell struct{ rates, verb, under string }
 
-// makes records that the program calls a verb for a key under the grants q, or last charged under them.
+// makes marks a cell as covered: the program calls a verb for a key under the grants q, or for a key that was last
+// charged under them.
 func (m *model) makes(verb string, q *grants) {
 	if m.made == nil || q == nil || verb == "enter" && m.kind.policy.algorithm != AlgorithmConcurrency {
 		return

@@ -113,7 +113,8 @@ func (m *model) setsPace(of Policy) {
 	m.becomes(policies)
 }
 
-// paced returns p with the rate, the batches and the windows of another policy. Without a limit, p stays the same.
+// paced returns p with the rate, the batches and the windows of the other policy. If p has no limit, it returns p
+// unchanged.
 func (p Policy) paced(of Policy) Policy {
 	if p.grant == grantsLimit {
 		p.rate, p.refill, p.window = of.rate, of.refill, of.window
@@ -128,9 +129,9 @@ func (m *model) isVague(length time.Duration) bool {
 	})
 }
 
-// isVague reports whether the result of a change of the length is not defined. In a log, requests that have left the
-// window may count again. A counter may owe less than a token from its previous window, which is rounded up unless it
-// was forgotten.
+// isVague reports whether it is not defined what a change of the length does. In a log, requests that have left the
+// window may count again. In a counter, less than a token may be owed from the previous window. That part is rounded up
+// unless it was forgotten.
 func (w *window) isVague(at int64, length time.Duration) bool {
 	switch of := w.windowed.(type) {
 	case *reference.SlidingLog:
@@ -180,8 +181,8 @@ func (m *model) regrants(c *change, q *grants, p Policy) {
 	q.ever = max(q.ever, q.tokens)
 }
 
-// requotes makes a quota again after a change of the rate, on which its units depend, and checks that the old one is
-// void.
+// requotes checks that a change of the rate has made a quota void, and makes the quota again. The units of a quota
+// depend on the rate.
 func (m *model) requotes(q *grants) {
 	if _, isBucket := m.keys[0].account.(*bucket); !isBucket || q.policy.grant != grantsLimit {
 		return
@@ -202,7 +203,7 @@ func (m *model) highest() (tokens uint64) {
 // isTier reports whether the grants belong to the limiter or one of its tiers, and not to a quota.
 func (m *model) isTier(q *grants) bool { return slices.Index(m.grants, q) <= len(m.kind.tiers) }
 
-// converts changes the debt of a key on paper as a change of the policy changes its record.
+// converts changes the debt of a key on paper, as a change of the policy does in the limiter.
 func (m *model) converts(c *change, k *modelKey) {
 	at := m.at(m.seen) // a replacement in a shared table has moved the watermark
 	latest, promised := max(at, m.leading, m.promised), max(at, m.promised)
@@ -236,8 +237,8 @@ func (m *model) converts(c *change, k *modelKey) {
 	}
 }
 
-// limits returns what a change knows: the lowest limit of all tiers, the longest window so far, and the latest time at
-// which tokens may have been taken.
+// limits returns what a change of the length uses: the lowest limit of all tiers, the longest window so far, and the
+// latest time at which tokens may have been taken.
 func (m *model) limits(latest int64) reference.Limits {
 	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64, Longest: int64(m.longest)}
 	if len(m.kind.quotas) > 0 {

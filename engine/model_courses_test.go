@@ -16,7 +16,7 @@ type courseStep struct {
 	make func(m *model)
 }
 
-// by returns the function of a step: a call of the model that reads its draws from the given bytes.
+// by returns the function of a step. The function makes a call of the model, whose random draws are the given bytes.
 func by(call func(m *model), draws ...byte) func(m *model) {
 	return func(m *model) {
 		m.program = draws
@@ -24,7 +24,7 @@ func by(call func(m *model), draws ...byte) func(m *model) {
 	}
 }
 
-// These are draws of a call for key 0: for the number of tokens, and for the kind of call.
+// These bytes determine what a call for key 0 does: the number of tokens, and the kind of call.
 const (
 	drawsOne = 81
 	askTwice = 4 // a take of which every field of the answer is compared
@@ -71,7 +71,7 @@ func others(grant byte) []courseStep {
 	}
 }
 
-// courseSteps returns the usual steps between changes, under two grants, and then more.
+// courseSteps returns the usual steps between changes, for two grants, followed by the additional steps.
 func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	return append([]courseStep{
 		takesAll(one), takesAll(two), takesOne(one), takesOne(two),
@@ -172,9 +172,9 @@ func courseKinds() []courseKind {
 	}
 }
 
-// TestEveryCourseOfChanges (I1) makes every sequence of steps up to a maximum length, and continues only one of those
-// with the same state. After every change, requireChange must hold; later answers must equal the accounts on paper; and
-// at the end, what each key got must fit its limits.
+// TestEveryCourseOfChanges (I1) tries every sequence of steps up to a maximum length. If several sequences end in the
+// same state, it continues only one of them. It checks requireChange after every change, and later answers against the
+// accounts on paper. At the end, what each key got must fit its limits.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {

@@ -65,8 +65,8 @@ func (m *model) settles(tk *taken, actual uint64) {
 	}
 }
 
-// quota returns the grants under which a hold is settled. They have no tokens if the rate changed since the quota was
-// made.
+// quota returns the grants under which a hold is settled. If the rate has changed since the quota was made, the grants
+// have no tokens.
 func (tk *taken) quota() *grants {
 	if tk.made != tk.under.made {
 		return &grants{}
@@ -100,8 +100,8 @@ func (m *model) givesBack(tk *taken, n uint64) {
 	tk.of.n -= n
 }
 
-// mayEnd reports whether it is defined what a take gives back now. After another refund at this time, it is not defined
-// which times the next refund removes from a log.
+// mayEnd reports whether it is defined what a take gives back now. For a log, it is not defined after another refund at
+// this time, because the next refund may remove different times.
 func (m *model) mayEnd(tk *taken) bool {
 	twice := m.kind.policy.algorithm == AlgorithmSlidingLog && tk.modelKey.given == m.seen
 	return !twice && !m.isAhead(tk.modelKey)
@@ -114,8 +114,8 @@ func (m *model) isAhead(k *modelKey) bool {
 	return counts && m.leading > m.seen
 }
 
-// forgetIdle forgets a record that owes nothing. A refund would end its window now instead of at its own end, and late
-// calls could observe that.
+// forgetIdle makes the limiter forget a record that owes nothing. Otherwise late calls could observe that a refund ends
+// the record's window now, instead of at its own end.
 func (m *model) forgetIdle(k *modelKey) {
 	if k.idle(m.seen) {
 		now := m.now
@@ -141,8 +141,8 @@ func (m *model) refunds() {
 	m.look(k)
 }
 
-// forgetEmpty forgets a sliding window counter whose tokens were all given back. If windows have become shorter, it may
-// count in a future window, unless a sweep has forgotten it, which the model does not know.
+// forgetEmpty forgets a sliding window counter whose tokens were all given back. If windows have become shorter, the
+// counter may count in a future window, unless a sweep has forgotten it. The model does not know whether a sweep has.
 func (m *model) forgetEmpty(k *modelKey) {
 	if m.kind.policy.algorithm == AlgorithmSlidingWindow && m.stretched && k.idle(m.seen) {
 		m.forgetIdle(k)
@@ -220,8 +220,8 @@ func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowe
 	return want, allowed
 }
 
-// ofBoth returns one decision for two limits. If both admit, it has the fewer tokens left, or is full later if these
-// are equal. Otherwise it has the longer wait.
+// ofBoth returns one decision for two limits. If both admit, it is the decision with fewer tokens left, or with the
+// longer ResetAfter if these are equal. Otherwise it is the decision with the longer wait.
 func ofBoth(allowed bool, one, two Decision) Decision {
 	second := two.RetryAfter > one.RetryAfter
 	if allowed {

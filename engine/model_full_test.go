@@ -76,8 +76,8 @@ func (m *model) owes(k *modelKey, at int64) int64 {
 	return int64(owes)
 }
 
-// least returns the keys, except one, that owe the least in a full table, all the same. If a slot is idle, it returns
-// none.
+// least returns the keys that owe the least in a full table, except the given key. All of them owe the same. If a slot
+// is idle, least returns no keys.
 func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	if m.full == nil {
 		return nil, 0
@@ -102,8 +102,8 @@ func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	return least, owes
 }
 
-// breaksTies forgets a key of the program that owes the least together with others and may be evicted for the given
-// key, because it is not defined which of them is evicted.
+// breaksTies prepares an eviction for the given key. If several keys owe the least, it is not defined which of them is
+// evicted, so breaksTies forgets the program's key among them.
 func (m *model) breaksTies(of *modelKey, at int64) {
 	least, _ := m.least(of, at) // keys of the program come first
 	if len(least) > 1 && m.overflow == Evict && of.idle(at) && slices.Contains(m.keys[:], least[0]) {
@@ -111,9 +111,9 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 	}
 }
 
-// makesRoom finds room, on paper, for a key that is charged now, and may evict another key. Keys are idle by the time
-// of the call, or by the limiter's clock if the call is ahead. Without room, wait is the time until there is room, at
-// least a nanosecond.
+// makesRoom finds room, on paper, for a key that is charged now, and may evict another key. A key must be idle by the
+// time of the call, or by the limiter's clock if the call is ahead. Without room, wait is the time until there is room,
+// at least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {
@@ -187,8 +187,8 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds out which of the keys that owed the least was evicted, at most that many, and reports whether
-// one was.
+// settlesVictims finds out which of the keys that owed the least were evicted. These may be at most as many as the
+// parameter most. It reports whether there was an eviction.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false
@@ -209,8 +209,8 @@ func (m *model) settlesVictims(most int) bool {
 	return true
 }
 
-// breaksTiesOf is breaksTies for two keys of one call. It returns false if the first take may evict the second key,
-// because the test could not find out afterwards which key was evicted.
+// breaksTiesOf is breaksTies for two keys of one call. It returns false if the take from the first key may evict the
+// second one. The test could not find out afterwards whether it did.
 func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	if m.full == nil || m.overflow != Evict {
 		return true
@@ -233,8 +233,8 @@ func (m *model) requireStats() {
 	require.Equal(m.t, want.unrecorded, stats.Unrecorded, "%s: without a record", m.call)
 }
 
-// requireSwept compares how many keys are not idle by a sweep and on paper. (In a log, a request that was given back
-// counts until it would have left the window.)
+// requireSwept compares two counts of the keys that are not idle: the sweep's count, and the count on paper. (In a log,
+// a request that was given back counts until it would have left the window.)
 func (m *model) requireSwept() {
 	busy, keys := uint64(0), m.limiter.Stats().Keys
 	for _, k := range m.all() {

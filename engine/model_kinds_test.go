@@ -50,8 +50,9 @@ func (m *model) draw(kind modelKind) {
 	}
 }
 
-// modelKindsOfBuckets returns kinds of limiters with token buckets. In the first, a tick is a nanosecond; in the next
-// two, a sixteenth. (In the second kind, the limiter's own tokens take 15,001 ticks.)
+// modelKindsOfBuckets returns kinds of limiters with token buckets. In the first kind, a tick is a nanosecond. In the
+// next two kinds, it is a sixteenth of a nanosecond. (In the second kind, a token of the limiter's own policy takes
+// 15,001 ticks.)
 func modelKindsOfBuckets() []modelKind {
 	tiers := []Policy{TokenBucket(Per(1, 700*time.Millisecond), 7), TokenBucket(Per(1, 90*time.Millisecond), 100), Unlimited(), Blocked()}
 	quotas := []Policy{TokenBucket(Per(1, 1300*time.Millisecond), 4), TokenBucket(Per(1, 11*time.Millisecond), 1000), Unlimited(), Blocked()}
@@ -83,7 +84,7 @@ func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) mo
 	}}
 }
 
-// without returns a copy of kind without quotas, and without tiers if tiers is true.
+// without returns a copy of kind without quotas. If tiers is true, the copy has no tiers either.
 func (kind modelKind) without(tiers bool) modelKind {
 	if kind.quotas = nil; tiers {
 		kind.tiers = nil
@@ -91,7 +92,7 @@ func (kind modelKind) without(tiers bool) modelKind {
 	return kind
 }
 
-// modelLogSize is the highest limit of a log in the model, of a tier.
+// modelLogSize is the highest limit of a log in the model. One of the tiers has it.
 const modelLogSize = 9
 
 const modelWindow = 10 * time.Second

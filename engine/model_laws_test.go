@@ -31,8 +31,8 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn checks requireFits for a bucket between the events first and last, the i-th event. (Each change of a
-// policy with batches may add one batch, because a batch comes all at once.)
+// requireFitsIn checks requireFits for a bucket, from the event first to the event last, which is the i-th event. (Each
+// change of a policy with batches may add one batch, because a batch comes all at once.)
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
@@ -60,8 +60,9 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow checks requireFits for a window between the events first and last, the i-th event. A fixed window
-// may grant one limit more, and a counter one token, because it rounds down. Charges do not count as granted.
+// requireFitsWindow checks requireFits for a window, from the event first to the event last, which is the i-th event. A
+// fixed window may grant one limit more. A counter may grant one token more, because it rounds down. Charges do not
+// count as granted.
 func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	sum, limit, came, from, to := uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
@@ -148,16 +149,16 @@ func (m *model) requireChange(c *change, before []told) {
 	}
 }
 
-// concerns reports whether a change affects the answers for a key under q: the numbers of q, or the rate of the key's
-// debt.
+// concerns reports whether a change affects the answers for a key under q. A change does if it changes the numbers of
+// q, or the rate of the key's debt.
 func (m *model) concerns(c *change, k *modelKey, q *grants) bool {
 	_, changed := c.was[q]
 	_, last := c.was[k.last]
 	return changed || last && m.kind.hasPrices()
 }
 
-// requireSame checks (a). A change in a shared table moves the watermark (the table's latest time) by a nanosecond, so
-// waits may be longer by it.
+// requireSame checks (a). In a shared table, a change moves the watermark (the table's latest time) by a nanosecond, so
+// waits may be a nanosecond longer.
 func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	late := time.Duration(m.at(m.seen) - m.seen)
 	if is.RetryAfter-was.RetryAfter <= late && is.ResetAfter-was.ResetAfter <= late {
@@ -191,7 +192,8 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 				wait = max(wait, before)
 			}
 			if m.stretched && q.policy.algorithm == AlgorithmSlidingWindow {
-				// The estimate may count in a later window of the clock, and windows may have become longer.
+				// The wait may be longer: an estimate may count in a later window of the clock, and windows may have
+				// become longer.
 				wait = min(wait, 2*m.longest) + 2*q.policy.window
 			}
 			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
@@ -214,8 +216,9 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 	m.law(is[0].Remaining <= most || ahead > 0, "(b)", is[0].Remaining, most, k, q)
 }
 
-// stays returns how many of a key's tokens take as long to come back as before, until the last waiting request is due:
-// in a limiter of one rate, those above the highest limit so far, or 0 after a take under a quota, which is not known.
+// stays returns how many of a key's tokens take as long to come back as before, until the last waiting request is due.
+// In a limiter of one rate, these are the tokens above the highest limit so far. After a take under a quota, their
+// number is not known, and stays returns 0.
 func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	was, changed := c.was[m.grants[0]]
 	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
@@ -226,9 +229,9 @@ func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	return min(owed-min(owed, highest), until)
 }
 
-// until returns how long a key's debt may still come back at the previous rate, if requests were granted as far as
-// ahead. At a faster rate, that is all of ahead; otherwise the time of the tokens in stays and one more for rounding.
-// (Batches come at multiples of their interval, so one interval more is added for them.)
+// until returns how long a key's debt may still come back at the previous rate. The parameter ahead is how far ahead
+// requests were granted. At a faster rate, the result is ahead, and one interval more for batches, because they come at
+// multiples of it. Otherwise the result is the time of the tokens in stays, and one token more for rounding.
 func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	own, was := m.grants[0], c.was[m.grants[0]]
 	if m.kind.hasPrices() || was.token == 0 || c.to.perNano == 0 || own.token*c.from.perNano < was.token*c.to.perNano {
@@ -240,8 +243,8 @@ func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
 }
 
-// until returns the time until a window ends that would have ended after the given time without a change. An aligned
-// window ends with a window of the clock.
+// until returns the time until a window ends. The parameter after is what this time would be without the change. An
+// aligned window ends with a window of the clock.
 func (q *grants) until(now int64, after time.Duration) time.Duration {
 	if p := q.policy; p.aligned && p.algorithm == AlgorithmFixedWindow {
 		length := int64(p.window)

@@ -215,8 +215,8 @@ func (q *grants) noRoomFor(wait int64) Decision {
 	return Decision{Limit: q.tokens, RetryAfter: time.Duration(wait), ResetAfter: time.Duration(wait)}
 }
 
-// withoutRoom returns the answer to a take for which there is no room for a record until wait has passed, and empties
-// the key's account.
+// withoutRoom returns the answer to a take for which a record has no room, and empties the key's account. There will be
+// room after the time wait.
 func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int64) Decision {
 	if m.overflow == Refuse {
 		return q.noRoomFor(wait + late)
@@ -227,7 +227,7 @@ func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int
 	return d
 }
 
-// speeds converts the debt of a refused key to the price of its grants, if the debt then comes back faster.
+// speeds converts the debt of a refused key to the price of the grants q, if the debt comes back faster at that price.
 func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	if b, ok := k.account.(*bucket); ok && b.speeds() {
 		b.charges(at, b.seen(at))

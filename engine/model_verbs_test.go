@@ -12,8 +12,8 @@ func (m *model) set(nanos int64) {
 	m.limiter.clock.nanos()
 }
 
-// passes moves the clock on by parts of a second or some seconds, or to the nanosecond at which a bucket is full or a
-// window ends, or near it.
+// passes moves the clock on by parts of a second or by some seconds. It may also move the clock to the nanosecond at
+// which a bucket is full or a window ends, or near it.
 func (m *model) passes() {
 	k, wait := pick(m, m.keys[:]), int64(m.byte())
 	switch m.byte() % 8 {
@@ -44,8 +44,8 @@ func (m *model) edge() int64 {
 	return m.seen/length*length + length
 }
 
-// late sets the clock to an earlier time, except for a log: a refund may forget requests that are still in the window
-// of a late call. TestSlidingLogAgainstItsModel tests that case.
+// late sets the clock to an earlier time, except for a log. In a log, a refund may forget requests that a late call
+// would still count. TestSlidingLogAgainstItsModel tests that case.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.kind.policy.algorithm != AlgorithmSlidingLog {
@@ -230,7 +230,7 @@ func (m *model) holdsUpTo() {
 	m.open[len(m.open)-1].unrecorded(took)
 }
 
-// unrecorded sets the number of tokens of a hold that took nothing, because there was no room for a record.
+// unrecorded sets the number of tokens of a hold that took nothing because there was no room for a record.
 func (tk *taken) unrecorded(n uint64) {
 	if tk.e == nil && !tk.under.all {
 		tk.of.n = n

@@ -15,8 +15,8 @@ const (
 	courses     = "TestEveryCourseOfChanges$/^"
 	aligned     = "TestAlignedWindowsWhoseLengthChanges"
 
-	// converted is the expression for a debt that keeps its tokens at a change of the rate, lasting for one that keeps
-	// its time.
+	// converted is the code that keeps the tokens of a debt at a change of the rate. lasting is the code that keeps the
+	// time of a debt instead.
 	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
 	lasting   = "b.lasting(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
 )

@@ -108,7 +108,7 @@ func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
 	require.Equal(t, []refusal{{k, 2}}, told)
 }
 
-// TestATakeOfNothingUnderAQuota: a take of 0 tokens decides for its own key under the key's quota.
+// TestATakeOfNothingUnderAQuota: a take of 0 tokens decides for its own key, under the quota of that key.
 func TestATakeOfNothingUnderAQuota(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	q, err := l.Quota(TokenBucket(PerSecond(1), 7))

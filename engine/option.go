@@ -44,8 +44,8 @@ const (
 // for token buckets with [Tiers] or quotas, and more for a [SlidingLog]. It refuses a table that is larger than the
 // machine's memory.
 //
-// A new key finds room unless its neighborhood of 32 slots is full; then [Overflow] decides. In a table with MaxKeys
-// keys, that happens to about one new key in 500 at first, and in 1,000 after keys have come and gone.
+// A new key finds room unless its neighborhood of 32 slots is full; then [Overflow] decides. If a table has MaxKeys
+// keys, about one new key in 500 finds no room at first. After keys have come and gone, it is about one in 1,000.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		// The upper bound only ensures that the number of slots fits into its type. Memory runs out long before.
@@ -151,16 +151,17 @@ func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 //
 // The function may be wrong for a while:
 //
-//   - A time up to a minute before the latest one counts as late: it admits no request that the latest one would
+//   - A time up to a minute before the latest one counts as late. It admits no request that the latest time would
 //     refuse.
 //   - If the function goes back by more than a minute, the limiter's time continues from the latest time. If the latest
 //     time was too far ahead, each key has once got the tokens for the skipped time, at most its limit. Aligned
 //     windows, batches and sliding window counters are then off by the time by which the function went back.
 //   - If the function then goes ahead by more than a minute, the limiter first subtracts the time by which the function
-//     went back. So of all wrong times, keys get the additional tokens of the worst one only. But if the function was
-//     set back for good, and is not called for more than a minute, the limiter's time stands still for as long.
-//   - The limiter's time stands still while the function returns a time before 1970, or in the second half of the time
-//     from its first time to April 2262.
+//     went back. So if there are several wrong times, only the worst one gives keys additional tokens. But if the
+//     function was set back for good, and is not called for more than a minute, the limiter's time does not advance for
+//     as long.
+//   - The limiter's time does not advance while the function returns a time before 1970. Nor does it advance for a time
+//     in the second half of the range from the function's first time to April 2262.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

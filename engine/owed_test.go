@@ -70,7 +70,8 @@ func TestOwedOfATokenBucket(t *testing.T) {
 	assert.Equal(t, bob, under)
 }
 
-// TestOwedOfTokenBuckets: the key that Owed returns has the quota of the last take, so that it can be charged under it.
+// TestOwedOfTokenBuckets: Owed returns the key under the quota of its last take, so that the caller can charge it under
+// that quota.
 func TestOwedOfTokenBuckets(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(26*24*time.Hour))
 	for i, period := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour} {

@@ -6,7 +6,7 @@ import "math"
 // the key has now, and RetryAfter is the time until it has n tokens.
 //
 // In a limiter of several rates, a refused Take at a faster rate makes the key's debt come back at that rate. A Peek
-// does not, so the wait may be longer than RetryAfter if no Take follows.
+// does not do that. So if no Take follows, the wait may be longer than RetryAfter.
 //
 // Peek does not check whether there is room for a new key: an unknown key counts as a key that has taken nothing.
 func (l *Limiter) Peek(k Key, n uint64) Decision {
