@@ -119,7 +119,7 @@ func readTiers(to **Tiers) directive.Reader {
 	}
 }
 
-// readNumbers reads the numbers of a tier or a plan into the map, under its name.
+// readNumbers reads the numbers of a tier or a plan, and stores them in the map under the name.
 func readNumbers(d *caddyfile.Dispenser, what, name string, args []string, to map[string]Numbers) error {
 	if _, twice := to[name]; twice {
 		return d.Errf("%s %q is given twice", what, name)

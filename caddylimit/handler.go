@@ -149,8 +149,8 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 	return styles, nil
 }
 
-// ServeHTTP passes an admitted request on, and returns an error for others. It answers a refused gRPC call itself,
-// because gRPC clients do not understand HTTP errors.
+// ServeHTTP passes an admitted request on, and returns an error for any other request. It answers a refused gRPC call
+// itself, because gRPC clients do not understand HTTP errors.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.app != nil && h.app.Enter() {
 		defer h.app.Leave()
@@ -176,7 +176,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return err
 }
 
-// settle settles the holds of a request that is over, if the values of its placeholders are costs.
+// settle settles the holds of a request that is over: each hold of a limit with a placeholder gets the cost in that
+// placeholder. A value that is not a cost settles nothing.
 func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	for i := range res.Len() {
 		l := h.by[res.Check(i).Name()]

@@ -13,12 +13,13 @@ func trusts(r *http.Request) bool {
 	return trusted
 }
 
-// A hearsay contains the canonical names of the fields in which trusted proxies send limits. Servers behind this one
-// would trust a client's field, so it must not be passed on.
+// A hearsay contains the canonical names of the fields in which trusted proxies send limits. Such a field of a client
+// must not be passed on, because servers behind this server would trust it.
 type hearsay []string
 
 // remove removes the fields of h from header and trailer, unless a trusted proxy sent the request. It always removes
-// other names that some servers treat alike, because the proxy may have passed them on from its client.
+// fields with other names that some servers treat as the same names, because the proxy may have passed them on from its
+// client.
 func (h hearsay) remove(r *http.Request) {
 	if len(h) == 0 {
 		return
@@ -42,8 +43,8 @@ func (h hearsay) from(fields http.Header, trusted bool) {
 	}
 }
 
-// reads reports whether some servers may treat name as the field name as: the letters and digits are the same, and all
-// other characters are at the same positions.
+// reads reports whether some servers may treat one field name as the other. Then the letters and digits of the two
+// names are the same, and all other characters are at the same positions.
 func reads(name, as string) bool {
 	if len(name) != len(as) {
 		return false

@@ -52,7 +52,8 @@ type Limit struct {
 	// request costs the estimate.
 	Settle string `json:"settle,omitempty"`
 	// Quota is a placeholder for the limit of the request: a rate, optionally followed by a blank and a burst;
-	// "unlimited"; or 0, which refuses. Empty stands for the limit's own numbers. Other values are answered with 503.
+	// "unlimited"; or 0, which refuses the request. Empty stands for the limit's own numbers. Other values are answered
+	// with 503.
 	Quota string `json:"quota,omitempty"`
 	// Quotas are limits from outside the configuration: a file, a hash, or a header that a trusted proxy sends.
 	Quotas *Quotas `json:"quotas,omitempty"`
@@ -70,16 +71,16 @@ type Limit struct {
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 	// Shadow makes the limit count and report without refusing anything.
 	Shadow bool `json:"shadow,omitempty"`
-	// MaxKeys is the number of keys for which there is room. The default is a million, or for a sliding log 100,000, or
-	// fewer if 256 MiB is too small.
+	// MaxKeys is the number of keys for which there is room. The default is a million, or 100,000 for a sliding log. If
+	// 256 MiB is too small for these keys, the default is lower.
 	MaxKeys int `json:"max_keys,omitempty"`
 	// Overflow is what happens to a new key without room: evict (the default) drops the key that has used least; refuse
 	// refuses the new key; admit admits the new key without a record.
 	Overflow string `json:"overflow,omitempty"`
 }
 
-// Tiers contains other numbers for some requests of a limit, by the value of a placeholder. When a key changes its
-// tier, its used tokens still count.
+// Tiers contains other numbers for some requests of a limit. The value of a placeholder selects them. When a key
+// changes its tier, its used tokens still count.
 type Tiers struct {
 	// By is the placeholder. If its value is not in Values, the request has the limit's own numbers.
 	By string `json:"by,omitempty"`
@@ -190,8 +191,8 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota makes the limit use the numbers that come with requests, by giving zoned the policy of a zone for quotas. own
-// is the limit's policy, and shared contains the handler's store.
+// quota makes the limit use the numbers that come with requests: it gives the spec zoned the policy of a zone for
+// quotas. own is the limit's policy, and shared is a spec with the handler's store.
 func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {
@@ -323,7 +324,8 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 	}, warnings, nil
 }
 
-// parseStatuses returns a function that reports whether an answer's status gives the tokens back, or nil without texts.
+// parseStatuses returns a function that reports whether an answer's status gives the tokens back. Without texts, it
+// returns nil.
 func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	type statuses struct{ first, last int }
 	var all []statuses

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A collector reports what the limits of a configuration have counted, in one series for each limit, however many keys
-// there are.
+// A collector reports what the limits of a configuration have counted. Each limit has one series, however many keys it
+// has.
 type collector struct{ app *zone.App }
 
 var (

@@ -36,13 +36,13 @@ type Quotas struct {
 	By string `json:"by,omitempty"`
 	// Plans contains the numbers of plans, by the names that the file or the hash uses.
 	Plans map[string]Numbers `json:"plans,omitempty"`
-	// Header is a header field in the syntax of RateLimit-Policy, which is only read in requests from the server's
-	// trusted proxies.
+	// Header is a header field in the syntax of RateLimit-Policy. It is only read in requests from the server's trusted
+	// proxies.
 	Header string `json:"header,omitempty"`
 	// Item selects the item of the header that applies, by its value. The default is the name of the limit.
 	Item string `json:"item,omitempty"`
-	// Unknown is what happens to a request without a limit from outside: default applies the limit's own numbers, and
-	// refuse refuses it.
+	// Unknown is what happens to a request without a limit from outside. With default, the limit's own numbers apply.
+	// With refuse, the request is refused.
 	Unknown string `json:"unknown,omitempty"`
 	// Max is the largest number of tokens that a limit from outside may have, 1 to 4,294,967,296. The default is a
 	// million.

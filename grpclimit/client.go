@@ -131,16 +131,16 @@ func (s *clientStream) release() {
 	s.result.Release()
 }
 
-// closed is called when an attempt of the call has ended, but gRPC or an interceptor may start another one. So it gives
-// back the place in flight only if the connection is closed, because no attempt is possible then.
+// closed is called when an attempt of the call has ended. gRPC or an interceptor may then start another attempt, unless
+// the connection is closed. So closed gives back the place in flight only if the connection is closed.
 func (s *clientStream) closed(cc *grpc.ClientConn) {
 	if cc.GetState() == connectivity.Shutdown {
 		s.release()
 	}
 }
 
-// Header returns the header of the answer. Without a header, the stream has ended and the caller may never call
-// RecvMsg, so Header gives back the place in flight.
+// Header returns the header of the answer. Without a header, the stream has ended. Header then gives back the place in
+// flight, because the caller may never call RecvMsg.
 func (s *clientStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	if header == nil {

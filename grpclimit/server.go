@@ -48,7 +48,7 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 
 // StreamServer returns the interceptor that limits the streams of a server. A stream is counted when it opens. Limits
 // on messages ([rpclimit.Messages]) also count every message that the handler receives. After a refused message,
-// RecvMsg always returns the error. The stream ends with this error unless the handler returns another one.
+// RecvMsg always returns the error. The stream ends with this error unless the handler returns another error.
 func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		call := serverCall(ss.Context(), info.FullMethod)

@@ -1,5 +1,5 @@
-// Package child runs pieces of work in fresh processes of the same program. A process can be slow or fast for its whole
-// life if processors contend, so many processes measure better than many iterations.
+// Package child runs pieces of work in separate processes of the same program. If processors contend, a process can be
+// slow or fast for its whole life. So measurements in many processes are better than many measurements in one process.
 //
 // A child gets its work as JSON in an environment variable and answers with one line of JSON.
 package child
@@ -43,7 +43,8 @@ func Of[T, R any](do func(T) (R, error)) Work {
 	}
 }
 
-// Main does the work of a child and returns true, or returns false in other processes. A program must call it first.
+// Main does a child's work and returns true if this process is a child. Otherwise it returns false. A program must call
+// Main before anything else.
 func Main(all map[string]Work, out io.Writer) bool {
 	text, ok := os.LookupEnv(variable)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // Empty names a process without a limiter.
 const Empty = "empty process"
 
-// CollectOf names the subject of MeasureCollect, which has ten million keys while the garbage collector runs.
+// CollectOf names the subject of MeasureCollect. The subject has ten million keys while the garbage collector runs.
 type CollectOf struct {
 	Subject string `json:"subject"` // or Empty
 }

@@ -29,8 +29,8 @@ func (c Counted) Fraction() float64 { return float64(c.Found) / float64(max(c.Re
 const (
 	// between is the mean time between two requests of a key on the returning rows.
 	between = time.Second
-	// settling is how long requests run before they are counted, and counting how long they are counted. Each lasts for
-	// a sweep and a pass through the requests.
+	// settling is how long requests run before the count starts, and counting is how long the count takes. Each of the
+	// two times is long enough for a sweep and a pass through the requests.
 	settling = engine.DefaultSweepInterval * 3 / 2
 	counting = engine.DefaultSweepInterval
 )
@@ -95,8 +95,8 @@ type counter struct {
 	wrong int
 }
 
-// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it. For an aged row, another key
-// has used each slot before.
+// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it. For an aged row, each slot
+// has already been used by another key.
 func newCounter(row *workload.Row) (*counter, error) {
 	limit := row.Limit()
 	if row.Everyday() {

@@ -36,8 +36,8 @@ var Percentiles = []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99,
 type Delays struct {
 	// Service is the time of the call itself.
 	Service []int64 `json:"service_ns"`
-	// Response is the time from the planned start of the call to its end. So the wait for an earlier slow call counts
-	// too, which corrects for coordinated omission.
+	// Response is the time from the planned start of the call to its end. It includes the wait for an earlier slow
+	// call, which corrects for coordinated omission.
 	Response []int64 `json:"response_ns"`
 	Calls    int64   `json:"calls"`
 	// Sweeps, Evictions and Flooded show that the planned background events happened.
@@ -85,7 +85,8 @@ func MeasureLatency(of LatencyOf) (Delays, error) {
 	return d, err
 }
 
-// interval returns the time between two sweeps, the shortest possible one for a sweeper that always works.
+// interval returns the time between two sweeps. For the kind of work Sweep, this is the shortest possible time, so that
+// the sweeper always works.
 func interval(beside string) time.Duration {
 	if beside == Sweep {
 		return time.Millisecond

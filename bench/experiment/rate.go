@@ -11,7 +11,7 @@ import (
 )
 
 // RateOf names a row and subjects. If a row's keys take longer to make than to measure, several subjects share the keys
-// in one process, in short turns.
+// in one process. They are then measured in short turns.
 type RateOf struct {
 	Row      string        `json:"row"`
 	Subjects []string      `json:"subjects"`
@@ -24,8 +24,8 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice returns the length of a turn: long enough to replace everything in the caches if there are many keys, and
-// otherwise short, so that noise affects all subjects equally.
+// slice returns the length of a turn. With many keys, a turn is long enough to replace everything in the caches.
+// Otherwise it is short, so that noise affects all subjects equally.
 func slice(row *workload.Row) time.Duration {
 	if row.Keys >= 1_000_000 {
 		return 20 * time.Millisecond
@@ -79,8 +79,8 @@ func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.
 	}
 }
 
-// Wrong returns what is wrong with the decisions of a row, or "". One in a thousand may be wrong, because bounded
-// memory may have no room for a key.
+// Wrong returns what is wrong with the decisions of a row, or "". One decision in a thousand may be wrong, because
+// bounded memory may have no room for a key.
 func Wrong(row *workload.Row, s measure.Sample) string {
 	want := row.Want()
 	if s.Ops == 0 {

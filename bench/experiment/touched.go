@@ -7,12 +7,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TouchedOf chooses the pages that MeasureTouched lets a limiter for a million keys use.
+// TouchedOf is the parameter of MeasureTouched: which pages the limiter may use.
 type TouchedOf struct {
 	Huge bool `json:"huge"` // pages as the system gives them; otherwise only small pages
 }
 
-// touchedKeys is the number of keys of a small program, whose limiter has the default capacity.
+// touchedKeys is the number of keys of a small program. The program's limiter has the default capacity.
 const touchedKeys = 10
 
 // MeasureTouched makes a limiter without options, makes requests for a few keys, and returns how much of the limiter is

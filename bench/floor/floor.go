@@ -24,7 +24,7 @@ type Floor struct {
 }
 
 // New returns floors with a table of slots of 16 bytes each, in huge pages if the system has them. The returned
-// function frees it.
+// function frees the table.
 func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	memory, release, err := Map(slots*16, true)
 	if err != nil {

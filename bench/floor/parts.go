@@ -2,7 +2,7 @@ package floor
 
 import "github.com/weir-go/weir/internal/keyhash"
 
-// These parts of a floor include the loop and the reading of the key, which Loop measures alone.
+// These are parts of a floor. Each part includes the loop and the reading of the key. Loop measures these two alone.
 type (
 	Loop         struct{}
 	Hash         struct{ *Floor }

@@ -14,8 +14,8 @@ type Random struct{ table []record }
 // NewRandom returns a table in memory from Map. Its size must be a power of two.
 func NewRandom(memory []byte) Random { return Random{records(memory)} }
 
-// Decide does n operations on words that seed determines, and returns how many succeeded. As with requests, the
-// position of an operation does not depend on the result of the previous one.
+// Decide does n operations on words that seed determines, and returns how many succeeded. As for a limiter's requests,
+// the position of an operation does not depend on the result of the previous operation.
 func (r Random) Decide(seed uint64, n int) (done int) {
 	mask := uint64(len(r.table) - 1)
 	for range n {

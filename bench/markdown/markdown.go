@@ -19,8 +19,8 @@ func Begin(command string) string {
 	return fmt.Sprintf("<!-- figures: %s --docs writes what follows -->\n", command)
 }
 
-// Fill writes the figures of a command into a document, between the lines Begin(command) and End, whose absence is an
-// error.
+// Fill writes the figures of a command into a document, between the lines Begin(command) and End. It returns an error
+// if one of these lines is missing.
 func Fill(path, command, figures string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

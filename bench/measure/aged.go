@@ -7,13 +7,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An aged table gets Aged times as many keys as its capacity. Then no slot is unused, because all probe windows fill
-// before the last of these keys.
+// An aged table has had Aged times as many keys as its capacity. Every probe window was full before the last of these
+// keys came, so no slot is unused.
 const Aged = 5
 
-// openAged returns a limiter whose slots all had earlier keys, which are swept.
+// openAged returns a limiter whose slots were all used by earlier keys. Sweeps have removed these keys.
 func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
-	// With a token per hour, no earlier key becomes idle while others are added.
+	// With a token per hour, no earlier key becomes idle while other keys are added.
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
 		return nil, err

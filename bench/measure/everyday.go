@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// everydayCalls contains the calls of weir other than Allow that the everyday rows measure, by subject.
+// everydayCalls contains functions that open subjects, by the name of the subject. Each subject makes a call of weir
+// other than Allow that the everyday rows measure.
 var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, func(), error){
 	WeirTake:   openTake,
 	WeirAddr:   openAddr,
@@ -24,7 +25,7 @@ var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, f
 	WeirAt:     openAt,
 }
 
-// A call makes a limiter of a function, to measure calls other than Allow.
+// A call turns a function into a limiter, to measure calls other than Allow.
 type call func(key string) bool
 
 func (c call) Allow(key string) bool { return c(key) }
@@ -61,7 +62,7 @@ func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	})}, closing(l), nil
 }
 
-// openAll opens three limits that decide together: two for each client, and one for all.
+// openAll opens three limits that decide together: two for each client, and one for all clients.
 func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	second, err := Weir(r, engine.ClockTSC())
 	if err != nil {
@@ -126,8 +127,8 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided lets the middleware decide. It reuses one request object with other addresses, because a server has just read
-// the request into a cache.
+// decided lets the middleware decide. It reuses one request object and changes only the address. A server's request is
+// in a cache, too, because the server has just read it.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
@@ -173,8 +174,8 @@ func (d *decided) Before() Decider {
 
 // timed passes to the limiter the due time of each request. So only the limiter has a limit that is not sped up.
 //
-// The limiter does not trust a caller far ahead of its clock, so its clock shows a time that all workers share. This
-// time advances by the mean interval with every request. A worker takes the times of step requests at once.
+// All workers share one time, which the limiter's clock shows, because the limiter does not trust a caller far ahead of
+// its clock. Each request advances the time by the mean interval. A worker takes the times of step requests at once.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time

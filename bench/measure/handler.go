@@ -26,15 +26,15 @@ func handlers() []string {
 	return names
 }
 
-// served calls a handler. It reuses one request and one response with other addresses, because a server has just read
-// the request into a cache.
+// served calls a handler. It reuses one request and one response, and changes only the address. A server's request is
+// in a cache, too, because the server has just read it.
 type served struct {
 	handler http.Handler
 	remote  *workload.Stream // addresses with ports, as net/http has them
 	pool    sync.Pool        // of *exchange
 }
 
-// An exchange is a request and its response, of which only the status is stored.
+// An exchange is a request and its response. Only the status of the response is stored.
 type exchange struct {
 	http.Request
 	header http.Header

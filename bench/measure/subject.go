@@ -41,8 +41,8 @@ const (
 	ClockPrecise = "precise clock alone"
 )
 
-// Of returns the names of weir and the floors that are measured on a row. A row with keys in the caches shows the cost
-// of the clock, so it has every clock. Other rows have the default clock.
+// Of returns the names of weir and the floors that are measured on a row. A row with keys in the caches has every
+// clock, because it shows the cost of a clock. Other rows have the default clock.
 func Of(r *workload.Row) []string {
 	switch {
 	case r.Batch:
@@ -82,8 +82,9 @@ func Parts() []string {
 func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
 func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 
-// FloorOf returns the floor with which a subject is compared: with the same clock for weir, and with the default clock
-// for peers, so that all bars of a chart have one unit. Peers read the precise clock.
+// FloorOf returns the floor with which a subject is compared. For weir, this is the floor with the same clock. For
+// peers it is the floor with the default clock, although they read the precise clock, so that all bars of a chart have
+// one unit.
 func FloorOf(r *workload.Row, name string) string {
 	switch {
 	case r.Batch:

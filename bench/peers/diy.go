@@ -59,8 +59,8 @@ var diyXsync = Peer{
 	Cannot: map[Ability]string{Bound: neverForgets},
 }
 
-// diyCounter is diyXsync with the counter of weir's default clock, where a tick counts as a nanosecond. So a comparison
-// with weir shows only the difference between the tables.
+// diyCounter is diyXsync with the time stamp counter, the clock that weir reads by default. It counts a tick as a
+// nanosecond. So a comparison with weir shows only the difference between the tables.
 var diyCounter = Peer{
 	Name:   DIYCounter,
 	Module: "github.com/puzpuzpuz/xsync/v4",

@@ -44,7 +44,7 @@ func (p Schedule) Check() error {
 	return nil
 }
 
-// Steps returns how many times wrk will run: rounds runs of Seconds each, and turns runs of one second each.
+// Steps returns how many runs of wrk take p.Seconds (rounds), and how many take one second (turns).
 func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }

@@ -82,7 +82,7 @@ func headline(r *Run) string {
 
 func tables(r *Run) []table { return []table{proxies(r), speed(r), latency(r), refusals(r)} }
 
-// pairs calls do for every server that was measured with and without its limiter.
+// For every server that was measured with and without its limiter, pairs calls the function do.
 func (r *Run) pairs(do func(name string, without, with *Row)) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -92,7 +92,8 @@ func (r *Run) pairs(do func(name string, without, with *Row)) {
 	}
 }
 
-// proxies returns a table of the processor time per request in turns, compared with Go's standard proxy.
+// proxies returns a table that compares the processor time per request with Go's standard proxy. The times are from the
+// turns.
 func proxies(r *Run) table {
 	t := table{head: []string{"by turns", "limiter", "requests/s", "CPU a request", "by that of " + server.BareName, "range"}}
 	bare := find(r.Turns, rowName{server.BareName, server.Without})

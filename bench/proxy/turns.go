@@ -31,8 +31,8 @@ func (p Schedule) turned() (rows []Row) {
 	return rows
 }
 
-// takeTurns measures the rows that targets compare, in turns, and reverses every second pass. All servers run all the
-// time, so processor time excludes their start and end.
+// takeTurns measures the rows that targets compare, in turns. Every second pass is in reverse order. All servers run
+// all the time, so processor time excludes their start and end.
 func (p Schedule) takeTurns(ctx context.Context, m *meter, before func(what string)) (rows []Row, err error) {
 	rows = p.turned()
 	turners := make([]turner, len(rows))

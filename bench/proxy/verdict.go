@@ -22,8 +22,8 @@ type rowName struct {
 	mode   server.Mode
 }
 
-// targets are the targets of weir. For processor time, weir with its limiter is compared with other servers without
-// one.
+// targets are the targets of weir. For processor time, weir with its limiter is compared with other servers without a
+// limiter.
 var targets = []target{
 	{"requests/s of weir with/without", perSecond, rowName{server.WeirName, server.With},
 		rowName{server.WeirName, server.Without}, 0.97, false},
@@ -60,9 +60,9 @@ func (t target) verdict(r *Run) string {
 	return fmt.Sprintf("%s%s (95 %% interval of the median %.3f - %.3f)", said, is, low, high)
 }
 
-// interval returns bounds of the median with a confidence of at least 95 % for any distribution: the k-th smallest and
-// the k-th largest figure. k is the largest number for which fewer than k heads in n coin tosses have a probability of
-// at most 2.5 %. Fewer than 6 figures have no bounds.
+// interval returns bounds of the median with a confidence of at least 95 %, for any distribution. The bounds are the
+// k-th smallest and the k-th largest of n figures. For this k, n coin tosses have fewer than k heads with a probability
+// of at most 2.5 %, and k is the largest such number. Fewer than 6 figures have no bounds.
 func interval(figures []float64) (low, high float64, ok bool) {
 	const tail = 0.025
 	n, k := len(figures), 0

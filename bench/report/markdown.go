@@ -33,7 +33,7 @@ func Document(path string, r *result.Run) error {
 }
 
 // Short writes a summary for new readers between the same lines as Document: the tables of r and of others, which are
-// runs on other machines, and r's pictures by WriteCharts in the folder images.
+// runs on other machines. It also calls WriteCharts, to write r's pictures into the folder images.
 func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
 	note := ""
@@ -78,7 +78,7 @@ func weirOnRows(r *result.Run) table {
 	return t
 }
 
-// markdown writes the table, with the remarks under a line in the line's last cell.
+// markdown writes the table. If a line has remarks under it, they are written into an additional last cell.
 func (t *table) markdown(b *strings.Builder) {
 	head, under := t.Head, false
 	for _, l := range t.Rows {

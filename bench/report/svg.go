@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// These files are written by WriteCharts. Names of other pictures have the row and its number of cores.
+// These are files that WriteCharts writes. The name of any other picture has the row and its number of cores.
 const (
 	SpeedChart  = "bench-speed.svg"
 	MemoryChart = "bench-memory.svg"

@@ -89,7 +89,8 @@ func glanceOn(r *result.Run, cores int, title string) table {
 	return t
 }
 
-// besideWeir writes the time of a subject and its ratio to weir's time, and its number of rounds if that is not rounds.
+// besideWeir writes a subject's time and its ratio to weir's time. It also writes the subject's number of rounds if
+// this is not the usual number, rounds.
 func besideWeir(row *result.Row, name string, rounds int) string {
 	base := measure.WeirTSC
 	if strings.HasSuffix(name, "middleware") {
@@ -149,7 +150,7 @@ func row(r *result.Row, known []result.Peer) table {
 }
 
 // underRow says how many requests found their record, and compares weir with the do-it-yourself limiter that reads the
-// same clock. on says where the comparison was measured.
+// same clock. The text on says where the comparison was measured.
 func underRow(r *result.Row, on string) string {
 	found, all := foundText(r), []string{}
 	if found != "" {
@@ -217,8 +218,8 @@ func isVariant(r *result.Row) bool {
 	return err == nil && found.Differences() > 0
 }
 
-// returning returns a table that compares keys that come back with the same keys under a limit that never leaves them
-// idle.
+// returning returns a table about keys that come back. It compares them with the same keys under a limit that never
+// leaves keys idle.
 func returning(r *result.Run) table {
 	t := table{
 		Title: "Keys that come back idle, beside the same keys that never are",
@@ -255,7 +256,7 @@ func foundText(r *result.Row) string {
 	return fmt.Sprintf("%.2f %%", 100*r.Found.Fraction())
 }
 
-// order sorts the fastest entry first, and entries without a time last.
+// order returns the number by which entries are sorted: the fastest entry first, and entries without a time last.
 func order(e *result.Entry) float64 {
 	switch {
 	case e.Cannot != "":

@@ -12,8 +12,8 @@ type Summary struct {
 	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 %.
 	// With fewer than six rounds, they are 0 and infinity.
 	Low, High float64
-	// Spread is the median distance from the median, as a fraction of the median, scaled to the standard deviation for
-	// normally distributed figures.
+	// Spread is the median distance of a figure from the median, as a fraction of the median. It is scaled to the
+	// standard deviation for normally distributed figures.
 	Spread float64
 	Rounds int
 }
@@ -38,9 +38,9 @@ func Summarize(figures []float64) Summary {
 	return s
 }
 
-// interval returns the closest two figures, equally far from the ends, around the median with a probability of at least
-// 95 %. It is the interval of the sign test, for any distribution: a figure is below the median as often as a coin
-// falls on heads.
+// interval returns two figures equally far from the ends, between which the true median is with a probability of at
+// least 95 %. They are the closest figures for which this is true. This is the interval of the sign test, for any
+// distribution: a figure is below the median as often as a coin falls on heads.
 func interval(sorted []float64) (low, high float64) {
 	n := len(sorted)
 	low, high = 0, math.Inf(1)

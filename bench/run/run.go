@@ -14,7 +14,7 @@ import (
 )
 
 // Do makes the measurements of the schedule, and calls done after every piece of work. It stops early only if the
-// context ends, with an error.
+// context ends, and then returns an error.
 func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),

@@ -68,8 +68,8 @@ type Schedule struct {
 	sections map[string]bool
 }
 
-// NewSchedule returns a schedule for the named rows and sections, or for all without names. rounds is 1 to 1000, or 0
-// for the effort's number. Other values and unknown names are errors.
+// NewSchedule returns a schedule for the named rows and sections, or for all of them if names is empty. rounds is 1 to
+// 1000, or 0 for the effort's number of rounds. Other numbers and unknown names are errors.
 func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
 		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)
@@ -107,8 +107,8 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	return p, nil
 }
 
-// measures reports whether the effort leaves time for a variant of a row. The default effort measures another order of
-// keys, and any single difference on rows of 1,000 or 100,000 keys.
+// measures reports whether the effort leaves time for a variant of a row. The default effort measures only variants
+// with a single difference: another order of keys, or any difference on rows of 1,000 or 100,000 keys.
 func (p *Schedule) measures(v *workload.Row) bool {
 	one := v.Differences() == 1
 	return p.effort == Full ||

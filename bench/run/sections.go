@@ -146,7 +146,7 @@ func memoryStep(name string) step {
 	}}
 }
 
-// foundStep counts the requests of a row that find their record, which does not depend on the processors.
+// foundStep counts the requests of a row that find their record. The count does not depend on the processors.
 func foundStep(row workload.Row) step {
 	cost := 100*time.Millisecond + time.Duration(row.Keys)*5*time.Microsecond
 	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {

@@ -67,8 +67,8 @@ func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, prog
 	return results, nil
 }
 
-// middle returns the round with the median processor time, with the worst value of all rounds for figures that should
-// be zero.
+// middle returns the round with the median processor time. In it, figures that should be zero have the worst value of
+// all rounds.
 func middle(of []Result) Result {
 	slices.SortFunc(of, func(a, b Result) int { return int(a.Processor - b.Processor) })
 	r := of[len(of)/2]

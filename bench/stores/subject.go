@@ -20,8 +20,8 @@ type Rate struct {
 	PerSecond, Burst int
 }
 
-// A Subject is a limiter that is measured. New makes the limiter of one node: take requests a token, and end closes the
-// limiter.
+// A Subject is a limiter that is measured. New makes the limiter of one node. The function take requests a token, and
+// the function end closes the limiter.
 type Subject struct {
 	Name, How string
 	IsWindow  bool

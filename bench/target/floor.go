@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// sameClock returns the targets that compare weir with the floor with the same clock, except those in ratios.
+// sameClock returns the targets that compare weir with the floor with the same clock, except the targets in the list
+// ratios.
 func sameClock(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		for _, clock := range clocks {
@@ -29,7 +30,7 @@ var clocks = []struct{ name, weir, floor string }{
 	{"precise", measure.WeirPrecise, measure.FloorPrecise},
 }
 
-// named reports whether ratios has a target for the row and the subjects of c.
+// named reports whether the list ratios has a target for the row and the subjects of c.
 func named(c ratio) bool {
 	for _, other := range ratios {
 		if other.row == c.row && other.a == c.a && other.b == c.b {

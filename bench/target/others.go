@@ -12,7 +12,7 @@ import (
 
 // These are the targets that are not a ratio of two times on a row.
 
-// one returns the target t alone, with a verdict if it was measured.
+// one returns a list with only the target t. The target has a verdict if it was measured.
 func one(t result.Target, measured, met bool, why string) []result.Target {
 	t.Verdict = Unmeasured
 	if measured {
@@ -40,7 +40,7 @@ func churnBytes(r *result.Run) []result.Target {
 	return one(t, measured, worst < nothing, fmt.Sprintf("%.3f objects a key", worst))
 }
 
-// deniedScaling returns the target for the speedup by more processors on a row of refusals, whose decisions only read.
+// deniedScaling returns the target for the speedup by more processors on a row of refusals. Refusals only read.
 func deniedScaling(r *result.Run) []result.Target {
 	t := result.Target{Row: denied,
 		Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
@@ -65,7 +65,8 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup returns a subject's decisions per second on the row last, with other processors, divided by those on first.
+// speedup divides a subject's decisions per second on the row last by those on the row first. The two rows have
+// different numbers of processors.
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// returning returns the targets for keys that come back idle, compared with the same keys that are never idle.
+// returning returns the targets for keys that come back idle. They are compared with the same keys under a limit that
+// never leaves them idle.
 func returning(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		if !row.Returning {

@@ -124,7 +124,8 @@ func verdict(met bool) string {
 	return Missed
 }
 
-// explain says by how many nanoseconds the measured ratio misses the target, from the median time of b.
+// explain says by how many nanoseconds the measured ratio misses the target. It computes this from the median time of
+// the subject b.
 func (c ratio) explain(row *result.Row, measured float64) string {
 	a, _ := row.Entry(c.a)
 	b, _ := row.Entry(c.b)

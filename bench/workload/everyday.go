@@ -14,9 +14,9 @@ import (
 // The everyday row has a policy and clients like many services. Each client makes requests in a Poisson process, with
 // rates in a Zipf distribution. Almost nothing is refused, and most buckets are full when their client comes back.
 //
-// The requests are sped up: each follows the decision of the previous one. Libraries accept no clock but the real one,
-// so the policy's rate is increased by about the same factor. TakeAt is also measured with the planned times and the
-// original policy.
+// The requests are sped up: each request follows when the previous one is decided. Libraries accept no clock but the
+// real one, so the policy's rate is increased by about the same factor. TakeAt is also measured with the planned times
+// and the original policy.
 
 const (
 	clients              = 100_000

@@ -35,8 +35,8 @@ func (s *Stream) At(i int) string {
 // Due returns the time from the start of the stream until request i is due, only for rows with [Row.Everyday].
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
-// Lap returns how long one pass through the stream takes, after which the first request is due again, or 0 without due
-// times.
+// Lap returns how long one pass through the stream takes, or 0 without due times. After a pass, the first request is
+// due again.
 func (s *Stream) Lap() time.Duration { return s.lap }
 
 // With returns the same requests, with suffix after each key.

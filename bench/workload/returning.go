@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// These are the rows of keys that come back. A real client is mostly below its limit, so another key may have claimed
-// its idle record when it comes back. In turns in one process, weir is measured with idle keys and with a limit under
-// which keys are never idle.
+// These are the rows of keys that come back. A real client is mostly below its limit, so its record is idle when it
+// comes back. Another key may even have claimed the record. Weir is measured in turns in one process: with idle keys,
+// and with a limit under which keys are never idle.
 
 // planned is the number of keys, as a fraction of MaxKeys, for which there is a target.
 const planned = 0.6
 
-// returning returns the rows of planned times MaxKeys keys, uniform, with a new table.
+// returning returns the rows with a new table and uniform keys. The number of keys is planned times MaxKeys.
 func returning() []Row {
 	var rows []Row
 	for _, keys := range []int{1000, 10_000, 100_000, million} {
@@ -34,7 +34,7 @@ func returningRow(keys int, draw Draw, load float64, aged bool) Row {
 	if aged {
 		name, title = name+"/aged", title+", every slot was used"
 	}
-	// The processor cannot remember the order of so many requests when it repeats.
+	// When the requests repeat, the processor cannot remember their order, because there are too many.
 	return Row{Name: name, Title: title, Keys: keys, Draw: draw, Requests: max(2*keys, 100_000),
 		Capacity: int(float64(keys) / load), Returning: true, Aged: aged}
 }

@@ -98,8 +98,8 @@ func (r *Row) Ends() bool { return r.Draw == Fresh || r.Draw == Mixed }
 // Everyday reports whether the row's requests come at times like those of real clients.
 func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 
-// Together reports whether the subjects of the row take turns in one process, because making the keys takes longer than
-// measuring or the subjects differ only slightly.
+// Together reports whether the subjects of the row take turns in one process. They do so if making the keys takes
+// longer than measuring, or if the subjects differ only slightly.
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
 // Limit returns the row's limit for all limiters. The default of a token per nanosecond is never used up, and a key is

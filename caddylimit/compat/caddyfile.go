@@ -51,7 +51,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}, sharing.Options(&h.Sharing)...)...)
 }
 
-// readDistributed reads the option, with or without a block, by which the original shares zones.
+// readDistributed reads the option by which the original shares zones. The option may have a block.
 func (h *Handler) readDistributed(d *caddyfile.Dispenser) error {
 	h.Distributed = new(Distributed)
 	if d.NextArg() {

@@ -31,7 +31,7 @@ func init() { caddy.RegisterModule((*Handler)(nil)) }
 const module = "rate_limit"
 
 // A Handler refuses a request that exceeds a zone, with the error 429. A request counts as an event in all zones that
-// match it, or in none of them if one refuses.
+// match it, or in none of them if a zone refuses it.
 type Handler struct {
 	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`

@@ -33,7 +33,7 @@ type RateLimit struct {
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 	// MaxKeys is the number of keys for which the zone has room. The default is a million, or 100,000 for a sliding
-	// log, or fewer if these need more than 256 MiB. The original has no such option and no bound.
+	// log. If these keys need more than 256 MiB, the default is lower. The original has no such option and no bound.
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 

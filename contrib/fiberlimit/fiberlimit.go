@@ -56,8 +56,8 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 	}
 }
 
-// request returns the request for the limits, without the body but with all lines of a header field. With only the last
-// line, as in fasthttpadaptor, a program that reads the first line would see another key.
+// request returns the request for the limits, without the body but with all lines of a header field. If it had only the
+// last line, as in fasthttpadaptor, a program that reads the first line would see another key than the limits.
 func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	target := string(ctx.RequestURI())
 	to, err := url.ParseRequestURI(target)

@@ -16,7 +16,7 @@ type tally struct {
 	admitted          int // requests that the counter admitted
 	exact             int // requests that the exact log admitted, based on its own history
 
-	// The number of requests that only one of the two admitted, each by its own history.
+	// differ is the number of requests that only one of the two admitted. Each of the two decides by its own history.
 	differ int
 
 	// Requests that the counter admitted or refused wrongly: other than an exact log of the requests that the counter

@@ -10,17 +10,17 @@ import (
 const (
 	limit  = 10
 	window = 10 * time.Second
-	// Within the time rush before and after the edge, the client sends fast.
+	// The client sends fast between edge - rush and edge + rush.
 	edge = 10 * time.Second
 	rush = 800 * time.Millisecond
 	end  = 25 * time.Second
 )
 
-// start is time 0 of the pictures and measurements, an edge of all windows here.
+// start is time 0 of the pictures and measurements. Here, all windows have an edge at this time.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// load returns the times of the requests: the whole limit just before the edge of a window and again just after it, and
-// then three times the limit.
+// load returns the times of the requests. The client asks for the whole limit just before the edge of a window, and
+// again just after the edge. After that, it asks for three times the limit.
 func load() []time.Duration {
 	var asks []time.Duration
 	for n := range time.Duration(2 * limit) {

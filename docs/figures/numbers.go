@@ -75,7 +75,8 @@ func limitTable(out io.Writer) error {
 	return nil
 }
 
-// highest returns the largest number, up to 2^33, for which ok is true. ok must also be true for all smaller numbers.
+// highest returns the largest number, up to 2^33, for which the function ok returns true. ok must also return true for
+// all smaller numbers.
 func highest(ok func(uint64) bool) uint64 {
 	low, high := uint64(0), uint64(1)<<33
 	for low < high {
@@ -97,8 +98,8 @@ func accepted(p engine.Policy) bool {
 	return true
 }
 
-// answerTable writes the answers to a client that asks for too many tokens, and the tokens left if, instead, tokens are
-// given back or the limit is halved.
+// answerTable writes the answers to a client that asks for too many tokens. The last two columns have the tokens left
+// if tokens are given back or the limit is halved instead.
 func answerTable(out io.Writer) error {
 	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter "+
 		"| left after Refund(3) | left after SetPolicy with 5 for 10 |")

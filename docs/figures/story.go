@@ -18,11 +18,11 @@ type story struct {
 
 var stories = []story{{"debt", drawDebt}, {"hold", drawHold}}
 
-// sample is the time between two points of a curve. All calls are made at multiples of it.
+// sample is the time between two points of a curve. All calls are made at multiples of sample.
 const sample = 250 * time.Millisecond
 
-// tell moves the clock from 0 to end with the calls that are due, and returns the results of level before and after
-// them.
+// tell moves the clock from 0 to end, and makes each call when it is due. It returns the results of the function level,
+// before and after the calls.
 func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(), level func() float64) (points []chart.Point) {
 	for at := time.Duration(0); at <= end; at += sample {
 		clock.set(at)
@@ -115,7 +115,8 @@ type held struct {
 
 var holds = [2]held{{50, 10, 30 * time.Second, 80 * time.Second}, {20, 25, 45 * time.Second, 95 * time.Second}}
 
-// In the picture of holds, budget is the limit. Another request takes others tokens at othersAt.
+// In the picture of holds, the constant budget is the limit. At the time othersAt, another request takes the tokens of
+// the constant others.
 const (
 	budget   = 100
 	minute   = time.Minute

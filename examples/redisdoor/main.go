@@ -39,7 +39,7 @@ func throttle(ctx context.Context, client *redis.Client, key string) (allowed bo
 	if err != nil {
 		return false, 0, err
 	}
-	// The answer is limited (0 or 1), limit, remaining, retry after and reset after, in seconds. Retry after is -1 if
-	// the token was taken.
+	// The answer has five numbers: limited (0 or 1), limit, remaining, and the seconds until a retry and until the
+	// reset. The seconds until a retry are -1 if the token was taken.
 	return answer[0] == 0, time.Duration(max(answer[3], 0)) * time.Second, nil
 }

@@ -191,8 +191,9 @@ func (w *world) CheckEnd() error {
 	return w.checkExact()
 }
 
-// checkExact checks scenarios in which clocks stand still and nothing is forgotten: all requested tokens of a key are
-// admitted, up to the burst. checkSlots has compared the debts with admissions, so only debts are compared.
+// checkExact checks scenarios in which clocks stand still and nothing is forgotten. All requested tokens of a key must
+// then be admitted, up to the burst. checkExact compares only debts, because checkSlots has compared the debts with
+// admissions.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {

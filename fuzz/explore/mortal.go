@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// In a mortal scenario every thread is a process with the shared table. The first one may die before any step, which
-// the others can detect. At the end, another process attaches and sweeps. Then nothing of the dead process may be left
-// (R17, R18, R22).
+// In a mortal scenario every thread is a process with the shared table. The first process may die before any step, and
+// the other processes can detect this. At the end, another process attaches and sweeps. Then nothing of the dead
+// process may be left (R17, R18, R22).
 
 // observerOf is the number of the process that makes the earlier calls and the last sweep.
 const observerOf = 63
@@ -29,8 +29,8 @@ type process struct {
 
 func (p process) Claimant() uint64 { return uint64(p.thread) + 1 }
 
-// Dead reports whether another thread, the process claimant, is dead, which the calling thread then knows. Number 0
-// belongs to the code that fixed the probe bounds, and is never dead.
+// Dead reports whether the process claimant is dead, and records the result in the history of the calling thread.
+// Number 0 belongs to the code that fixed the probe bounds, and is never dead.
 func (p process) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(p.w.threads) && p.w.threads[i].dead
@@ -64,8 +64,8 @@ func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerOf - 1}, Build: w.build, Clock: w.machine()})
 }
 
-// machine returns the machine's clock, which reads the latest time of any call, if some call's clock is ahead, and
-// otherwise nil.
+// machine returns the machine's clock if some call's clock is ahead of it, and otherwise nil. The machine's clock reads
+// the latest time of any call.
 func (w *world) machine() (clock func() int64) {
 	latest := int64(0)
 	for _, program := range append(w.scenario.threads, w.scenario.before) {
@@ -138,16 +138,17 @@ func (w *world) replaced(th *thread, a *word.Word) {
 	}
 }
 
-// enters records whether a thread that replaces the plan of a shared table has entered its number in setting, and
-// removed the number again.
+// enters records whether a thread that replaces the plan of a shared table has entered its number in the word setting,
+// and removed the number again.
 func (th *thread) enters(w *world, a word.Access) {
 	if len(w.planWords) > 0 && a.Word == w.planWords[2] && a.Op != word.Load {
 		th.replaces += int(interleave.Bit(a.Word.Peek() == a.New))
 	}
 }
 
-// completes forgets what a thread that replaces the plan knows, before each check of the replacement. The thread uses
-// nothing from its previous check but the plan that its process knows.
+// A thread that replaces the plan checks several times whether the replacement is complete. Before each check,
+// completes forgets what the thread knows. The thread uses nothing from its previous check but the plan that its
+// process knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))

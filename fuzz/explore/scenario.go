@@ -130,16 +130,16 @@ func (c call) String() string {
 // at returns the call with a clock that reads start+late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// leads returns the call with a time lead nanoseconds ahead of its clock.
+// leads returns the call with another time, which is ahead of the call's clock by lead nanoseconds.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
 
-// by returns the call with a clock fast nanoseconds ahead of the machine's.
+// by returns the call with another clock, which is ahead of the machine's clock by fast nanoseconds.
 func (c call) by(fast int64) call { c.fast = fast; return c }
 
 // byClock returns the call with a clock to read, instead of a time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// told returns the call with a request for the time of the next try.
+// told returns the call, changed to ask for the time of the next try.
 func (c call) told() call { c.asks = true; return c }
 
 func (c call) under(limit uint64) call { c.limit = limit; return c }
@@ -186,7 +186,7 @@ func refunds(key, n uint64) call {
 
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
-// reserves returns a call that reserves tokens, and can wait for patience.
+// reserves returns a call that reserves tokens, and can wait for the time patience.
 func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 
 // cancels returns a call that gives back n tokens of the thread's latest take or reservation.
@@ -194,7 +194,7 @@ func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
-// takesUpTo returns a call that takes the key's tokens, up to most. It is refused if the key has fewer than least.
+// takesUpTo returns a call that takes up to most tokens of a key. It is refused if the key has fewer than least tokens.
 func takesUpTo(key, least, most uint64) call {
 	return call{verb: upTo, key: key, least: least, n: most}
 }

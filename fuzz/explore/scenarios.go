@@ -14,7 +14,7 @@ const (
 	other4
 )
 
-// days is shorter than a skew, but no real clock is so far ahead.
+// days is shorter than a skew, but longer than any real clock is ahead.
 const days = 1 << 49
 
 // far is a key whose home is the last one.
@@ -95,7 +95,7 @@ var scenarios = []scenario{
 	{name: "two keys, two slots", probeWindow: 2, threads: [][]call{{one, takes(key2, 1)}, {takes(key2, 1), one}}, large: true},
 	{name: "two keys, two slots, crossed evictions", probeWindow: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: [][]call{{one, one}, {takes(key2, 2)}}},
 
-	// In these scenarios a slot changes hands and comes back to the first key.
+	// In these scenarios a slot gets the record of another key, and then again a record of the first key.
 	{name: "a key comes back", probeWindow: 1, burst: 2, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "a key comes back twice", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one}, {resets(key1), takes(key2, 2), resets(key2), one}}},
 	{name: "a key comes back elsewhere", probeWindow: 2, burst: 2, before: []call{idle3, one, resets(other3)}, threads: [][]call{{one}, {resets(key1), one, takes(key2, 2)}}},
@@ -300,7 +300,7 @@ var scenarios = []scenario{
 	{name: "counter: a key comes back", counter: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "counter: refund beside two takers", counter: 3, probeWindow: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 
-	// These scenarios have limits in flight. Periods start at the scenario's start and at 1000.
+	// These scenarios have limits on requests in flight. Periods start at the scenario's start and at 1000.
 	{name: "in flight: two enter, limit 1, two slots", inFlight: 1, probeWindow: 2, threads: together(one, one)},
 	{name: "in flight: three takers of a record", inFlight: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "in flight: two enter and leave, limit 1", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {one, cancels(key1, 1)}, {one}}},
@@ -347,9 +347,9 @@ var scenarios = []scenario{
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
-	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, a skew of the first.
-	// A sweep makes a leap of time in steps, which have too many states during a replacement. So in one scenario a peek
-	// makes the leap, and visits no slots.
+	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, which is a skew of
+	// the first plan. A sweep makes a leap of time in steps, which have too many states during a replacement. So in one
+	// scenario a peek makes the leap, because a peek visits no slots.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
 	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},
@@ -415,7 +415,8 @@ var scenarios = []scenario{
 	{name: "mortal: a claim whose clock is ahead", mortal: true, probeWindow: 1, burst: 4, overflow: shard.Refuse, before: []call{takes(other3, 4)}, threads: [][]call{{one.by(past)}, {takes(other3, 1)}}},
 	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
 
-	// In these scenarios pages are not marked at first. In the first table, this is the second of two pages.
+	// In these scenarios pages are not marked at first. In the table of the first scenario, this is the second of two
+	// pages.
 	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},
 	{name: "pages: an insert beside a change of plan", pages: true, burst: 2, probeWindow: 1, plans: [2]uint64{3, 2}, threads: [][]call{{one}, {adopts(1), adopts(2), peeks(key1)}}},
 	{name: "pages: a take after a leap of a circle", pages: true, rate: 4e8, probeWindow: 1, threads: [][]call{{one, one.at(1 << 53)}}},

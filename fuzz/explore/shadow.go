@@ -54,8 +54,8 @@ func (o *owner) end() {
 	}
 }
 
-// A grant is a granted cost, which a refund lowers. at is the tick of the take, or at which the reservation is due, and
-// full the tick at which the bucket is full again.
+// A grant is a granted cost, which a refund lowers. at is the tick of the take, or the tick at which the reservation is
+// due. full is the tick at which the bucket is full again.
 type grant struct{ at, cost, full uint64 }
 
 type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }
@@ -167,7 +167,7 @@ func (s *shadow) payload(plan *shard.Plan, full uint64) uint64 {
 	return payload(full / s.scale(plan))
 }
 
-// limit returns the most that a key may owe, in ticks. Without a record, its plan may be any plan.
+// limit returns the most that a key may owe, in ticks. If the key has no record, its plan may be any plan.
 func (s *shadow) limit(key uint64) uint64 {
 	if burst := s.owner(key).burst; burst > 0 {
 		return burst
@@ -218,8 +218,8 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.price(c, 1))
 }
 
-// pays reports whether a write of a call charges the part that fits, instead of all tokens of the call: for a charge,
-// and for a refused call if refusals are charged.
+// pays reports whether a write of a call charges only the tokens that fit, instead of all tokens of the call. This is
+// true for a charge, and for a refused call if refusals are charged.
 func (s *shadow) pays(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
 		return c.verb == charge || c.verb == upTo

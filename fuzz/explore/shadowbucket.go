@@ -72,9 +72,9 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	return nil
 }
 
-// undo records that a call gave back its thread's tokens. The debt may fall by at most their cost, and remaining takes
-// and reservations must not be due too soon. Without other changes since the take, the result must be as if the take
-// had cost less.
+// undo records that a call gave back its thread's tokens. The debt may fall by at most the cost of these tokens, and
+// the remaining takes and reservations must not be due too soon. If nothing else has changed since the take, the result
+// must be as if the take had cost less.
 func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
 	c, g := th.call(), &key.grants[th.grant-1]
 	if th.charged++; th.charged > 1 {
@@ -120,11 +120,11 @@ func (s *shadow) checkGrants() error {
 	return nil
 }
 
-// room is the largest debt of a record, in ticks. A conversion forgives more.
+// room is the largest debt of a record, in ticks. A conversion forgives the part of a debt above it.
 const room = 1 << 51
 
-// convert records that a call converted a record to another plan. The record must owe the same tokens as before, also
-// under a quota with its own numbers (R24), where a token costs the same.
+// convert records that a call converted a record to another plan. The record must owe the same tokens as before. This
+// is also true under a quota with its own numbers (R24), where a token costs the same.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
 	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
 	before := s.cost(s.planOf(key.key), 1)

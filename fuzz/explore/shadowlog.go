@@ -109,7 +109,8 @@ func (s *shadow) drop(key *owner, tick uint64) {
 	s.forgotten += uint64(before - len(key.times))
 }
 
-// leave records that a call gave back tokens in flight: its thread's tokens or, without a receipt, the oldest.
+// leave records that a call gave back tokens in flight. These are the tokens of its thread or, without a receipt, the
+// oldest tokens.
 func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	for range c.n {
@@ -126,8 +127,8 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	return nil
 }
 
-// giveBack records that a call gave back tokens: in a window the newest, in a log its thread's or, without a receipt,
-// the oldest. A log also forgets tokens that have left the window.
+// giveBack records that a call gave back tokens. In a window, these are the newest tokens. In a log, they are the
+// tokens of its thread or, without a receipt, the oldest tokens. A log also forgets tokens that have left the window.
 func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	if s.inFlight {

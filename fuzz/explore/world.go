@@ -106,7 +106,7 @@ func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
 
-// isPlan reports whether a word says which plan is current, or bounds the watermark under it.
+// isPlan reports whether a word says which plan is current, or bounds the watermark under the current plan.
 func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
@@ -185,8 +185,8 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 }
 
 // beginAgain forgets what the thread knows if its call restarts its search. The restarted call uses nothing that it
-// read before, except a hit, which uses the watermark and so is excluded. Without beginAgain, two rounds of a loop
-// would never be the same state, so an endless loop would not be recognized.
+// read before. The exception is a hit, which uses the watermark, so hits are excluded. Without beginAgain, two rounds
+// of a loop would never be the same state, so an endless loop would not be recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||

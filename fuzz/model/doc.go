@@ -32,9 +32,9 @@
 //	I7  a record that is forgotten as idle is idle; only evictions and resets forget records
 //	    that are not idle
 //
-// I5 also says that the others finish if any number of processes stop anywhere. Configurations marked "progress" check
-// this. With few takes and versions that do not wrap, it is enough that the state space has no cycle. Nothing in the
-// model is labelled as progress, so Spin's search for non-progress cycles finds every cycle.
+// I5 also says that if any number of processes stop anywhere, the other processes finish. Configurations marked
+// "progress" check this. With few takes and versions that do not wrap, it is enough that the state space has no cycle.
+// Nothing in the model is labelled as progress, so Spin's search for non-progress cycles finds every cycle.
 //
 // # Mutants
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// A result has the suite and the test that noticed a change. Otherwise suite is one of the constants below, and a
-// survivor's test is the last suite that was tried.
+// A result has the suite and the test that noticed a change. If no test noticed it, suite is one of the constants
+// below. For a survivor, test is the last suite that was tried.
 type result struct{ suite, test string }
 
 // These are values of suite that are not names of suites.
@@ -27,9 +27,9 @@ func (r result) asked() int {
 }
 
 // A history is a file of results. A line has a function, the key of a change, the suite and the test, separated by
-// tabs. If the function's text changes, the key changes, so the old result no longer counts. Of two lines of a key, the
-// later one counts. Results are appended during the run, which can be stopped and continued. The file is sorted when
-// the run ends.
+// tabs. If the function's text changes, the key changes, so the old result no longer counts. If a key has two lines,
+// the later line counts. Results are appended during the run, which can be stopped and continued. The file is sorted
+// when the run ends.
 type history struct {
 	name  string
 	file  *os.File

@@ -305,7 +305,7 @@ func (f *finder) condition(c ast.Expr) {
 	f.shown("false")
 }
 
-// without removes an operand, but keeps its variables, which must be used, in the text.
+// without removes an operand. Its variables stay in the text, because Go requires that they are used.
 func (f *finder) without(n, operand, other ast.Expr) {
 	f.replace("drop an operand", n, "(("+f.file.textOf(operand)+") || false && ("+f.file.textOf(other)+"))")
 	f.shown(f.file.textOf(operand))

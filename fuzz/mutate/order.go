@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// statements adds the changes of a list of statements: one is removed, adjacent accesses to shared words are exchanged,
-// or a read of such a word moves to an earlier place.
+// statements adds the changes of a list of statements: it removes a statement, exchanges adjacent accesses to shared
+// words, or moves a read of a shared word to an earlier place.
 func (f *finder) statements(list []ast.Stmt) {
 	for i, s := range list {
 		switch s := s.(type) {
@@ -117,7 +117,7 @@ func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	}
 }
 
-// readAgain replaces each use of a variable in after by another read.
+// readAgain replaces each use of a variable in the statements after by another read.
 func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	for _, next := range after {
 		ast.Inspect(next, func(n ast.Node) bool {

@@ -214,8 +214,9 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	return result{survives, suites[to-1].name}, nil
 }
 
-// builder returns build, for the path of a binary with the change, and remove, which removes the files of build.
-// Changes of functions share a binary. A change of a constant has its own, built when first needed.
+// builder returns two functions. The function build returns the path of a binary with the change. The function remove
+// removes the files that build has made. Changes of functions share a binary. A change of a constant has its own
+// binary, built when first needed.
 func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
 	if !m.isConstant() {
 		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil

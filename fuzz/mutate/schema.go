@@ -186,8 +186,8 @@ func (s *schema) withAll(f *file) (string, error) {
 	return text.String() + copies.String(), nil
 }
 
-// signature returns the head of a function, with a name for every parameter. call returns the text of a call of the
-// copy with a suffix.
+// signature returns the head of a function, with a name for every parameter. The function call returns the text of a
+// call of the copy with that suffix.
 func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix string) string) {
 	type edit struct {
 		from, to int
@@ -231,7 +231,7 @@ func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix s
 	}
 }
 
-// stored returns two methods for each transition of word.go: a store, and one that does nothing.
+// stored returns two methods for each transition of word.go: one is a store, and the other does nothing.
 func stored(f *file) (text string) {
 	tree, err := parser.ParseFile(f.positions, f.name, f.source, parser.SkipObjectResolution)
 	if err != nil {

@@ -47,7 +47,7 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 }
 
 // WrapStreamingHandler implements [connect.Interceptor]. After a refused message, Receive always returns the error. The
-// stream ends with this error unless the handler returns another one.
+// stream ends with this error unless the handler returns another error.
 func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		call := newCall(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader())
@@ -77,7 +77,8 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 	}
 }
 
-// header is the metadata of a call. Values decodes binary values, which are stored as sent, in any variant of base64.
+// header is the metadata of a call. Binary values are stored as sent, in any variant of base64. The method Values
+// decodes them.
 type header http.Header
 
 // Values implements [rpclimit.Metadata].

@@ -14,14 +14,14 @@ func Cases() []*Case {
 		reloads, reloadSettings, reloadRules)
 }
 
-// hourly returns a limit of one token per hour. A case takes much less, so no tokens come back unless the case moves
-// the clock.
+// hourly returns a limit of one token per hour. A case takes much less than an hour, so no tokens come back unless the
+// case moves the clock.
 func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: burst} }
 
 // each returns a limit of one request per hour for each client, with a burst.
 func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
-// at is like each, but only for the requests with the given path.
+// at returns the same limit as the function each, but only for the requests with the given path.
 func at(path, name string, burst uint64) Limit {
 	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
 }

@@ -2,7 +2,7 @@ package conformance
 
 import "time"
 
-// patient returns a limit of one request per second with a burst, for whose tokens requests wait up to a minute.
+// patient returns a limit of one request per second with a burst. Requests wait up to a minute for its tokens.
 func patient(burst uint64) Limit { l := perSecond("line", burst); l.MaxWait = time.Minute; return l }
 
 // queue sends a request and expects that it waits.

@@ -3,7 +3,7 @@
 // A [Case] says what a user expects, in terms that do not depend on the front: limits, requests, a clock, a reload. A
 // [Front] translates these terms for one front, and actually runs it. [Run] runs all cases against a front and compares
 // the outcome with known.txt, the list of what a front cannot do because of its protocol, or does not do yet. The test
-// fails if a case fails that is not in the list, or if a case passes that is in the list. [Page] makes
+// fails if a case that is not in the list fails, or if a case that is in the list passes. [Page] makes
 // docs/conformance.md from the cases and the list.
 //
 // To remove a case from the list, delete its line and write the page again. To add a front, add its name to [Fronts],

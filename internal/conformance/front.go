@@ -17,11 +17,11 @@ var ErrUnsupported = errors.New("not supported")
 // A Front is one way to put weir in front of a server.
 type Front struct {
 	Name string // one of Fronts
-	// InBubble reports whether a case runs in simulated time (testing/synctest), in which no part of the front may wait
-	// for a socket. nil means: no case does.
+	// InBubble reports whether a case runs in simulated time (testing/synctest). In simulated time, no part of the
+	// front may wait for a socket. If InBubble is nil, no case runs so.
 	InBubble func(*Case) bool
-	// Runs reports whether this test runs a case. Another test must run the remaining ones. nil means: this test runs
-	// all cases.
+	// Runs reports whether this test runs a case. Another test must run the remaining cases. If Runs is nil, this test
+	// runs all cases.
 	Runs func(*Case) bool
 	// Start starts a front with a configuration.
 	Start func(*Env, Config) (Server, error)

@@ -71,7 +71,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	return next.Limiter, nil
 }
 
-// Commit makes the limits active that LimitOf has returned. If a limiter stays, Commit sets its new numbers.
+// Commit activates the limits that LimitOf has returned. If a limiter stays, Commit sets its new numbers.
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
 		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {

@@ -98,8 +98,8 @@ type instruction struct {
 const breakpoint = 0xcc
 
 // measure lets the thread run to a breakpoint. If counts is true, measure then counts instructions up to the next
-// breakpoint. Meanwhile it stops all other threads, because the scheduler would preempt the slow goroutine. If the
-// goroutine was already preempted, ok is false.
+// breakpoint. During the count, all other threads are stopped, because the scheduler would preempt the slow goroutine.
+// If the goroutine was already preempted, ok is false.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err
@@ -228,14 +228,14 @@ func (s *stepper) next() (inst instruction, err error) {
 	return inst, nil
 }
 
-// reads are the operations that only read their first operand in memory.
+// reads are the operations that read their first operand in memory and do not change it.
 var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm.DIV, x86asm.IDIV, x86asm.BT, x86asm.UCOMISD}
 
-// writes are the operations that only write their first operand in memory.
+// writes are the operations that write their first operand in memory without reading it.
 var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
 	x86asm.MOVSD_XMM, x86asm.MOVSS, x86asm.STOSB, x86asm.STOSQ, x86asm.MOVSB, x86asm.MOVSQ}
 
-// add counts an instruction. repeats says that the previous step was at the same instruction: a REP instruction takes a
+// add counts an instruction. repeats says that the previous step was at the same instruction. A REP instruction takes a
 // step for each repetition, but counts once.
 func (c *count) add(inst instruction, repeats bool) {
 	if !repeats {

@@ -202,7 +202,7 @@ func byRequest(l *engine.Limiter) (all []call, err error) {
 	return all, nil
 }
 
-// child is the work of the second process: every call between two breakpoints.
+// child runs in the second process. It makes each call between two breakpoints.
 func child() error {
 	runtime.LockOSThread()
 	s := subject(os.Getenv(role))

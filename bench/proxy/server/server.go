@@ -16,8 +16,8 @@ const (
 // Modes contains all modes, in the order in which they are measured.
 var Modes = []Mode{Without, With, Refuse}
 
-// In the mode With, no client reaches the common limit. In the mode Refuse, the limit is one request per minute, which
-// is longer than a run and nginx's longest period.
+// In the mode With, no client reaches the common limit. In the mode Refuse, the limit is one request per minute. A
+// minute is longer than a run, and is nginx's longest period.
 const (
 	Plenty = 100_000 // per second for each client, and also the burst
 	Once   = 1

@@ -1,4 +1,5 @@
-// Package directive reads directives of the Caddyfile by a table of a block's options and their arguments.
+// Package directive reads directives of the Caddyfile. A table has the options that a block may have, and their
+// arguments.
 package directive
 
 import (
@@ -48,7 +49,7 @@ func Read(d *caddyfile.Dispenser, options ...Option) error {
 	return Block(d, name, options...)
 }
 
-// Block reads the block that follows, which is called what in errors.
+// Block reads the block that follows. In errors, the block is called by the text what.
 func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {

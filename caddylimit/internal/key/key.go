@@ -126,7 +126,7 @@ func (k *Key) Lookup(r *http.Request) string {
 	return k.Meant(t.Of(r))
 }
 
-// Meant returns a key of a list in the form of [Key.Lookup], which is the prefix for an address.
+// Meant returns the form in which [Key.Lookup] returns a key of a list. For an address, this is its prefix.
 func (k *Key) Meant(text string) string {
 	if addr, ok := readAddr(text); ok {
 		return "ip:" + k.ip.PrefixOf(addr).String()

@@ -10,9 +10,9 @@
 //
 // # How a zone changes
 //
-// Caddy provisions a configuration, then starts it, and then stops the previous one. If another module fails, Caddy
-// gives up a provisioned configuration. So only [App].Start changes zones. If another part then fails to start, Caddy
-// calls [App].Stop of this configuration while it is still the latest one. In this case, Stop reverts the change.
+// Caddy provisions a configuration, then starts it, and then stops the previous configuration. If another module fails,
+// Caddy gives up a configuration that is only provisioned. So only [App].Start changes zones. If another part then
+// fails to start, Caddy calls [App].Stop while this configuration is still the latest, and Stop reverts the change.
 //
 // The limiter takes over most new numbers in place ([engine.Limiter.SetPolicy]). It refuses, for example, another
 // algorithm, or a sliding log that becomes longer than its ring. Then the zone gets a limiter of a new generation, and

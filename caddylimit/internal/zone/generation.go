@@ -16,7 +16,8 @@ type generation struct {
 	uses int // number of uses that have it; guarded by the lock of the zone
 }
 
-// newGeneration makes a limiter for a zone, which also counts the tokens that keys owe to the limiter of before.
+// newGeneration makes a limiter for a zone. The new limiter also counts the tokens that keys owe to the limiter of the
+// generation before.
 func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error
@@ -45,8 +46,8 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	return g, nil
 }
 
-// hasTokens reports whether the spec's limiter counts tokens in this process or in a file: not requests in flight, not
-// in a store, and not a fixed answer.
+// hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It returns false for
+// requests in flight, for a limit in a store, and for a fixed answer.
 func hasTokens(made Spec) bool {
 	a := made.Policy.Algorithm()
 	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency

@@ -15,8 +15,8 @@ type Spec struct {
 	Policy engine.Policy
 	// Tiers are the policies for [engine.Tiers]. The first zero Policy ends the list.
 	Tiers [maxTiers]engine.Policy
-	// MaxKeys is the number of keys for which the limiter has room. 0 stands for [DefaultMaxKeys], or for a sliding log
-	// for [DefaultLogKeys], or fewer if [TableBytes] is too small.
+	// MaxKeys is the number of keys for which the limiter has room. 0 stands for [DefaultMaxKeys], or for
+	// [DefaultLogKeys] if the limit is a sliding log. The default is lower if [TableBytes] is too small for it.
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
 	// Sweep is the time between two sweeps of the limiter; 0 stands for the default of package engine.
@@ -72,8 +72,8 @@ func (s Spec) InProcess() Spec {
 }
 
 const (
-	// DefaultMaxKeys is the default number of keys of a zone, and DefaultLogKeys of a zone with a sliding log, whose
-	// keys each also have a ring.
+	// DefaultMaxKeys is the default number of keys of a zone. DefaultLogKeys is the default for a sliding log, because
+	// each of its keys also has a ring.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
 	// TableBytes is the largest table of a zone without MaxKeys. Only a sliding log's table can become that large.
@@ -118,7 +118,7 @@ func (s Spec) check(name string) error {
 	return redislimit.Check(name, s.Policy, s.storeOptions()...)
 }
 
-// InStore returns [spec.Limit].InStore of a zone with quotas, or nil if the zone is not in a store.
+// InStore returns the function [spec.Limit].InStore for a zone with quotas, or nil if the zone is not in a store.
 func (s Spec) InStore(name string) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
 	if s.Store == "" {
 		return nil
@@ -160,7 +160,7 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	return engine.New(s.Policy, options...)
 }
 
-// follows reports whether a limiter that was made from the spec made can be changed to the spec s.
+// follows reports whether a limiter with the spec made can be changed to the spec s.
 func (s Spec) follows(made Spec) bool {
 	if made.Store != "" {
 		return s == made

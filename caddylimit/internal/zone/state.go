@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// InFolder returns the spec with a file in a folder, for a limit in a store with a file of debts. The file's name
-// depends on the limit's name, on counts (its keys and tiers), on the layout, and on the numbers that a file cannot
-// change. A limit with other values starts another file.
+// InFolder returns the spec with a file in a folder. For a limit in a store, this is a file of debts. The file's name
+// depends on the limit's name, its keys and tiers (counts), the layout, and the numbers that a file cannot change. If
+// any of these differ, the limit starts another file.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
 		address, _ := url.Parse(s.Store) // if the address is invalid, connecting returns the error

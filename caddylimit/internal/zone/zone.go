@@ -28,8 +28,8 @@ type Zone struct {
 	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored returns the zone's name in a store, with the module for package compat, so that it shares no count with
-// package caddylimit.
+// stored returns the zone's name in a store. For package compat, the name includes the module, so that the zone shares
+// no count with package caddylimit.
 func (i id) stored() string {
 	if i.module == "weir" {
 		return i.name
@@ -42,7 +42,7 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts the outcome of a request in the zone of(name) of each limit.
+// Count counts the outcome of each limit of a request. The zone in which it counts is the result of the function of.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -121,8 +121,8 @@ func (u *Use) start() error {
 	return nil
 }
 
-// apply sets the limiter's policy to the policy of the use. If the limiter is in a store, apply instead makes the
-// store's connection write to the log of the configuration.
+// For a limit in a store, apply makes the store's connection write to the log of the configuration. For any other
+// limit, apply sets the limiter's policy to the policy of the use.
 func (u *Use) apply() error {
 	if u.gen.store != nil {
 		u.gen.store.log.to.Store(u.host.log)

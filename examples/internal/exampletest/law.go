@@ -32,7 +32,7 @@ func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	l.check(t, passed, time.Since(start))
 }
 
-// check checks a number of admitted requests of one key within the time took.
+// check checks how many requests of one key were admitted within a duration.
 func (l Law) check(t *testing.T, passed int, took time.Duration) {
 	t.Helper()
 	assert.GreaterOrEqual(t, passed, l.Burst)

@@ -44,8 +44,8 @@ func Says(t *testing.T, pattern string, args ...string) string {
 	return Run(t, cmd, pattern)
 }
 
-// Run starts a program, which runs until the test ends. It waits for a line of standard error that matches the pattern,
-// and returns the text of the first group.
+// Run starts a program, which runs until the test ends. Run waits for a line of standard error that matches the
+// pattern, and returns the text of the first group.
 func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	t.Helper()
 	log, err := cmd.StderrPipe()

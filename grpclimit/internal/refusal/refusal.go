@@ -20,7 +20,7 @@ import (
 // (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
 const PushbackName = "grpc-retry-pushback-ms"
 
-// longestPushback is the longest wait in the trailer, because a client that retries automatically hangs meanwhile. For
+// longestPushback is the longest wait in the trailer. A client that retries automatically hangs during this wait. For
 // longer waits, the trailer turns off automatic retries, and the call ends at once with the RetryInfo.
 const longestPushback = time.Minute
 

@@ -45,8 +45,8 @@ type Refusal struct {
 	Want      string // a part of what it prints to stderr
 }
 
-// Refuses runs the program with every command line in refusals, by names of subtests, and checks the exit status and
-// the message.
+// Refuses runs the program with each command line in refusals, and checks the exit status and the message. The keys of
+// refusals are names of subtests.
 func Refuses(t *testing.T, refusals map[string]Refusal) {
 	t.Helper()
 	for name, r := range refusals {
