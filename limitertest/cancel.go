@@ -46,8 +46,8 @@ func (s *suite) cancel(t *testing.T) {
 	}
 }
 
-// canceling runs the part f of the subtest Cancel for each limit. f reports whether the limiter has the method that it
-// needs.
+// canceling runs a part of the subtest Cancel, the function f, for each limit. f reports whether the limiter has the
+// method that this part needs.
 func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
 	t.Run(name, func(t *testing.T) {
 		if reason, ok := s.Skip["Cancel/"+name]; ok {

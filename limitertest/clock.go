@@ -21,8 +21,8 @@ func (s *suite) clock(t *testing.T) {
 	}
 }
 
-// crawl sends requests for a drained key at tiny intervals. In each interval much less than a token comes back, in all
-// of them several.
+// crawl sends requests for a drained key at tiny intervals. In each interval, much less than a token comes back. In all
+// intervals together, several tokens come back.
 func (s *suite) crawl(t *testing.T, l Limit) {
 	token := max(l.Per/time.Duration(min(l.Tokens, uint64(l.Per))), 1)
 	for _, step := range []time.Duration{1, token/300 + 1, token/7 + 1, token/2 + 1} {

@@ -10,7 +10,7 @@ import (
 )
 
 // costing checks unusual costs. A request that can never be admitted, or that costs more than what is left, takes
-// nothing. A request for 0 or fewer tokens adds none.
+// nothing. A request for 0 or fewer tokens adds no tokens.
 func (s *suite) costing(t *testing.T) {
 	for _, l := range s.limits {
 		if s.nearEdge(l) {

@@ -84,8 +84,8 @@ type Refunder interface {
 // A Reserver promises tokens for later. The subtest Cancel tests it.
 type Reserver interface {
 	Limiter
-	// Reserve returns how long the request must wait, and a function that cancels the reservation. ok is false if it
-	// can never pass.
+	// Reserve returns how long the request must wait, and a function that cancels the reservation. ok is false if the
+	// request can never pass.
 	Reserve(key string, n int64) (wait time.Duration, cancel func(), ok bool)
 }
 
@@ -111,8 +111,8 @@ type Config struct {
 	// a request although there is room. Use durations that the limiter's documentation states, 0 to ten years. A nil
 	// function means 0.
 	//
-	// Do not use LateBy for a FixedWindow limiter with windows longer than Per: the model would count requests at their
-	// end in the next window. Let New return nil for such limits.
+	// Do not use LateBy for a FixedWindow limiter with windows longer than Per: the model would count requests at the
+	// end of such a window in the next window. Let New return nil for such limits.
 	EarlyBy, LateBy func(Limit) time.Duration
 	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means exact.
 	RetryUnit time.Duration

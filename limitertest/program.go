@@ -25,7 +25,8 @@ const (
 	late                    // refused although there was room
 )
 
-// A program sends requests to a limiter in a bubble, step by step. A model of its promise follows.
+// A program sends requests to a limiter in a bubble, step by step. A model of the limiter's promise follows the
+// requests.
 type program struct {
 	*suite
 	t     *testing.T
@@ -109,7 +110,8 @@ func (p *program) sleep(d time.Duration) bool {
 	return true
 }
 
-// again returns a new program that has run these steps. Its field fault is set only if it ended with the same fault.
+// again returns a new program that has run these steps. Its field fault is set only if the new program ended with the
+// same fault as p.
 func (p *program) again(t *testing.T, steps []step) *program {
 	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
 	p.bubble(t, func(t *testing.T) {

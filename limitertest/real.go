@@ -93,8 +93,8 @@ func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answere
 	return all
 }
 
-// densest finds the interval in which admitted calls exceed the rate of a limit most. It returns its length, and how
-// many calls were certainly admitted within.
+// densest finds the interval in which admitted calls exceed the rate of a limit most. It returns the length of this
+// interval, and how many calls were certainly admitted within it.
 func (a answered) densest(l Limit) (n int, within time.Duration) {
 	rate := float64(l.Tokens) / float64(l.Per)
 	started, least, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
@@ -105,8 +105,8 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 				least, from = v, started
 			}
 		}
-		// By the end of the interval, i+1 calls had ended, and at most from calls had begun before the interval. So at
-		// least i+1-from calls were admitted within.
+		// By the end of the interval, i+1 calls had ended. The number of calls that had begun before the interval is at
+		// most from. So at least i+1-from calls were admitted within.
 		if v := float64(i+1) - rate*float64(end) - least; v > best {
 			best, n, within = v, i+1-from, end-a.starts[from]
 		}
@@ -191,8 +191,8 @@ func logAllocations(t *testing.T, limiter Limiter) {
 	t.Logf("a call of a key that is there allocates %v times", testing.AllocsPerRun(1000, func() { limiter.Take("k", 1) }))
 }
 
-// quick returns, among the limits below a thousand tokens per second, the one with which a drained key is full again
-// soonest.
+// quick returns the limit with which a drained key is full again soonest. It considers only limits below a thousand
+// tokens per second.
 func (s *suite) quick() Limit {
 	best, soonest := s.limits[0], time.Duration(math.MaxInt64)
 	for _, l := range s.limits {

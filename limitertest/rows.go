@@ -16,8 +16,8 @@ type row struct {
 	before  int // how many keys get one request before the measurement
 	workers int // how many goroutines send requests at the same time
 	floor   floorKind
-	// traffic returns a function that, for request i (from 0), returns the number of its key and whether it must be
-	// admitted.
+	// traffic returns a function. For request i, counted from 0, this function returns the number of the key, and
+	// whether the request must be admitted.
 	traffic func(r row, random *rand.Rand) func(i int) (key uint64, admitted bool)
 }
 

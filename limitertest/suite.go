@@ -26,7 +26,7 @@ type suite struct {
 	spans map[Limit]time.Duration
 }
 
-// longest bounds how far a bubble's clock moves: it starts in 2000, and nanoseconds since 1970 overflow in 2262.
+// longest bounds how far a bubble's clock moves. The clock starts in 2000, and nanoseconds since 1970 overflow in 2262.
 const longest = 150 * 365 * 24 * time.Hour
 
 // latest is the largest value that EarlyBy, LateBy and RetryUnit may have. Their sums must fit into a Duration.
@@ -134,8 +134,8 @@ func (s *suite) make(tb testing.TB, l Limit) Limiter {
 	return s.New(tb, l)
 }
 
-// bubble runs f in a bubble, or without one if Config.Outside is set. ended reports whether all goroutines in the
-// bubble ended.
+// slow returns the limit with which the fewest tokens come back during a subtest. It considers only limits with a small
+// capacity.
 func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	t.Helper()
 	if s.Outside {

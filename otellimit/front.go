@@ -43,10 +43,10 @@ type limit struct {
 //	...
 //	middleware, err := httplimit.New(limits, httplimit.ObserveWith(front))
 //
-// Each limit is reported under its name. If limits share a limiter, its table has the name of the first one. Two fronts
-// with the same names of limits need different [Attributes]. Requests that a limit in shadow mode would have refused
-// are counted separately. A [limits.Backend] itself is not reported here, only the outcomes of its limit: see package
-// otelredis.
+// Each limit is reported under its name. If limits share a limiter, its table has the name of the first of these
+// limits. Two fronts with the same names of limits need different [Attributes]. Requests that a limit in shadow mode
+// would have refused are counted separately. A [limits.Backend] itself is not reported here, only the outcomes of its
+// limit: see package otelredis.
 //
 // RegisterHTTP returns the errors of Register, and an error if there are no limits or two have the same name.
 func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {

@@ -58,7 +58,8 @@ var (
 
 func withoutBlocks(text string) string { return fenced.ReplaceAllString(text, "") }
 
-// An Example is a fenced block of code, and its output: the indented block that follows it, or "" if there is none.
+// An Example is a fenced block of code and its output. The output is the indented block that follows the code, or "" if
+// there is no such block.
 type Example struct{ Code, Output string }
 
 // A Block is an Example with its language, from the line of the opening fence.

@@ -7,7 +7,8 @@ import (
 	"net"
 )
 
-// No system chooses ports from first to last for ":0" or for a connection, and they need no privilege.
+// Port chooses ports from first to last. No system chooses these ports for ":0" or for a connection, and a server needs
+// no privilege to listen on them.
 const (
 	first = 10000
 	last  = 32767
@@ -27,7 +28,8 @@ func Port() (port int, release func(), err error) {
 	return 0, nil, errNone
 }
 
-// reserve holds a UDP socket on the port, which no second call gets. Servers here do not use UDP.
+// reserve reserves a port by opening a UDP socket on it, because a second call cannot open the same socket. Servers
+// here do not use UDP.
 func reserve(port int) (release func(), err error) {
 	held, err := net.ListenPacket("udp", address(port))
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// stepBound is the largest number of steps that an execution may have, several times the length of the longest one.
-// More steps are a livelock (I5). From every step of every thread on, there is a schedule in which only the other
-// threads run, as if the thread had stopped forever. So the bound also shows that the others finish. The report counts
+// stepBound is the largest number of steps that an execution may have, several times the length of the longest
+// execution. More steps are a livelock (I5). The schedules include every schedule in which a thread stops forever at
+// some step, and only the other threads run. So the bound also shows that the other threads finish. The report counts
 // the states in which they have finished.
 const stepBound = 600
 

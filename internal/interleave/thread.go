@@ -11,8 +11,8 @@ import (
 // running is the running thread, or nil. Threads take turns.
 var running *Thread
 
-// Intercept makes threads stop before every operation on a word, except those for which pass returns true, on words
-// that no other thread accesses. A nil pass exempts none.
+// Intercept makes threads stop before every operation on a word, except the operations for which pass returns true.
+// These must be on words that no other thread accesses. If pass is nil, there is no exception.
 func Intercept(pass func(word.Access) bool) {
 	word.Before = func(a word.Access) {
 		if running != nil && (pass == nil || !pass(a)) {
@@ -62,8 +62,8 @@ func once(run func()) {
 	run()
 }
 
-// Pause stops the thread, within which it is called, before an operation. Every operation on a word calls it
-// ([Intercept]). Before a step that is not an operation on a word, call Pause with the zero Access.
+// Pause stops the thread before an operation. It is called within the thread: by every operation on a word, after
+// [Intercept]. Before a step that is not an operation on a word, call Pause with the zero Access.
 func (th *Thread) Pause(a word.Access) {
 	th.Pending, th.paused = a, true
 	th.yield(struct{}{})

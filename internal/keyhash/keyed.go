@@ -20,8 +20,8 @@ func (s *Secret) Derive(number uint64) (d Secret) {
 	return d
 }
 
-// Keyed returns the hash of a text with a secret. It folds products of words that are unknown without the secret. It is
-// as strong as the hash that Go's own maps use on processors without AES instructions, which is of the same kind.
+// Keyed returns the hash of a text with a secret. It folds products of words that are unknown without the secret. On
+// processors without AES instructions, Go's own maps use a hash of the same kind, and Keyed is as strong.
 func Keyed(s *Secret, text string) uint64 {
 	return KeyedBytes(s, unsafe.Slice(unsafe.StringData(text), len(text)))
 }

@@ -32,7 +32,7 @@ func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 	return &FixedWindow{limit: limit, periods: periods}
 }
 
-// at returns the end and the count of the current window, or of a new one if there is none.
+// at returns the end and the count of the current window, or of a new window if none is current.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
 	case nanos < w.end && (w.taken > 0 || !w.aligned): // otherwise a late call would use a window that was given back
@@ -69,7 +69,7 @@ func (w *FixedWindow) Remaining(nanos int64) uint64 {
 	return w.limit - min(taken, w.limit)
 }
 
-// RetryAfter returns how long it takes until the window has n tokens, or the next one begins.
+// RetryAfter returns how long it takes until the window has n tokens, or until the next window begins.
 func (w *FixedWindow) RetryAfter(nanos int64, n uint64) int64 {
 	switch {
 	case n > w.limit:
@@ -111,10 +111,11 @@ func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 //
 //   - If the length does not change, the end does not change.
 //   - If the window becomes shorter, it keeps its previous end, unless its tokens have come back earlier at the new
-//     rate. That is counted from the latest time at which tokens may have been taken, and takes at least one new
+//     rate. They come back from the latest time at which tokens may have been taken, and not within less than one new
 //     window.
-//   - If the window becomes longer, its end moves by the difference of the lengths, but not beyond the end of a new
-//     window that begins at the latest time, nor beyond the time at which the tokens have come back at the new rate.
+//   - If the window becomes longer, its end moves by the difference of the lengths. It does not move beyond the end of
+//     a new window that begins at the latest time, nor beyond the time at which the tokens have come back at the new
+//     rate.
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if to.since = w.since; to.length != w.length {
@@ -139,9 +140,9 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 }
 
 // changeAligned returns when an aligned window ends after a change to windows of another length: with the new window of
-// the clock in which it would have ended. But a whole new window must have passed since the last window of the clock in
-// it began (one length before its end), or since latest, whichever is earlier. If fewer new windows are enough to grant
-// the tokens taken, the window ends after that many.
+// the clock in which it would have ended. But at least one whole new window must have passed since the last window of
+// the clock in it began (one length before its end). If latest is earlier than this, the whole new window counts from
+// latest. If fewer new windows are enough to grant the tokens taken, the window ends after that many.
 func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
 	whole := to.up(min(w.end-w.length, latest))
 	longest := big.NewInt((known.Longest + to.length - 1) / to.length * to.length)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Mark identifies a take: for a log by its instant; for a window by the window's end or number; for a bucket by the
-// time at which the bucket is full after the take, and the number of refunds before the take.
+// A Mark identifies a take. For a log, it has the instant of the take. For a window, it has the window's end or number.
+// For a bucket, it has the time at which the bucket is full after the take, and the number of refunds before the take.
 type Mark struct {
 	at, place int64
 	cost      uint64

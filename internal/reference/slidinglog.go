@@ -99,8 +99,9 @@ func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.stays) })
 }
 
-// Keep sets how long entries stay, because they may count in a longer window, and for how many tokens there is room. If
-// the entries take up all the room, a refund gives nothing back, because older entries without room may also count.
+// Keep sets how long entries stay, and for how many tokens there is room. Entries stay for longer than the window,
+// because they may count in a longer window. If the entries take up all the room, a refund gives nothing back. Older
+// entries, for which there was no room, may also count then.
 func (l *SlidingLog) Keep(stays time.Duration, size uint64) { l.stays, l.size = int64(stays), size }
 
 func (l *SlidingLog) isFull(nanos int64) bool {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A SlidingWindow is one key's sliding window counter: the tokens taken in the clock's current window, and in the
-// previous one. The window that ends now covers a fraction of the previous one, and the same fraction of its count is
-// added to the current count.
+// A SlidingWindow is one key's sliding window counter: the tokens taken in the clock's current window, and in its
+// previous window. The window that ends now covers a fraction of the previous window. That fraction of the previous
+// count is added to the current count.
 type SlidingWindow struct {
 	limit             uint64
 	length            int64
@@ -52,7 +52,8 @@ func (w *SlidingWindow) estimateUp(nanos int64) uint64 {
 	return quotientUp(now.inside(nanos), big.NewInt(w.length)).Uint64() + now.current
 }
 
-// inside returns the tokens of the previous window, multiplied by how many nanoseconds of it the last window covers.
+// inside returns the tokens of the previous window, multiplied by the nanoseconds of the previous window that the last
+// window covers.
 func (w *SlidingWindow) inside(nanos int64) *big.Int {
 	left := big.NewInt((w.index+1)*w.length - max(nanos, w.index*w.length))
 	return left.Mul(left, integer(w.previous))
@@ -124,9 +125,10 @@ func (w *SlidingWindow) Reset() { w.index, w.previous, w.current = 0, 0, 0 }
 func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
 // Change returns the counters with other numbers. A key whose estimate is 0 starts with empty counters. If the window
-// has the same length, both counts stay. Otherwise the estimate, rounded up, becomes the count of one new window: the
-// one in which the last tokens may have been taken, or a later one. So the count does not disappear before it would
-// have without the change, or before the tokens have come back at the new rate, whichever is earlier.
+// has the same length, both counts stay. Otherwise the estimate, rounded up, becomes the count of one new window. This
+// is the window in which the last tokens may have been taken, or a later window. So the count does not disappear too
+// early: not before it would have without the change, or not before the tokens have come back at the new rate,
+// whichever is earlier.
 func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
 	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
 	if w.Estimate(nanos) == 0 { // an idle key has taken nothing

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check returns an error if the file is no longer at its path, because new processes would get another file. It
-// rewrites the page of the clock if that is damaged. A call costs two system calls.
+// Check returns an error if the file is no longer at its path, because new processes would get another file. If the
+// page of the clock is damaged, Check rewrites it. A call costs two system calls.
 func (f *File) Check() error {
 	f.mend()
 	var own, there unix.Stat_t

@@ -23,20 +23,20 @@
 //
 // An attached process has a seat: its open file description has a lock on a byte behind the end of the file. The kernel
 // releases the lock when the process ends, in whatever way. So no process has to guess from a process number whether
-// another process is alive. The number of an attachment, which is the number of the claimant in package shard, consists
-// of the number of the seat and of how often the seat was taken, and is never used again. Any number of processes may
-// attach at once, and a process that stops while it attaches blocks no other.
+// another process is alive. Each attachment has a number, which is the number of the claimant in package shard. It
+// consists of the number of the seat and of how often the seat was taken, and is never used again. Any number of
+// processes may attach at once. A process that stops while it attaches does not block other processes.
 //
 // # The time
 //
-// All processes use CLOCK_MONOTONIC, which is the same on the whole machine. The file says how far the timeline is
-// ahead of this clock. After a boot, this offset is no longer valid, so the file also has the kernel's boot id. The
-// first process that attaches after a boot continues the timeline at the wall clock's time, or at the table's watermark
-// if that is later. So time never goes back, and no bucket fills sooner than it would according to the wall clock. A
-// process that starts a timeline in this way has the lock on another byte behind the end of the file, so only one
-// process does so at a time. While other processes are attached, no process starts a timeline. If the page of the clock
-// is damaged then, a process that attaches gets an error until an attached process has rewritten the page
-// ([File.Check]).
+// All processes use CLOCK_MONOTONIC, which is the same on the whole machine. The common time of the processes is the
+// timeline. The file says how far the timeline is ahead of this clock. After a boot, this offset is no longer valid, so
+// the file also has the kernel's boot id. The first process that attaches after a boot continues the timeline at the
+// wall clock's time, or at the table's watermark if that is later. So time never goes back, and no bucket fills sooner
+// than it would according to the wall clock. A process that starts a timeline in this way has the lock on another byte
+// behind the end of the file, so only one process does so at a time. While other processes are attached, no process
+// starts a timeline. If the page of the clock is damaged meanwhile, a process that attaches gets an error until an
+// attached process has rewritten the page ([File.Check]).
 package sharedfile
 
 // A Field is a setting that must be the same in all processes of a file.

@@ -33,7 +33,7 @@ func Open(path string, s Spec) (*File, error) {
 }
 
 // attachAfterCollection does the same as attach, for a file whose seats are all taken. A [File] of this process that is
-// no longer used keeps its seat until the garbage collector collects it, which may take minutes, so
+// no longer used keeps its seat until the garbage collector collects it. This may take minutes. So
 // attachAfterCollection runs the collector, for at most about half a second. One collection is not always enough:
 // objects that use a File may have to be collected first, and cleanups run in their own goroutines.
 func attachAfterCollection(path string, s Spec) (f *File, err error) {

@@ -146,8 +146,8 @@ func monotonic() (int64, error) {
 }
 
 // namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's clock.
-// The kernel reports only the offset of the namespace in which child processes will be. If the process has made one for
-// them but is not in it, the offset of its own namespace is unknown, and namespaceOffset returns an error.
+// The kernel reports only the offset of the namespace in which child processes will be. If the process has made another
+// namespace for its children, the offset of its own namespace is unknown, and namespaceOffset returns an error.
 func namespaceOffset() (int64, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if err != nil {

@@ -131,8 +131,8 @@ func (v *View) Attached() (all []Attachment, err error) {
 
 func (v *View) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&v.mapped[seatsAt])) }
 
-// Claimant returns a number that no attachment has: a smaller one, because a seat counts from 1 on how often it was
-// taken.
+// Claimant returns a number that no attachment has. The numbers of attachments are greater, because a seat counts from
+// 1 on how often it was taken.
 func (v *View) Claimant() uint64 { return 1 }
 
 // Dead reports whether an attachment has ended. If the system does not report that, the attachment counts as alive.

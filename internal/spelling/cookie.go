@@ -3,7 +3,7 @@ package spelling
 import "strings"
 
 // CookieValue returns a canonical text for the value of a cookie. If some common server reads several spellings as the
-// same value, they have the same text. These spellings of V have one text:
+// same value, all these spellings have the same text. These spellings of V have one text:
 //
 //   - V, and every other value for which [Value] returns the same text
 //   - "V" in quotes, and "Vx without a second quote, because Node's cookie package removes the first and the last
@@ -12,9 +12,9 @@ import "strings"
 //   - %56 with the escapes that PHP, Node and ASP.NET undo
 //   - j:"V", the JSON of Express's cookie-parser
 //
-// ok is false if the value has a comma or a blank outside of quotes and is not such JSON: ASP.NET Core, Perl and
-// Python's http.cookies end the value there, and most other servers do not. ok is also false if the value has a zero
-// byte. CookieValue does not allocate for a value of letters, digits and similar characters.
+// ok is false if the value has a comma or a blank outside of quotes, unless the value is such JSON. ASP.NET Core, Perl
+// and Python's http.cookies end the value at this character, and most other servers do not. ok is also false if the
+// value has a zero byte. CookieValue does not allocate for a value of letters, digits and similar characters.
 func CookieValue(raw string) (value string, ok bool) {
 	raw = TrimBlanks(raw)
 	quoted := strings.HasPrefix(raw, `"`) && len(raw) > 1

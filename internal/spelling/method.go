@@ -2,8 +2,8 @@ package spelling
 
 import "net/http"
 
-// MethodFields are header fields whose method replaces that of the request. Rails, Laravel, Symfony, ASP.NET, and
-// Express with method-override read them.
+// MethodFields are header fields with a method that replaces the request's method. Rails, Laravel, Symfony, ASP.NET,
+// and Express with method-override read them.
 var MethodFields = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // MethodOverrides returns the values of a request's [MethodFields]. It does not allocate if there are none.

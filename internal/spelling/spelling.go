@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// SameName reports whether some server treats a cookie or parameter that is sent with the name a as the one with the
-// name b. ASP.NET ignores the case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and
-// ignores blanks before a name, and a zero byte and everything after it. Some servers undo escapes in names.
+// SameName reports whether some server reads the name a of a cookie or parameter as the name b. ASP.NET ignores the
+// case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and ignores blanks before a name, and
+// a zero byte and everything after it. Some servers undo escapes in names.
 func SameName(a, b string) bool {
 	if a == b {
 		return true

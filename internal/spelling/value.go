@@ -26,9 +26,9 @@ func Value(s string) (text string, ok bool) {
 	return s, true
 }
 
-// fold replaces each character that some servers read as a blank by a blank, and each character up to U+00FF that takes
-// two bytes in UTF-8 by its one byte in Latin-1. It repeats this until nothing changes, so a text that was encoded as
-// UTF-8 several times gives the same bytes.
+// fold replaces each character that some servers read as a blank by a blank. It also replaces each character up to
+// U+00FF that takes two bytes in UTF-8 by its one byte in Latin-1. It repeats this until nothing changes, so a text
+// that was encoded as UTF-8 several times gives the same bytes.
 func fold(s string) string {
 	kept, n := make([]byte, len(s)), 0
 	for i := range len(s) {

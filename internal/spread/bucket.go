@@ -20,9 +20,9 @@ type Bucket struct {
 	_      [128]byte
 }
 
-// A held has a cell and notes about it. Processors fetch cache lines in pairs, so no two cells share a pair of lines. A
-// refusal reads the word of every cell, so the words that only calls on the cell's own processor write are on the other
-// line of the pair.
+// A held has a cell and notes about the cell. Processors fetch cache lines in pairs, so no two cells share a pair of
+// lines. A refusal reads the word of every cell. The notes are on the other line of the pair, because only calls on the
+// cell's own processor write them.
 type held struct {
 	word word.Word // a cell
 	_    [64 - 8]byte

@@ -123,11 +123,11 @@
 // does not depend on it.
 //
 // S9. The field full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So there is
-// one more word, at, with the time of the shared word's last change. It is written before that change, and may be
-// behind by an eighth of half a circle. If it is more than a quarter of the circle ago, the bucket owes nothing. Then a
-// call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes at. Without the
-// word at, an idle bucket would seem to owe tokens again after half a round. If at were written first, the bucket would
-// seem to owe again until the call has changed the shared word, and forever if the call stops.
+// one more word, at, with the time of the shared word's last change. The word at is written before that change, and may
+// be behind by an eighth of half a circle. If its time is more than a quarter of the circle ago, the bucket owes
+// nothing. Then a call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes
+// at. Without the word at, an idle bucket would seem to owe tokens again after half a round. If at were written first,
+// the bucket would seem to owe again until the call has changed the shared word, and forever if the call stops.
 //
 // S10. A refund of n tokens gives back what has not come back with time since the request: the cost of n tokens minus
 // the time that has passed. Let C be the sum of everything that may still be given back in this way. Let H be what the
@@ -143,8 +143,8 @@
 // U1. Let D be the debt of the bucket and H what the cells hold. A draw adds the same amount to both. A call that
 // spends tokens takes from H what it admits. A return takes from D at most what it takes from H. Between two moments a
 // and b, the number of admitted tokens is: the tokens that were drawn, plus the tokens that were taken in the bucket,
-// minus the tokens that were returned, plus H(a) - H(b). The first three together are at most burst - D(a) + rate * t,
-// and H(a) is at most rate * τ (S5).
+// minus the tokens that were returned, plus H(a) - H(b). The first three numbers together are at most burst - D(a) +
+// rate * t, and H(a) is at most rate * τ (S5).
 //
 // U3. The bucket's debt minus the held tokens (the difference) is at most the debt of an exact bucket that has admitted
 // the same requests. Each exchange leaves the difference unchanged or lowers it. Each request adds the same to the

@@ -9,8 +9,8 @@ func (b *Bucket) Spend(i int) bool {
 }
 
 // SpendAt takes n tokens, n >= 1, from a cell, at the time nanos, which the caller has read from the clock. If the cell
-// does not have n tokens, the outcome is not Admitted. Otherwise it describes the bucket at some moment within the last
-// [Ahead], and does not count tokens in other cells as left.
+// does not have n tokens, the outcome is not Admitted. Otherwise the outcome describes the bucket at some moment within
+// the last [Ahead]. It does not count tokens in other cells as left.
 func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	h := &b.cells[i&b.mask]
 	for {

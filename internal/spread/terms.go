@@ -36,7 +36,8 @@ const usualDebt = 10
 
 // NewTerms returns the terms of a token bucket for a number of cells, a power of two up to [MaxCells]. Charges may make
 // the bucket owe up to maxDebt times its limit; 0 means the default. If the shared word has no room for this debt,
-// which depends on the rate, NewTerms returns an error that names the numbers. Source returns the argument source.
+// which depends on the rate, NewTerms returns an error that names the numbers. The method Source returns the argument
+// source.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token
@@ -60,7 +61,7 @@ func (t *Terms) Share() uint64 { return t.share }
 // Source returns the source that NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// spare returns how many whole tokens a bucket has whose debt in ticks is given and within the limit.
+// spare returns how many whole tokens a bucket has. owed is its debt in ticks, which must be within the limit.
 func (t *Terms) spare(owed uint64) uint64 {
 	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

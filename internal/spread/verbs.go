@@ -52,8 +52,8 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 }
 
 // Refund gives back n tokens that were taken at the time nanos: at most what has not come back with time since then
-// (S10). The parameter of has the terms of the take. Refund gives nothing back after a change of the terms, or if the
-// call that took the tokens spent them from a cell before a change and read the terms after it.
+// (S10). The parameter of has the terms of the take. After a change of the terms, Refund gives nothing back. It also
+// gives nothing back for a take that spent tokens of a cell before a change and read the terms after the change.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {
 		v := b.look()

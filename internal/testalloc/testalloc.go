@@ -14,10 +14,10 @@ const (
 // PerCall returns how many objects a call of f allocates, on average, after a first call that is not counted. The
 // runtime counts the allocations of all goroutines, such as those of a connection that ends, or of cleanups for
 // limiters of earlier tests. So PerCall counts in many short rounds, and returns the result of the round with the
-// fewest allocations. It includes those of f, which occur in each round.
+// fewest allocations. The allocations of f are included, because they occur in each round.
 //
-// testing.AllocsPerRun also counts the allocations of other goroutines, and rounds half an allocation per call down to
-// none.
+// PerCall does not use testing.AllocsPerRun, because that also counts the allocations of other goroutines, and rounds
+// half an allocation per call down to none.
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()

@@ -11,7 +11,8 @@ import (
 
 // An Event is a request and the decision about it.
 type Event struct {
-	// At is the time of the request since an instant at which aligned windows begin: for wall clocks, 1970, UTC.
+	// At is the time of the request. It counts from an instant at which aligned windows begin: for wall clocks, 1970,
+	// UTC.
 	At      time.Duration
 	Key     string
 	N       int64 // the tokens of the request; a request for 0 or fewer is neither charged nor judged
@@ -27,9 +28,9 @@ type Verdict struct {
 	// Early is how much sooner the request was admitted than the limit allows, or [Never] for a request above the
 	// limit.
 	Early time.Duration
-	// Late is how long there had been room for a request that was refused, including the nanosecond of the refusal and
-	// room for everything admitted meanwhile. Otherwise it is 0. If all tokens came back later by Late, the refusal
-	// would be right.
+	// Late is how long there had been room for a request that was refused, and for everything admitted meanwhile. It
+	// includes the nanosecond of the refusal. If there was no room, or the request was admitted, Late is 0. If all
+	// tokens came back later by Late, the refusal would be right.
 	Late time.Duration
 }
 
@@ -233,9 +234,9 @@ func (c *Checker) Log(log []Event) Report {
 	return r
 }
 
-// excess returns admitted requests that exceed the limit, but no longer do so if any one of them is removed. (The first
-// request of a FixedWindow is an exception.) Above a thousand requests, excess returns a contiguous part of the log
-// instead.
+// excess returns admitted requests that together exceed the limit, but no longer do so if any one of them is removed.
+// (The first request of a FixedWindow is an exception.) If there are more than a thousand requests, excess returns a
+// contiguous part of the log instead.
 func (c *Checker) excess(log []Event) []Event {
 	part := []Event{}
 	for _, e := range log[:c.worst.at+1] {

@@ -1,6 +1,6 @@
-// Package check reads a log of requests and decisions, and reports whether a rate limiter kept its promise, and if not,
-// by how much it was broken. The package is exact: it uses integers of 128 bits, no floating point, and no tolerance
-// unless the caller sets one.
+// Package check reads a log of requests and decisions, and reports whether a rate limiter kept its promise. If the
+// promise was broken, it reports by how much. The package is exact: it uses integers of 128 bits, no floating point,
+// and no tolerance unless the caller sets one.
 //
 //	report, err := check.Log(check.Limit{Tokens: 10, Per: time.Second, Burst: 20}, check.Bucket, log)
 //	...

@@ -9,8 +9,8 @@ import (
 // Never is the wait of a request that a limit never admits, and any wait that does not fit into a Duration.
 const Never time.Duration = math.MaxInt64
 
-// A Limit is the limit of one key: Tokens tokens every Per. A full bucket has Burst tokens. A window ignores Burst, and
-// admits up to Tokens.
+// A Limit is the limit of one key: a number of tokens (Tokens) in each time Per. A full bucket has Burst tokens. A
+// window ignores Burst, and admits up to Tokens.
 type Limit struct {
 	Tokens uint64        // 1 or more
 	Per    time.Duration // above 0
@@ -35,9 +35,9 @@ const (
 	// AlignedWindow: at most Tokens are admitted in a window of length Per. Windows begin at multiples of Per.
 	AlignedWindow
 	// SlidingEstimate: the count of the current aligned window, plus a share of the count of the previous window, is at
-	// most Tokens. The share is the part of the previous window that is within the last Per. A limiter may round share
-	// times count down or up. So an admission is wrong only if there is no room with rounding down, and a refusal only
-	// if there is room with rounding up.
+	// most Tokens. The share is the part of the previous window that is within the last Per. A limiter may round the
+	// product of this share and the previous count down or up. So an admission is wrong only if there is no room with
+	// rounding down, and a refusal only if there is room with rounding up.
 	SlidingEstimate
 	// SlidingExact: at most Tokens are admitted in any window of length Per, including its beginning but not its end.
 	SlidingExact

@@ -136,7 +136,8 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
 }
 
-// counts returns the largest share of a window, in nanoseconds, at which its tokens count as at most spare tokens.
+// counts returns the largest share of a window, in nanoseconds, at which the window's tokens count as no more than the
+// number spare.
 func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {
 		return math.MaxUint64
@@ -208,7 +209,8 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 	}
 }
 
-// An exact stores the charges of the last window, and earlier charges until those have at least limit tokens.
+// An exact stores the charges of the last window. It also stores earlier charges, until these have at least limit
+// tokens.
 type exact struct {
 	limit uint64
 	per   time.Duration
@@ -224,8 +226,8 @@ type charged struct {
 	n  uint64
 }
 
-// leaves returns when enough older tokens have left the window for n more, or never (the instant before all others) if
-// there was room at the latest charge.
+// leaves returns when enough older tokens have left the window to make room for n more tokens. If there was room at the
+// latest charge, it returns never, the instant before all others.
 func (x *exact) leaves(n uint64) time.Duration {
 	if x.count <= x.limit-n {
 		return never

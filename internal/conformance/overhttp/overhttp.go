@@ -68,8 +68,8 @@ type Client struct {
 	close  func()
 }
 
-// Serve starts a server with a handler, and returns a client of it. The two are connected over loopback, or over pipes
-// in a bubble.
+// Serve starts a server with a handler, and returns a client of the server. The two are connected over loopback, or
+// over pipes in a bubble.
 func Serve(env *conformance.Env, h http.Handler) *Client {
 	l, dial := Listen(env)
 	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}

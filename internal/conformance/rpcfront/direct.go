@@ -12,9 +12,9 @@ import (
 )
 
 // Direct returns a front that calls package rpclimit as the interceptors of a framework do, but without the framework.
-// If source is not nil, it runs the cases with a store. The framework's front cannot, because its module does not
-// require a store, and need not, because an interceptor does not see where a limit is stored. If source is nil, Direct
-// runs the other cases, to show that it behaves as the framework's front does.
+// If source is not nil, it runs the cases with a store. The framework's front does not run them: its module does not
+// require a store, and an interceptor does not see where a limit is stored. If source is nil, Direct runs the other
+// cases, to show that it behaves as the framework's front does.
 func Direct(name string, source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name: name, InBubble: InBubble,

@@ -79,7 +79,7 @@ func Serve(ctx context.Context, env *conformance.Env, id string, held []conforma
 // through [Direct].
 func Runs(k *conformance.Case) bool { return !k.Stored }
 
-// InBubble reports whether a case runs in simulated time. All cases that need no other process do.
+// InBubble reports whether a case runs in simulated time. This is true for all cases that need no other process.
 func InBubble(k *conformance.Case) bool { return !k.Stored && !k.Files }
 
 // Limits makes the limits of a configuration. Every later call with the same limiters is a reload.
