@@ -34,7 +34,7 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// benchSubject measures one subject, which it makes only once for the several runs of testing.
+// benchSubject measures one subject. It makes the subject only once, although package testing runs it several times.
 func benchSubject(b *testing.B, row *workload.Row, name string) {
 	if measure.Cannot(row, name) != "" {
 		return

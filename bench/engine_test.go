@@ -15,13 +15,13 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// question makes a limiter of a function, to measure calls other than Allow.
+// question turns a function into a limiter, to measure calls other than Allow.
 type question func(key string) bool
 
 func (q question) Allow(key string) bool { return q(key) }
 
-// compare measures a limiter on a row, and fails if the limiter decides wrongly. It first makes fill requests for each
-// key, so that a row of refusals refuses.
+// compare measures a limiter on a row, and fails if the limiter decides wrongly. For each key, it first makes a number
+// of requests (fill), so that a row of refusals refuses.
 func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}
@@ -70,7 +70,8 @@ func BenchmarkTake(b *testing.B) {
 
 func ignore(engine.Key, uint64) {}
 
-// BenchmarkObserve measures a refusal without an observer, with a rare one, and with one for every refusal.
+// BenchmarkObserve measures a refusal without an observer, with an observer of one refusal in a thousand, and with an
+// observer of every refusal.
 func BenchmarkObserve(b *testing.B) {
 	for _, o := range []struct {
 		name    string
@@ -98,7 +99,8 @@ func BenchmarkSweep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
 }
 
-// algorithms lists two policies of every algorithm: free admits everything, and strict only a key's first requests.
+// algorithms lists two policies of every algorithm. The policy free admits everything, and the policy strict admits
+// only a key's first requests.
 var algorithms = []struct {
 	name         string
 	free, strict engine.Policy

@@ -37,8 +37,8 @@ func byFile(file, more string) string {
 	return `{"limits":[{"name":"plans","rate":"2/h","key":["{http.request.header.User}"],"quotas":{"file":` + quoted(file) + more + `}}]}`
 }
 
-// TestAFileOfLimits: keys in the file have the file's limits. By the option unknown, other keys have the limit's own
-// numbers or are refused.
+// TestAFileOfLimits: keys in the file have the file's limits. The option unknown says whether other keys have the
+// limit's own numbers or are refused.
 func TestAFileOfLimits(t *testing.T) {
 	file := plans(t, "plans.csv", "key,plan\nanna,free\nberta,paid\ncarl,4/h\ndora,unlimited\nemil,0\n192.0.2.1,5/h\n2001:db8::,6/h\n")
 	const named = `,"plans":{"free":{"rate":"3/h"},"paid":{"rate":"1/h","burst":7}}`

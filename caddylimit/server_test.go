@@ -230,7 +230,7 @@ func TestCostsThatAServerSays(t *testing.T) {
 }
 
 // TestALimitOfAClientDoesNotPass: Caddy removes a client's limit in a header field, because a weir behind Caddy would
-// trust the field. A trusted proxy's field passes in the one spelling that Caddy reads. This also holds for requests
+// trust the field. A trusted proxy's field passes in the one spelling that Caddy reads. The same is true for requests
 // without the limit and for handle_errors.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
@@ -296,7 +296,7 @@ func TestALimitOfAClientDoesNotPass(t *testing.T) {
 }
 
 // TestAQuotaThatAClientWrites: a quota from a field that a client can write gives a warning, because its writer is
-// unknown. A quota of the server gives none.
+// unknown. A quota of the server gives no warning.
 func TestAQuotaThatAClientWrites(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load("respond ok"))

@@ -73,7 +73,7 @@ func TestLimitsInAStore(t *testing.T) {
 }
 
 // TestAStoreWithAPassword: the address of a store may contain the password as text or as a placeholder. The error about
-// a wrong password does not contain it.
+// a wrong password does not contain the password.
 func TestAStoreWithAPassword(t *testing.T) {
 	address, _ := startRedis(t, "--requirepass", "sesame")
 	t.Setenv("WEIR_TEST_PASSWORD", "sesame")
@@ -96,8 +96,9 @@ func TestZonesOfBothModulesInAStore(t *testing.T) {
 	assert.Equal(t, 4, passed(compat, 6))
 }
 
-// TestHoldsOverAReload: a hold is settled rightly if the limit's numbers change before the request ends. A cost above
-// the hold counts. A cost below it is given back only if the limit is in a store.
+// TestHoldsOverAReload: a hold is settled correctly if the limit's numbers change before the request ends. If the cost
+// is above the hold, the complete cost counts. If the cost is below the hold, the difference is given back only if the
+// limit is in a store.
 func TestHoldsOverAReload(t *testing.T) {
 	address, _ := startRedis(t)
 	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // holds of five tokens, of a limit of 20

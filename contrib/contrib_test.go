@@ -24,7 +24,7 @@ import (
 )
 
 // frameworks has a function for each framework that starts a server until the test ends, and returns its URL. Its paths
-// answer 200 (/ok), 401 (/no), 403 by an error (/error), or panic (/panic), and each calls during.
+// answer 200 (/ok), 401 (/no), 403 by an error (/error), or panic (/panic), and each path calls the function during.
 var frameworks = map[string]func(t *testing.T, limits *httplimit.Middleware, during func()) (url string){
 	"gin": func(t *testing.T, limits *httplimit.Middleware, during func()) string {
 		gin.SetMode(gin.ReleaseMode)
@@ -86,7 +86,8 @@ func served(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// each runs a test with every framework and a limit with the policy. change may change other fields of the limit.
+// each runs a test with every framework and a limit with the policy. The function change may change other fields of the
+// limit.
 func each(t *testing.T, policy engine.Policy, change func(*httplimit.Limit), during func(*testing.T),
 	test func(t *testing.T, limiter *engine.Limiter, get func(path string, headers ...string) *http.Response)) {
 	for name, start := range frameworks {

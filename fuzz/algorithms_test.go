@@ -101,7 +101,7 @@ var algorithmsOfLimits = map[string]algorithm{
 // A clerk makes calls to a limiter with room for all keys, and compares every answer with the model of the key.
 //
 // A call with the latest time so far, or after a sweep at that time, is decided then. The limiter decides any other
-// late call between its time and the latest time, so the answer must be between the model's answers for both.
+// late call between its time and the latest time, so the answer must be between the model's answers for both times.
 type clerk struct {
 	algorithm
 	at      int // index of the current numbers
@@ -230,8 +230,8 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	c.requireSame(t, key, want, c.limiter.Peek(c.limiter.Key(key), n), late)
 }
 
-// requireSame sets the remaining tokens and the time of the full bucket in want from the model, and compares want with
-// got.
+// requireSame completes the decision want with two values of the model: the remaining tokens and the time of the full
+// bucket. Then it compares want with got.
 func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, late int64) {
 	m := c.models[key]
 	want.Remaining = m.Remaining(c.seen)

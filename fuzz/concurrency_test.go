@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An entrant is a request that has taken tokens in flight, with the model's knowledge.
+// An entrant is a request that has taken tokens in flight, with what the model knows about the request.
 type entrant struct {
 	key    string
 	n      uint64

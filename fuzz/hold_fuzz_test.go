@@ -20,7 +20,7 @@ type holder interface {
 	GiveBack(nanos int64, of reference.Mark, n uint64)
 }
 
-// heldLimit is the limit of every policy in the tests of holds. It comes back in heldWindow.
+// heldLimit is the limit of every policy in the tests of holds. All of its tokens come back within heldWindow.
 const (
 	heldLimit  = 10
 	heldWindow = 10 * time.Second

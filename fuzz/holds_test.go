@@ -40,8 +40,8 @@ type told struct {
 	to        int64 // what the clock read after the call
 }
 
-// A heldWindowState is the model's state of one key's window: its number, its tokens and, for each hold, the window of
-// the hold. This is 0 for a hold that was not made, and settled for a settled hold.
+// A heldWindowState is the model's state of one key's window: its number, its tokens and, for each hold, the number of
+// the window of the hold. The latter is 0 for a hold that was not made, and the constant settled for a settled hold.
 type heldWindowState struct {
 	window int64
 	taken  uint64
@@ -50,9 +50,9 @@ type heldWindowState struct {
 
 const settled = -1
 
-// holdings returns the model of an aligned window. A call may have been decided at any time during the call for which
-// the answer is right, but not in a window before the record's. If several calls settle one hold, one takes effect, and
-// may return after the others.
+// holdings returns the model of an aligned window. A call may have been decided at any time during the call at which
+// its answer is right. This time must not be in a window before the window of the record. If several calls settle one
+// hold, one of them takes effect, and it may return after the other calls.
 func holdings(limit uint64, length int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{heldWindowState{}} },

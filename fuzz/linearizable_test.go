@@ -297,7 +297,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 }
 
 // TestBrokenHistoriesAreFound (I9): the check of the test above rejects wrong histories, each with one thing that a
-// table must not do. Next to each is a variant in which this is allowed.
+// table must not do. Next to each wrong history is a variant in which this thing is allowed.
 func TestBrokenHistoriesAreFound(t *testing.T) {
 	const burst = 2 * second
 	take := func(from, to int64, now, at, cost uint64, v shard.Verdict, debt uint64) porcupine.Operation {

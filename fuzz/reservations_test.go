@@ -47,8 +47,9 @@ type booked struct {
 // reservation is due. The version grows whenever tokens are given back after a later take.
 type reservedBucket struct{ full, version, promised uint64 }
 
-// refunded returns how much of a grant is given back at latest to a bucket that is full at full. changed says whether
-// other calls have given back tokens since. See atomicbucket.TokenBucket.Refund for the reasons.
+// refunded returns how much of a grant is given back at the tick latest, if the bucket is full at the tick full.
+// changed says whether other calls have given back tokens since the grant. See atomicbucket.TokenBucket.Refund for the
+// reasons.
 func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	back := min(max(full, latest)-latest, of.cost)
 	if changed {
@@ -58,8 +59,8 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 }
 
 // reservations returns the model of a bucket for calls that can wait for patience ticks. A refund is calculated at the
-// time at which the last reservation nearby is due (R25), even of another key or a refused call. So it may be
-// calculated at any time up to latest.
+// time at which the last reservation nearby is due (R25). This may be a reservation of another key, or of a refused
+// call. So a refund may be calculated at any time up to latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },

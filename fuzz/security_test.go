@@ -51,8 +51,8 @@ func xxRoundInverse(r uint64) uint64 {
 	return bits.RotateLeft64(r*inverse(prime1), -31) * inverse(prime2)
 }
 
-// inverse returns the inverse of an odd number modulo 2^64. Three bits of n are correct, and each step of Newton's
-// method doubles their number.
+// inverse returns the inverse of an odd number n modulo 2^64. n and its inverse have the same lowest three bits.
+// Each step of Newton's method doubles the number of correct bits.
 func inverse(n uint64) uint64 {
 	x := n
 	for range 5 {
@@ -195,8 +195,8 @@ type cycled struct {
 	burst       uint64
 }
 
-// attack tries to make the table forget the drained key 0, by takes from so many other keys that only one slot of the
-// window is idle or free. The other keys become idle in between.
+// attack tries to make the table forget the drained key 0. For this it takes tokens from other keys, until only one
+// slot of the window is idle or free. The other keys become idle in between.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
 // between them. No record may be evicted, and no request may be decided by a lack of room.
@@ -581,8 +581,8 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	}
 }
 
-// noOverflow returns an upper bound for the probability that one of keys finds no room in a table with homes lines, if
-// the hash is a random function and no key becomes idle.
+// noOverflow returns an upper bound for the probability that some key finds no room. The table has homes lines and the
+// given number of keys. The hash is a random function, and no key becomes idle.
 //
 // If a key has no room, its window of eight full lines ends a run of L full lines. The run begins behind a line that is
 // not full, or at the beginning of the shard. So the run's 4L keys have their homes in these L lines: a key with an

@@ -59,8 +59,9 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 	return algorithm
 }
 
-// slack returns how many tokens fewer than the exact bucket an algorithm may report: none if it is exact, and otherwise
-// those of two ticks. A thousandth of a tick is added, because its clock is then slow by one part in 2^63.
+// slack returns by how many tokens an algorithm may report less than the exact bucket. For an exact algorithm, it is 0.
+// For any other algorithm, it is the tokens of two ticks. A thousandth of a tick is added, because the algorithm's
+// clock is slow by one part in 2^63.
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
 		return new(big.Rat)
@@ -99,8 +100,8 @@ type spend struct {
 }
 
 // requirePairsWithin (I1): from any spend to any later one, both included, at most burst + rate * time tokens are
-// spent. In one pass, the tokens spent minus the tokens that came back may exceed the lowest such difference before any
-// spend so far by at most burst.
+// spent. This is checked in one pass, by the difference between the tokens spent and the tokens that came back. After a
+// spend, the difference may be at most burst above its lowest value before any spend so far.
 func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst uint64) {
 	slices.SortStableFunc(spends, func(a, b spend) int { return int(min(max(a.at-b.at, -1), 1)) })
 	sum, least := new(big.Rat), (*big.Rat)(nil)
@@ -157,7 +158,8 @@ type tableMachine struct {
 
 const machineWindow = 4
 
-// newTableMachine makes a table whose windows are one line each, with perWindow keys for every window. One key is 0.
+// newTableMachine makes a table whose windows are one line each. Each window has a number of keys (perWindow). One of
+// all keys is 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
 	table, err := shard.New(shard.Config{Plan: planOf(t, p.algorithm(t)), Slots: slots, Shards: shards, ProbeWindow: machineWindow, Overflow: overflow, Start: start})
@@ -282,7 +284,7 @@ func (m *tableMachine) forget(key uint64) {
 	delete(m.spends, key)
 }
 
-// reset resets a key, which may have no record only if nothing was taken, or if the record was idle at the watermark.
+// reset resets a key. The key may have no record only if nothing was taken, or if the record was idle at the watermark.
 func (m *tableMachine) reset(t *rapid.T, key uint64) {
 	had := m.table.Reset(m.table.Find(key))
 	if had {
@@ -367,8 +369,8 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 // buckets of a map that keeps every key. Without room for a key, the table follows the overflow policy and counts the
 // case.
 //
-// Buckets of an algorithm that rounds are never early, and at most two ticks late. They have no more keys than slots,
-// because otherwise it would not always be certain whether there is room.
+// Buckets of an algorithm that rounds are never early, and at most two ticks late. In this case there are no more keys
+// than slots, because otherwise it would not always be certain whether there is room.
 func TestTableAgainstAMap(t *testing.T) {
 	for _, overflow := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
 		for _, shards := range []int{1, 4} {

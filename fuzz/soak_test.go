@@ -72,8 +72,9 @@ func keepGoroutines(n int) {
 	running.Wait()
 }
 
-// settle collects garbage until at most the given bytes and goroutines are in use, or this is hopeless, and returns
-// what is in use. A dropped limiter needs several collections: for itself, its goroutines, and their memory.
+// settle collects garbage until at most the given bytes and goroutines are in use, or until further collections are
+// hopeless. It returns what is in use. A dropped limiter needs several collections: for itself, its goroutines, and
+// their memory.
 func settle(bytes uint64, goroutines int) (uint64, int) {
 	for i := 0; ; i++ {
 		b, g := heap(), runtime.NumGoroutine()
@@ -290,7 +291,8 @@ func (s *soaked) earliest(now int64) int64 {
 	return now
 }
 
-// refreshed records that a call from before has renewed the coarse clock, which now shows at least before - coarseStep.
+// refreshed records that a call has renewed the coarse clock, at the time before or later. The clock now shows at least
+// before - coarseStep.
 func (s *soaked) refreshed(before int64) {
 	for {
 		fresh := s.fresh.Load()
@@ -426,8 +428,8 @@ func TestSoakAudit(t *testing.T) {
 	require.EqualValues(t, 9, audit.excess([]soakAdmission{{101, 101, 5}}), "a burst twice, across the segments")
 }
 
-// A gauge measures how far the clock of limiters, which may be the processor's counter, differs from Go's clock. It is
-// a limiter during the whole soak, so that the counter stays calibrated.
+// A gauge measures how far the clock of limiters differs from Go's clock. The clock of limiters may be the processor's
+// counter. A gauge is itself a limiter during the complete soak, so that the counter stays calibrated.
 type gauge struct {
 	*engine.Limiter
 	key engine.Key
@@ -440,7 +442,8 @@ func newGauge(t *testing.T) gauge {
 	return gauge{l, l.Key("gauge")}
 }
 
-// ahead returns an upper bound for the difference of the two clocks in nanoseconds, the smallest measured.
+// ahead returns an upper bound for the difference of the two clocks in nanoseconds. It is the smallest bound of several
+// measurements.
 func (g gauge) ahead(t *testing.T) int64 {
 	nearest := int64(math.MaxInt64)
 	for range 10 {

@@ -201,8 +201,8 @@ func movingRound(t *testing.T, seed uint64) {
 }
 
 // requireWithinLimit checks that the cost from any admission to any later one is at most the burst plus the ticks
-// between them. In one pass, the sum of costs minus the tick may exceed the lowest such difference before any admission
-// so far by at most the burst.
+// between them. This is checked in one pass, by the difference between the sum of costs and the tick. After an
+// admission, the difference may be at most the burst above its lowest value before any admission so far.
 func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64) {
 	slices.SortFunc(list, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 	sum, least := int64(0), int64(1<<62)

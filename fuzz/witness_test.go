@@ -22,8 +22,8 @@ type hand struct {
 
 func (h *hand) now() time.Time { return time.Unix(0, h.nanos.Load()) }
 
-// set sets the clock, but not more than a minute back, because the limiter would then leave the clock, unlike the
-// models: see TestAClockThatLeapsAndComesBack of package engine.
+// set sets the clock, but not more than a minute back. If the clock went back further, the limiter would leave the
+// clock, and the models would not: see TestAClockThatLeapsAndComesBack of package engine.
 func (h *hand) set(nanos int64) {
 	h.latest = max(h.latest, h.nanos.Load(), nanos)
 	h.nanos.Store(max(nanos, h.latest-int64(time.Minute)))
@@ -35,9 +35,9 @@ const noon = 1_700_000_000_000_000_000
 // A witness makes calls on a limiter, one after the other, and compares every answer with a map of exact buckets.
 //
 // A call with the latest time so far is decided at that time. The limiter decides a late call at a time of its choice,
-// which the answer shows. It is not before the call's own time or the latest sweep, and not after any earlier call's
-// latest time. So admitted tokens must be available at the latest possible time (I8), and refused tokens must be
-// missing at the earliest.
+// which the answer shows. This time is not before the call's own time or the latest sweep, and not after the latest
+// time of any earlier call. So admitted tokens must be available at the latest possible time (I8), and refused tokens
+// must be missing at the earliest.
 type witness struct {
 	numbers     numbers
 	limiter     *engine.Limiter
@@ -261,8 +261,8 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	return d
 }
 
-// requireWait checks that a wait from now ends at ends, rounded up to a nanosecond, or up to two ticks later with an
-// algorithm that rounds.
+// requireWait checks a wait that begins at the time now. It must end at the time ends, rounded up to a nanosecond. With
+// an algorithm that rounds, it may end up to two ticks later.
 func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
 	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
 	latest.Add(latest, big.NewRat(1, 1))

@@ -151,7 +151,8 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 }
 
 // TestACallOfAClientWhoseEndNobodyReceives: gRPC requires that a client receives until it gets an error, closes the
-// connection, or calls Header until there is none. In the last two cases, the place of the call is given back, too.
+// connection, or calls Header until there is no header. In the last two cases, the place of the call is given back,
+// too.
 func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
 	address := start(t, &service{})
 	for name, end := range map[string]func(pb.TestService_FullDuplexCallClient, *grpc.ClientConn){

@@ -105,8 +105,8 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 				least, from = v, started
 			}
 		}
-		// By the end of the interval, i+1 calls had ended. The number of calls that had begun before the interval is at
-		// most from. So at least i+1-from calls were admitted within.
+		// By the end of the interval, i+1 calls had ended. Only the calls that began before the interval may have been
+		// admitted before it. Their number is at most from, so at least i+1-from calls were admitted within the interval.
 		if v := float64(i+1) - rate*float64(end) - least; v > best {
 			best, n, within = v, i+1-from, end-a.starts[from]
 		}

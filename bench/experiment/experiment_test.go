@@ -35,7 +35,7 @@ func TestWrong(t *testing.T) {
 	assert.Equal(t, "no decision was made", Wrong(&admit, measure.Sample{}))
 }
 
-// Every subject decides as the row requires, alone or in turns with others.
+// Every subject decides as the row requires, alone or in turns with other subjects.
 func TestRateOfEverything(t *testing.T) {
 	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

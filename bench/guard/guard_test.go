@@ -35,7 +35,7 @@ type changed struct {
 
 func (c changed) Allow(key string) bool { return c.ask(c.Limiter, key) }
 
-// change returns a bound whose guarded subject is the floor with ask as its method Allow.
+// change returns a bound. Its guarded subject is the floor, but with the function ask as its method Allow.
 func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	row, err := workload.Find("allowed-1k")
 	require.NoError(t, err)

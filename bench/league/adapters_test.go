@@ -25,14 +25,14 @@ import (
 
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 
-// with replaces the adapter of an entry with one that supports costs.
+// with replaces the adapter of an entry with another adapter, which supports costs.
 func (e entry) with(of made) entry {
 	delete(e.config.Skip, "Costs")
 	e.config.New = of
 	return e
 }
 
-// keyed is like with, but makes a limiter of the library for each key.
+// keyed does the same as the method with, but makes a limiter of the library for each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)
@@ -144,8 +144,8 @@ func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// A tick is a clock for juju's library. A bucket counts periods from the first time that it reads, so this time is
-// rounded down to a multiple of the period.
+// A tick is a clock for juju's library. A bucket counts periods from its first reading of the clock, so the clock
+// rounds this reading down to a multiple of the period.
 type tick struct {
 	period time.Duration
 	begun  bool

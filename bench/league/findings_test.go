@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The tests in this file are the programs of docs/audit.md. If a test no longer shows its finding, a table there must
-// change.
+// The tests in this file are the programs of docs/audit.md. If a test no longer shows its finding, a table in
+// docs/audit.md must change.
 
 // TestALateCallerRefills: x/time/rate sets its clock back to an earlier time of a caller, so the time since then counts
 // twice.

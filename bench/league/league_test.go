@@ -86,8 +86,8 @@ func (e entry) only(is func(limitertest.Limit) bool) entry {
 	return e
 }
 
-// daily reports whether a day is a multiple of the limit's period. A synctest bubble begins at midnight, so such
-// windows begin at the same times whether counted from then or from 1970.
+// daily reports whether a day is a multiple of the limit's period. A synctest bubble begins at midnight. So the windows
+// of such a limit begin at the same times, whether they are counted from the beginning of the bubble or from 1970.
 func daily(l limitertest.Limit) bool { return 24*time.Hour%l.Per == 0 }
 
 // sethvargo returns go-limiter as its documentation configures it, unlike the benchmark's adapter, which counts by the

@@ -65,7 +65,7 @@ func TestAddressesOfTheEverydayRow(t *testing.T) {
 	assert.ErrorContains(t, err, "client 1: ")
 }
 
-// The keys of a returning row are idle when they come back, but not for the compared subject.
+// The keys of a returning row are idle when they come back. With the compared subject, they are not idle.
 func TestReturningKeysAreIdleAndTheOthersNot(t *testing.T) {
 	for _, name := range []string{"returning-1k", "returning-1k/aged"} {
 		row, err := workload.Find(name)

@@ -121,7 +121,7 @@ func TestReadReturnsEveryRound(t *testing.T) {
 	assert.EqualError(t, err, "row 3 of 3 that took turns has no server, or another number of turns")
 }
 
-// TestDocument: the document has the terminal's lines, and the page of results has the document's.
+// TestDocument: the document has the terminal's lines, and the page of results has the lines of the document.
 func TestDocument(t *testing.T) {
 	page, err := os.ReadFile("../../docs/benchmarks/proxy.md")
 	require.NoError(t, err)

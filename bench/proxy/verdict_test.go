@@ -46,7 +46,7 @@ func TestTargetIsDecidedOnlyBeyondTheNoise(t *testing.T) {
 	assert.Equal(t, "target: requests/s of weir with/without: not measured", least.verdict(r))
 }
 
-// TestIntervalIsThatOfTheSignTest: the interval's ranks are those of published tables of the sign test for 95 %.
+// TestIntervalIsThatOfTheSignTest: the interval's ranks equal the ranks in published tables of the sign test for 95 %.
 func TestIntervalIsThatOfTheSignTest(t *testing.T) {
 	for n, rank := range map[int]int{6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 15: 4, 20: 6, 25: 8, 30: 10, 40: 14, 1000: 469} {
 		figures := make([]float64, n)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// The documents contain exactly the figures of the newest saved run of each machine, newest first, and none written by
-// hand.
+// The documents contain exactly the figures of the newest saved run of each machine, newest first. They contain no
+// figures written by hand.
 func TestTheFiguresAreOfTheNewestRun(t *testing.T) {
 	paths, err := filepath.Glob("../../docs/benchmarks/runs/*.json")
 	require.NoError(t, err)

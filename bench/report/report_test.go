@@ -79,7 +79,8 @@ func sample() *result.Run {
 	return r
 }
 
-// The text under a row's table compares weir with the like-clocked do-it-yourself limiter, and names missing subjects.
+// The text under a row's table compares weir with the do-it-yourself limiter that reads the same clock, and names
+// missing subjects.
 func TestWhatStandsUnderARow(t *testing.T) {
 	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
 	r := &result.Row{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{

@@ -20,7 +20,7 @@ func TestSummarize(t *testing.T) {
 	assert.Equal(t, []float64{10, 11, 9, 10, 500}, figures, "the figures stay as they are")
 }
 
-// The interval's ends are those of published tables of the sign test.
+// The interval's ends equal the ends in published tables of the sign test.
 func TestTheInterval(t *testing.T) {
 	for n, cut := range map[int]int{5: -1, 6: 0, 8: 0, 9: 1, 12: 2, 15: 3, 20: 5, 25: 7, 30: 9} {
 		figures := make([]float64, n)

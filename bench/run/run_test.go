@@ -175,7 +175,7 @@ func TestDoEndsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// Wrong decisions of weir or a floor fail a run. A peer's are only reported.
+// Wrong decisions of weir or a floor fail a run. Wrong decisions of a peer are only reported.
 func TestBroken(t *testing.T) {
 	wrong := func(name string) *result.Run {
 		return &result.Run{Rows: []result.Row{{Name: "churn",

@@ -18,7 +18,7 @@ import (
 )
 
 // These tests are about faults of mholt/caddy-ratelimit that users reported or its source shows. Package zone tests one
-// more: decisions must not take a lock of the zones.
+// more fault: decisions must not take a lock of the zones.
 
 // TestEarlierZonesAreNotChargedWhenALaterOneRefuses: a request that is refused costs nothing in any zone.
 func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {

@@ -94,8 +94,8 @@ func TestMatchersAndPrefixes(t *testing.T) {
 	assert.Equal(t, 0, passed(c, 9, "[2001:db8::ffff:1]:1", post))
 }
 
-// TestTooManyEventsForALog: a zone with more than 4,096 events uses the sliding window counter, or with fewer if the
-// window is short.
+// TestTooManyEventsForALog: a zone with more than 4,096 events uses the sliding window counter. If the window is short,
+// a zone with fewer events uses it, too.
 func TestTooManyEventsForALog(t *testing.T) {
 	for _, c := range []struct {
 		events int

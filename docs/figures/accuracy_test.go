@@ -29,7 +29,8 @@ func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {
 			k := newTaken(t, engine.SlidingWindow(uint64(c.limit), c.window))
 			at := func(window int, offset time.Duration) time.Duration {
-				// A window of 365 days does not begin at start. next is the time from start to the next window.
+				// A window of 365 days does not begin at start. The variable next is the time from start to the next
+				// window.
 				next := c.window - time.Duration(start.UnixNano()%int64(c.window))
 				return next + time.Duration(window)*c.window + offset
 			}

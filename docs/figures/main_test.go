@@ -201,7 +201,8 @@ func TestWorstIsNotExceeded(t *testing.T) {
 	perToken := window / limit
 	bounds := []struct {
 		policy engine.Policy
-		// within returns the largest number of tokens that may be granted from first to last, both included.
+		// within returns the largest number of tokens that may be granted between the times first and last, both
+		// included.
 		within func(first, last time.Duration) int
 	}{
 		{engine.TokenBucket(engine.Per(limit, window), limit), func(first, last time.Duration) int {

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 var form = []string{"Content-Type", "application/x-www-form-urlencoded"}
 
-// TestClients: a client may send only its wrong passwords, whatever it writes into X-Forwarded-For.
+// TestClients: a client may send only the allowed number of wrong passwords, whatever it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 3, Every: 20 * time.Second}, Method: "POST", Path: "/login", Body: "password=wrong",

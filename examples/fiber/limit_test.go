@@ -90,7 +90,7 @@ func TestBuffersAreReused(t *testing.T) {
 		assert.NoError(t, <-served)
 	}()
 
-	// If fasthttp writes a shorter address over a longer one in a buffer, the end of the longer one remains.
+	// If fasthttp writes a shorter address over a longer address in a buffer, the end of the longer address remains.
 	addresses := make([]string, clients)
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("203.0.113.%d", i)

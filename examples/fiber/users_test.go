@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestUsers: a user has one bucket for all addresses, whose refusal takes no token from the address's bucket.
+// TestUsers: a user has one bucket for all addresses. If this bucket refuses a request, no token is taken from the
+// address's bucket.
 func TestUsers(t *testing.T) {
 	url := exampletest.Start(t, "-trust", "127.0.0.1") + "/notes"
 	write := func(key, client string) exampletest.Answer {

@@ -30,7 +30,7 @@ const (
 )
 
 // foundNothing is a mutation: a call that finds no record answers for the time at which it began. Each affected kind of
-// call has a mutant, so the tests must find each.
+// call has a mutant, so the tests must find each of these mutants.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled says that the race detector is on, which makes a sync.Pool drop values, so that allocations cannot be
+// raceEnabled says that the race detector is on. The detector makes a sync.Pool drop values, so allocations cannot be
 // counted.
 var raceEnabled bool
 

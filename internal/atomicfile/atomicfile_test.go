@@ -19,7 +19,7 @@ func says(text string) func(io.Writer) error {
 	}
 }
 
-// content returns the content of the file. It also checks that the folder has exactly alone files.
+// content returns the content of the file. It also checks the number of files in the folder, alone.
 func content(t *testing.T, name string, alone int) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))

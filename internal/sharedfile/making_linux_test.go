@@ -64,8 +64,8 @@ func TestAMakerThatIsStopped(t *testing.T) {
 	assert.Equal(t, 7*time.Second, makeTime(100<<20), "five seconds, and one for 50 MiB")
 }
 
-// TestFoldersOfOthers: a file is refused if its folder, or a folder above it, belongs to another user, who could remove
-// it, or if another user has taken the name first. Each error says what to do.
+// TestFoldersOfOthers: a file is refused if its folder, or a folder above it, belongs to another user, because that
+// user could remove the file. It is also refused if another user has taken the name first. Each error says what to do.
 func TestFoldersOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestFoldersOfOthers is skipped: only root gives files to others")

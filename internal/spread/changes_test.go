@@ -31,7 +31,7 @@ func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 
 // TestASpendingBesideManyChanges: a call spends tokens of a cell and is suspended, while the terms change up to six
 // times within a millisecond. Its answer must follow terms that were active, although the slot of its own terms has
-// others by now. A refund must give back what the call took, or nothing.
+// other terms by now. A refund must give back what the call took, or nothing.
 func TestASpendingBesideManyChanges(t *testing.T) {
 	const burst = 2000
 	for _, moves := range []int64{0, 1} { // how far the clock moves between the changes

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A verb is a method of a bucket, or pass, which lets time pass.
+// A verb is a method of a bucket. The verb pass is not a method, but lets time pass.
 type verb uint8
 
 const (

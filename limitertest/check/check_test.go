@@ -31,7 +31,7 @@ func tokens(events []Event, of func(at int64) bool) *big.Int {
 }
 
 // overEveryInterval returns the largest excess of all intervals that end now, including the n tokens of the request. It
-// calls returns to compute how many tokens come back in an interval.
+// calls the function returns to compute how many tokens come back in an interval.
 func overEveryInterval(l Limit, admitted []Event, at time.Duration, n *big.Int, returns func(from, to int64) *big.Rat) *big.Rat {
 	worst := new(big.Rat).SetInt(new(big.Int).Sub(n, integer(l.Burst)))
 	sum := new(big.Int).Set(n)

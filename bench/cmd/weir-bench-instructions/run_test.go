@@ -13,7 +13,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// TestMain makes the calls instead of running the tests if step started the process.
+// If step started the process, TestMain makes the calls. Otherwise it runs the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv(role) != "" {
 		if err := child(); err != nil {
