@@ -1,8 +1,8 @@
 // Package limits decides on requests to which several limits apply: per client and per user, per second and per day, in
 // this process and in a store. A request takes from all of its limits or from none.
 //
-// A [Limit] says which requests it applies to, which key a request has, how much a request costs, and which
-// [engine.Limiter] or [Source] decides. [New] checks the limits and makes a [Set], which then decides:
+// A [Limit] says to which requests it applies, which key and cost a request has, and which [engine.Limiter] or [Source]
+// decides. [New] checks the limits and makes a [Set], which then decides:
 //
 //	set, err := limits.New([]limits.Limit[*Job]{
 //		{Name: "tenant", Limiter: perTenant, Key: tenant},
@@ -26,8 +26,8 @@
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
 //
 // Other requests see the effect of each step immediately. So a request may be refused because of tokens that another
-// decision has just taken, even if that decision gives them back a moment later. A request is never admitted that
-// should have been refused: see [engine.TakeAll].
+// decision has just taken, even if that decision gives them back a moment later. But a request that
+// should be refused is never admitted because of this ([engine.TakeAll]).
 //
 // # When a store fails
 //

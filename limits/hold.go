@@ -26,8 +26,8 @@ type Held interface {
 // [HoldFrom] returns it. Its methods may be called concurrently, do not wait for a store, and do not allocate for a
 // limit in memory.
 //
-// If several parts of a program report a cost, for example after a retry, the request costs the largest of these
-// numbers, once. The zero Hold stands for no tokens, and its methods do nothing.
+// Several parts of a program may report a cost, for example after a retry. The request then costs the largest of the
+// reported numbers, once. The zero Hold stands for no tokens, and its methods do nothing.
 //
 // docs/budgets.md states by how much a key may exceed its limit if requests cost more than was taken.
 type Hold struct {

@@ -65,9 +65,9 @@ type Limit[R any] struct {
 	// request in the front's terms, such as an HTTP status: see [Result.Finish]. A settled hold is not given back.
 	Refund func(r R, outcome int) bool
 
-	// MaxWait is how long a request that would be refused may wait for its tokens: 0 means not at all, and
-	// [engine.Never] until its context is done. If its tokens would come only after the deadline of its context, it is
-	// refused at once.
+	// MaxWait is how long a request waits for its tokens instead of being refused. 0 means not at all, and
+	// [engine.Never] means until the request's context is done. If the tokens would come only after the deadline of the
+	// context, the request is refused at once.
 	//
 	// For a token bucket, waiting requests form a line, in the order in which their tokens come
 	// ([engine.Limiter.Reserve]). For other algorithms, a request tries again when its tokens should be there.

@@ -39,8 +39,8 @@ type Options[R any] struct {
 	// Text makes the text of every key ([Check.Text]), and not only of keys that a source needs. This allocates.
 	Text bool
 	// MaxWaiting is the largest number of requests that may wait for tokens at the same time, for all limits together;
-	// 0 means 1,000. Further requests are refused at once, so that a flood does not occupy many connections. At most an
-	// eighth, rounded up, may wait for the same key of a limit, so that one client cannot take all places.
+	// 0 means 1,000. Further requests are refused at once, so that a flood does not occupy many connections. For one
+	// key of a limit, at most an eighth of this number, rounded up, may wait. So one client cannot take all places.
 	MaxWaiting int
 	// Jitter is the longest random time, at most 1h, that is added to a RetryAfter, so that refused clients do not come
 	// back together.

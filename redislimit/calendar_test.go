@@ -22,8 +22,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// Periods of a time zone begin at the right microsecond of the server's clock, even with daylight saving time, and
-// however wrong this machine's clock is.
+// Periods of a time zone must begin at the right microsecond of the server's clock, even with daylight saving time.
+// This machine's clock may be wrong by any amount.
 func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct {

@@ -160,8 +160,8 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 	}
 }
 
-// While a limit changes on one node after the other, all nodes together admit at most the larger and at least the
-// smaller limit.
+// While a limit changes on one node after the other, the admitted tokens of all nodes together are between the smaller
+// and the larger limit.
 func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	const seconds, step = 3, 5 * time.Millisecond
 	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.Per(3000, time.Minute), 20)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a node renews a place within its lifetime, so that the node still has the place after two lost
+// renewals is how often a node renews a place within its lifetime. With 3, the node still has the place after two lost
 // renewals in a row.
 const renewals = 3
 

@@ -94,8 +94,8 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	}
 }
 
-// Tokens of a hold that have come back with time must not be given back again, and the charges of other requests must
-// stay.
+// Tokens of a hold may have come back with time before it is settled. They must not be given back again, and the
+// charges of other requests must stay.
 func TestAHoldFreesNoOther(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]engine.Policy{

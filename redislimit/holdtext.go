@@ -29,8 +29,9 @@ func (h *Hold) Append(to []byte) []byte {
 // ParseHold makes a hold from the bytes of [Hold.Append], in any process that uses the same store. key must be the key
 // of that hold. ParseHold returns an error if the length of the text is wrong.
 //
-// The hold gives nothing back if the text is of another key or limit, or if another process took the tokens from its
-// lease or share. [Hold.Taken] still returns the tokens taken, and a cost above them is charged to the key.
+// In two cases the hold gives nothing back: the text is of another key or limit, or another process took the tokens
+// from its lease or share. Even then, [Hold.Taken] returns the tokens taken, and a cost above them is charged to the
+// key.
 func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// kin contains the limiters of a client, grouped by their limit. A node has only one share of a limit. So while two
-// limiters of one limit exist, as in a reload, tokens that the share of one admits are taken from both.
+// kin contains the limiters of a client, grouped by their limit. A node has only one share of a limit. But for some
+// time, as in a reload, two limiters of one limit may exist. Tokens that the share of one limiter admits are then taken
+// from both shares.
 type kin struct {
 	mu      sync.RWMutex
 	of      map[string][]*Limiter // by limit: open limiters, and closed ones that owe something

@@ -52,8 +52,8 @@ type Limiter struct {
 // braces and control characters.
 //
 // Limits that differ in the name, the algorithm or the window are independent. Limiters that differ only in other
-// numbers share their counts, and each compares the counts with its own numbers. So tokens that were taken still count
-// after the numbers change.
+// numbers share their counts, and each limiter compares the counts with its own numbers. So tokens that were taken
+// still count after a change of the numbers.
 //
 // New returns an error for options that do not fit together, and for a policy whose numbers the store cannot keep.
 // [Check] returns the same errors without a client.

@@ -30,9 +30,9 @@ func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m
 type FailurePolicy uint8
 
 const (
-	// FailShare lets every node admit its share: the limit's rate and burst, divided by the number of nodes. A share
-	// starts full. But a share of less than one token starts empty when the store is lost, so that all nodes together
-	// admit no more than the limit.
+	// FailShare lets every node admit its share, which is the limit's rate and burst divided by the number of nodes. A
+	// share starts full. But a share of less than one token starts empty when the store is lost. Otherwise all nodes
+	// together would admit more than the limit.
 	FailShare FailurePolicy = iota
 	// FailClosed refuses the request and returns [ErrStore].
 	FailClosed

@@ -45,9 +45,9 @@ func (q question) weight() (n int) {
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects the questions of one limiter, or the questions about groups, and sends them to one part of the
-// store. While few calls are in progress, it sends a question at once. Otherwise questions wait until a call has ended
-// or until they fill a call. So a long round trip does not limit the throughput.
+// A queue collects questions, and sends them to one part of the store. They are the questions of one limiter, or the
+// questions about groups. If few calls are in progress, a question is sent at once. Otherwise questions wait until a
+// call has ended or until they fill a call. So a long round trip does not limit the throughput.
 //
 // [waiting.Pace] bounds the calls in progress and the time that a question waits. If a question waits longer, its
 // caller gets an error. A queue has no maximum length: each question has a caller that waits for it, or belongs to a

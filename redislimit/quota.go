@@ -22,9 +22,9 @@ type Quota struct {
 	share   engine.Quota // the quota of the node's share
 }
 
-// Quota returns the limiter with the numbers of a policy that fits it, for a limit that comes with the request, for
-// example in its access token. It does not ask the store and takes a microsecond or two, so it may be called for each
-// request. These policies fit:
+// Quota returns the limiter with the numbers of another policy that fits it. This is for a limit that comes with the
+// request, for example in its access token. Quota does not ask the store and takes a microsecond or two, so it may be
+// called for each request. These policies fit:
 //
 //   - For a limiter of [engine.TokenBuckets], any [engine.TokenBucket] that fills within the longest time for which the
 //     limiter was made. The store's rate is never faster than the rate of the policy, and slower by at most a
@@ -67,7 +67,7 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 }
 
 // Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken, because a
-// token of a slower bucket is worth more than a token of a faster bucket.
+// token of a slower bucket stands for more time than a token of a faster bucket.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 	if _, fixed, err := q.fixed(); fixed {
 		return err

@@ -35,8 +35,8 @@ func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], opti
 	}, nil
 }
 
-// takeShare decides a request that the store did not decide. A share of less than one token stays empty while the store
-// is not lost, so a single late answer gives a node no token.
+// takeShare decides a request that the store did not decide. While the store is not lost, a share of less than one
+// token stays empty. So a single late answer gives a node no token.
 func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) {
 	interval := shares.Interval(q.policy, l.divisor())
 	if interval == 0 || n > 1 {

@@ -66,8 +66,8 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 	}
 }
 
-// A quota smaller than the number of nodes also has a share of less than one token, even if the limiter's own share is
-// larger.
+// A quota smaller than the number of nodes has a share of less than one token. This holds even if the limiter's own
+// share is larger.
 func TestAQuotaSmallerThanNodes(t *testing.T) {
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 	client, err := Open(t.Context(), proxy.URL())

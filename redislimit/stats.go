@@ -18,7 +18,7 @@ type Stats struct {
 	OnLoss    FailurePolicy // the limiter's failure policy
 	Fallbacks int64         // decisions by OnLoss, because the store failed to make them
 	Store     Health
-	// Differs names settings or numbers of another node that differ from those of this node. It is "" if no difference
+	// Differs names the settings or numbers of another node that are not those of this node. It is "" if no difference
 	// was found in the last minute.
 	Differs string
 }
@@ -47,8 +47,8 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// Bound returns the maximum number of tokens that all nodes together admit of one key in any time t, while the store
-// answers:
+// Bound returns the largest number of tokens of one key that all nodes together admit in any time t. It holds while the
+// store answers:
 //
 //   - For a token bucket, burst + rate*t.
 //   - For windows and logs, one limit, plus one for each window that can begin in t. For the calendar, the shortest

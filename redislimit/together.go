@@ -276,8 +276,8 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return s.giveBack(ctx, parts)
 }
 
-// giveBack gives back the tokens that were taken: to the node's share or lease, or to the store, with one call for each
-// part of it. If one call fails, the others are still made.
+// giveBack gives back the tokens that the parts have taken. They go to the node's share or lease, or to the store, with
+// one call for each part of the store. If one call fails, the other calls are still made.
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]

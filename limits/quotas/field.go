@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Field reads the limit of a request from a header field that a trusted server has written, in the syntax of
+// A Field reads the limit of a request from a header field that a trusted server has written. The syntax is that of
 // RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10). A Field is immutable.
 type Field struct {
 	// Limit is the limit of requests without the field. Its Quota is the largest limit that a field may set, in tokens.

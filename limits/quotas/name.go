@@ -20,8 +20,8 @@ var meaning = []string{
 }
 
 // CheckName returns an error if a header field with this name cannot carry limits. Fronts remove the field from the
-// requests of clients, so it must not apply to one connection only, or have another meaning. The name may have only
-// letters, digits and hyphens, because some servers treat X_Plan and X-Plan as the same field.
+// requests of clients. So the field must not apply to one connection only, or have another meaning. The name may have
+// only letters, digits and hyphens, because some servers treat X_Plan and X-Plan as the same field.
 func CheckName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-'

@@ -103,8 +103,8 @@ func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	}
 }
 
-// Tokens admitted all at once in the middle of a run do not show in its total, so the simulation must check every
-// interval.
+// If many tokens are admitted at once in the middle of a run, the total of the run does not show it. So the simulation
+// must check every interval.
 func TestTheWorstIntervalIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -76,7 +76,7 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 }
 
 // Short stalls of the store admit a constant number of additional tokens, whatever the number of stalls, because all
-// tokens that shares admit are charged. Without these charges, repeated stalls would admit up to twice the limit.
+// tokens that shares admit are charged afterwards. Otherwise repeated stalls would admit up to twice the limit.
 func TestRepeatedStallsCostAConstant(t *testing.T) {
 	for _, stall := range []struct{ length, every time.Duration }{
 		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},

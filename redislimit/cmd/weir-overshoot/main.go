@@ -1,5 +1,5 @@
-// Command weir-overshoot measures how many tokens several nodes admit in total if they share a limit, with a real
-// redis-server and one process for each node.
+// Command weir-overshoot measures how many tokens several nodes admit in total if they share a limit. It uses a real
+// redis-server, and one process for each node.
 package main
 
 import (

@@ -57,8 +57,8 @@ func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	assert.True(t, b.IsOpen())
 }
 
-// A loss begins when the breaker opens, and not when the first failed call was sent, because other nodes may have got
-// answers in between.
+// A loss begins when the breaker opens, and not when the first failed call was sent: other nodes may have got answers
+// in between.
 func TestALossBeginsWhenItOpens(t *testing.T) {
 	var b Breaker
 	b.Failed(1000*ms, 1050*ms, after)

@@ -26,12 +26,12 @@
 // breaks each rule by mutants, which the scenarios must catch. The checks are in explore_rules_test.go, and for claims
 // (L6 and L7) in explore_claim_test.go. TestNothingIsSpentTwice checks L1 to L3 on real cores.
 //
-// L1. A token is in hand only after an answer of the store has said that it was charged. Spending is one CAS that takes
-// the token away, so no two requests spend it. A request carried by a renewal is paid from the tokens that the renewal
-// granted. These tokens never count as tokens in hand.
+// L1. A token is in hand only after an answer of the store has said that it was charged. Spending a token is one CAS
+// that takes it away, so no two requests spend the same token. A request that goes with a renewal is paid from the
+// tokens that the renewal brings. These tokens never count as tokens in hand.
 //
-// L2. The debt is at most the overdraft. It grows only while the lease is healthy, and it stays until an answer says
-// that it was charged. If the answer is lost, the debt may be charged twice, but it is never dropped.
+// L2. The debt is at most the overdraft. It grows only while the lease is healthy. It stays until an answer says that
+// it was charged. If the answer is lost, the debt may be charged twice, but it is never dropped.
 //
 // L3. Before tokens are given back to the store, they are taken out of hand. If the call that gives them back is lost,
 // the tokens are gone. So they are given back at most once.

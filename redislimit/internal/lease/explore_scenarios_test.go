@@ -18,8 +18,8 @@ type scenario struct {
 	large     bool // explored with -large only
 }
 
-// terms returns terms with which a token in hand lives for 100 ns, and a lease does not ask the store for 10 ns after a
-// failed call.
+// terms returns the terms for a scenario. A token in hand lives for 100 ns. After a failed call, a lease does not ask
+// the store for 10 ns.
 func (s scenario) terms() *Terms {
 	return &Terms{
 		Limit: cmp.Or(s.limit, 16), PerSecond: 1e8, Nodes: 1, Overdraft: cmp.Or(s.overdraft, 2),

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// AddReplica starts a replica of Nodes[of], with the node's data. The replica, which is not added to Nodes, becomes the
+// AddReplica starts a replica of Nodes[of], with the node's data, and does not add it to Nodes. The replica becomes the
 // master about three seconds after its master has ended, or after CLUSTER FAILOVER.
 func (c *Cluster) AddReplica(of int) *Server {
 	c.t.Helper()

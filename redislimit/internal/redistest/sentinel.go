@@ -12,8 +12,8 @@ import (
 
 const masterSet = "weir"
 
-// Sentinels are three Sentinel processes that watch a master, and replace it by its replica about three seconds after
-// its end.
+// Sentinels are three Sentinel processes that watch a master. When the master has ended, they replace it by its replica
+// after about three seconds.
 type Sentinels struct {
 	Nodes []*Server
 

@@ -191,8 +191,9 @@ func (l *Limit) Weight() int { return l.weight }
 // than a millisecond.
 const Full = 1 << 15
 
-// Kind returns a text, such as "fixed60000000" (microseconds), for the algorithm and its window. It must be part of a
-// key's name. Limits of one kind share their state, so tokens taken under one of them also count under the others.
+// Kind returns a text for the algorithm and its window, such as "fixed60000000" for a window in microseconds. The text
+// must be part of a key's name. Limits of one kind share their state: tokens that are taken under one limit also count
+// under the others.
 func (l *Limit) Kind() string {
 	switch {
 	case l.window == 0 && l.tokens == 0:
