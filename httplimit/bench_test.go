@@ -20,8 +20,7 @@ func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
 		Key: key}
 }
 
-// raceEnabled says that the race detector is on, which makes a sync.Pool drop values, so that allocations cannot be
-// counted.
+// raceEnabled says that the race detector is on. It makes a sync.Pool drop values, so allocations cannot be counted.
 var raceEnabled bool
 
 // budgets returns requests. For each request, it also returns how many allocations the decision may make.
@@ -117,7 +116,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkKey compares finding and hashing the client's address with a decision of the engine alone.
+// BenchmarkKey compares two times: finding and hashing the client's address, and a decision of the engine alone.
 func BenchmarkKey(b *testing.B) {
 	l := plenty(b, "a", nil).Limiter
 	b.Run("take-alone", func(b *testing.B) {
@@ -140,15 +139,15 @@ func BenchmarkKey(b *testing.B) {
 	}
 }
 
-// writer is a ResponseWriter that stores only the header, so it costs almost nothing.
+// writer is a ResponseWriter that stores only the header. So it costs almost nothing.
 type writer http.Header
 
 func (w writer) Header() http.Header         { return http.Header(w) }
 func (w writer) Write(b []byte) (int, error) { return len(b), nil }
 func (w writer) WriteHeader(int)             {}
 
-// BenchmarkHandler compares the middleware around an empty handler with a handler that sets the same headers by
-// http.Header.Set.
+// BenchmarkHandler compares two handlers: an empty handler in the middleware, and a handler that sets the same headers
+// by http.Header.Set.
 func BenchmarkHandler(b *testing.B) {
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	refund := plenty(b, "default", nil)

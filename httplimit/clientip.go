@@ -12,13 +12,13 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A ClientIP finds the address of a request's client, and makes the client's key. Make one with [NewClientIP]. It is
-// safe for concurrent use, and allocates only if the address or header that it reads is malformed.
+// A ClientIP finds the address of a request's client, and makes the client's key from it. Make it with [NewClientIP].
+// It is safe for concurrent use. It allocates only if the address or header that it reads is malformed.
 //
-// The client is the peer of the connection, unless the peer is a trusted proxy ([TrustProxies]). In that case, all
-// lines of the proxies' header are read as one list, from right to left. The first address that is not trusted is the
-// client. An element that is not an address ends the search; then the client is the last address that was read. So
-// whatever a client writes into the header has no effect, because only the part from trusted proxies is used.
+// The client is the peer of the connection, unless the peer is a trusted proxy ([TrustProxies]). If it is, all lines of
+// the proxies' header are read as one list, from right to left. The first address that is not trusted is the client.
+// The search also ends at an element that is not an address; then the client is the last address that was read. So only
+// the part of the header that trusted proxies wrote is used. What a client writes into the header has no effect.
 //
 // Ports and zones are ignored. An IPv4 address that is mapped into IPv6 counts as the IPv4 address.
 type ClientIP struct {
@@ -54,7 +54,8 @@ func NewClientIP(options ...IPOption) (*ClientIP, error) {
 }
 
 // TrustProxies names the proxies whose header is trusted, as addresses and CIDR prefixes: "10.0.0.0/8", "2001:db8::1".
-// Several TrustProxies options add up. If a client had an address in these ranges, it could claim any address.
+// Several TrustProxies options add up. No client may have an address in these ranges, because it could then claim any
+// address.
 func TrustProxies(prefixes ...string) IPOption {
 	return func(c *ClientIP) error {
 		if len(prefixes) == 0 {
@@ -80,9 +81,9 @@ func TrustUnixSocket() IPOption {
 	}
 }
 
-// IPHeader names the header in which the proxies write the client's address: X-Forwarded-For (the default), Forwarded
-// (RFC 7239), or another header with one or more addresses, such as X-Real-IP. Choose a header that your proxies write,
-// because they pass on every other header as the client sent it.
+// IPHeader names the header in which the proxies write the client's address. This may be X-Forwarded-For (the default),
+// Forwarded (RFC 7239), or another header with one or more addresses, such as X-Real-IP. Choose a header that your
+// proxies write. They pass on every other header as the client sent it.
 func IPHeader(name string) IPOption {
 	return func(c *ClientIP) error {
 		if !isToken(name) {
@@ -120,8 +121,8 @@ func IPv4Prefix(bits int) IPOption {
 // remoteIP makes the key for a [Limit] without a Key.
 var remoteIP = &ClientIP{header: "X-Forwarded-For", bits4: 32, bits6: 64}
 
-// RemoteIP is a [KeyFunc] whose key is the socket's address, or its first 64 bits for IPv6. Use it if no proxy is
-// between client and server.
+// RemoteIP is a [KeyFunc] whose key is the socket's address. For an IPv6 address, the key is its first 64 bits. Use
+// RemoteIP if there is no proxy between client and server.
 func RemoteIP(h Hasher, r *http.Request) (engine.Key, bool) { return remoteIP.Key(h, r) }
 
 // Key is a [KeyFunc] whose key is the prefix of the client's address ([IPv4Prefix], [IPv6Prefix]). It applies to every
@@ -130,11 +131,11 @@ func (c *ClientIP) Key(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.KeyAddr(c.Prefix(r).Addr()), true
 }
 
-// Prefix returns the prefix by which the client of a request is limited, or the zero Prefix if the client has no
-// address.
+// Prefix returns the prefix of the client's address by which a request is limited. If the client has no address, it
+// returns the zero Prefix.
 func (c *ClientIP) Prefix(r *http.Request) netip.Prefix { return c.PrefixOf(c.Addr(r)) }
 
-// PrefixOf returns the prefix by which this client is limited, or the zero Prefix for the zero Addr.
+// PrefixOf returns the prefix by which this client is limited. For the zero Addr, it returns the zero Prefix.
 func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	bits := c.bits6
 	if client.Is4() {
@@ -144,8 +145,8 @@ func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// Addr returns the address of a request's client. It returns the zero Addr if RemoteAddr is not an address, or if the
-// peer is on a Unix socket and not trusted, even if RemoteAddr looks like an address.
+// Addr returns the address of a request's client. It returns the zero Addr if RemoteAddr is not an address. It also
+// does so for a peer on a Unix socket that is not trusted, even if RemoteAddr looks like an address.
 func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if !c.trusts(peer) {
@@ -158,11 +159,12 @@ func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	return reading.ClientAddr(r, c, func() netip.Addr { return c.behind(peer, lines) })
 }
 
-// shortList is the length in bytes up to which parsing the proxies' header again for each limit is faster than a cache.
+// shortList is a length in bytes. If the proxies' header is not longer, parsing it again for each limit is faster than
+// a cache.
 const shortList = 64
 
-// peerOf returns the address of the connection. It ignores RemoteAddr for a Unix socket, because the client chooses
-// that name, and the name may look like an address.
+// peerOf returns the address of the connection. It ignores RemoteAddr for a Unix socket. There, the client chooses the
+// name, and the name may look like an address.
 func peerOf(r *http.Request) netip.Addr {
 	peer, ok := parseAddr(r.RemoteAddr, false)
 	if ok {
@@ -176,8 +178,8 @@ func peerOf(r *http.Request) netip.Addr {
 // IsProxy reports whether the address of a request's connection belongs to a trusted proxy.
 func (c *ClientIP) IsProxy(r *http.Request) bool { return c.trusts(peerOf(r)) }
 
-// AddrOf is [ClientIP.Addr] for protocols other than HTTP. peer is the address of the connection, or the zero Addr. If
-// peer is trusted, lines is called; it must return all values of the header [ClientIP.Header].
+// AddrOf is [ClientIP.Addr] for protocols other than HTTP. The address of the connection is peer, or the zero Addr. If
+// peer is trusted, AddrOf calls the function lines. It must return all values of the header [ClientIP.Header].
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusts(peer) {
@@ -207,8 +209,8 @@ func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
 	return client
 }
 
-// trusts reports whether an address belongs to a trusted proxy. The zero Addr stands for a peer on a Unix socket, and
-// never comes from a header.
+// trusts reports whether an address belongs to a trusted proxy. The zero Addr means a peer on a Unix socket. No address
+// in a header is the zero Addr.
 func (c *ClientIP) trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return c.trustUnix
@@ -261,11 +263,11 @@ func parseAddr(s string, namedPort bool) (netip.Addr, bool) {
 	if port != "" && !isPort(port, namedPort) {
 		return netip.Addr{}, false
 	}
-	// The zone is removed before parsing, because netip would allocate to keep it.
+	// The zone is removed before parsing, because netip would allocate memory for it.
 	if i := strings.IndexByte(host, '%'); i > 0 && i < len(host)-1 && strings.IndexByte(host[:i], ':') >= 0 {
 		host = host[:i]
 	}
-	// No text this short or this long is an address, and ParseAddr would allocate an error for it.
+	// A text as short or as long as this cannot be an address, and ParseAddr would allocate an error for it.
 	if len(host) < len("::") || len(host) > len("0000:0000:0000:0000:0000:ffff:255.255.255.255") {
 		return netip.Addr{}, false
 	}

@@ -46,7 +46,7 @@ func TestClientsThatStall(t *testing.T) {
 	assert.Equal(t, 1, r.left("day", "x"))
 }
 
-// TestLinesThatRequestsMakeUp: a request's value can be part of a name in /stats, but cannot forge a line.
+// TestLinesThatRequestsMakeUp: a value from a request may be part of a name in /stats. It cannot forge a line.
 func TestLinesThatRequestsMakeUp(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{
 		"a.yaml": strings.Replace(file, "- key: day", "- key: day\n    detailed_metric: true", 1)}))

@@ -15,7 +15,7 @@ type checkCommand struct {
 	Compat            bool   `help:"Also print what the reference would refuse or read differently."`
 }
 
-// Run prints the mistakes in the files, or else how many rules there are.
+// Run prints the mistakes in the files. If there are none, it prints how many rules there are.
 func (c *checkCommand) Run() error {
 	compiled, warnings, err := source.Read(c.Path, config.Options{MergeDomains: c.MergeDomainConfig})
 	for _, warning := range warnings {

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// serveCommand has a flag for each variable, with the reference's names and defaults. Only the last group does not
-// exist in the reference.
+// serveCommand has a flag for each variable of the reference, with the same name and default. Only the last group of
+// flags does not exist in the reference.
 type serveCommand struct {
 	storeFlags   `embed:""`
 	tracingFlags `embed:""`
@@ -114,7 +114,7 @@ type serveCommand struct {
 // pairs is the map that a variable has as key:value,...
 type pairs map[string]string
 
-// UnmarshalText parses the pairs, for the parser of the command line.
+// UnmarshalText parses the pairs. The parser of the command line calls it.
 func (p *pairs) UnmarshalText(text []byte) error {
 	*p = pairs{}
 	if len(text) == 0 {
@@ -196,9 +196,9 @@ func (c *serveCommand) options() envoy.Options {
 	return o
 }
 
-// clientTLS returns the configuration for connections to a TLS server. certificate and key are the client's files, and
-// ca is the file of a private CA. name is the name in the server's certificate, if it is not the server's address. Each
-// may be "".
+// clientTLS returns the configuration for connections to a TLS server. The client's files are certificate and key, and
+// the file of a private CA is ca. The server's certificate must have the name in name, or the server's address if name
+// is "". Each parameter may be "".
 func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if certificate != "" || key != "" {

@@ -177,8 +177,9 @@ func (l *launched) log() string {
 	return string(text)
 }
 
-// TestImage: the image has the program where Envoy Gateway and docker compose files for the reference expect it. A
-// compose file names the program as its command, so the image's entry point gets this name as an argument.
+// TestImage: in the image, the program is where Envoy Gateway and docker compose files for the reference expect it. A
+// compose file names the reference's program as its command. So the entry point of the image gets this name as an
+// argument.
 func TestImage(t *testing.T) {
 	recipe, err := os.ReadFile("../../Dockerfile.envoy")
 	require.NoError(t, err)

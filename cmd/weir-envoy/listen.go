@@ -82,8 +82,8 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 	return err
 }
 
-// grpcServer returns the server for Envoy, and a function that closes its files. traced is the option that traces
-// calls, or nil.
+// grpcServer returns the server for Envoy, and a function that closes its files. The parameter traced is the option
+// that traces calls, or nil.
 func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), error) {
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{
@@ -153,7 +153,7 @@ func (l *listeners) open(address string) (net.Listener, error) {
 	return opened, nil
 }
 
-// socketMode is the mode that the reference's socket has with the usual umask.
+// socketMode is the mode of the reference's socket if the umask is the usual one.
 const socketMode = 0o755
 
 func (l *listeners) openGRPC(c *serveCommand) (net.Listener, error) {
@@ -182,7 +182,7 @@ func (p *program) flush(send func(context.Context) error) {
 	}
 }
 
-// drain ends the servers after their requests, or at the end of DRAIN.
+// drain ends the servers when their requests have been answered, or when the time of DRAIN is over.
 func (p *program) drain(server *grpc.Server, servers []*http.Server) {
 	ctx, cancel := p.left()
 	defer cancel()

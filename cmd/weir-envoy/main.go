@@ -1,4 +1,4 @@
-// Command weir-envoy implements Envoy's global rate limit service. It needs no store if one process counts everything.
+// Command weir-envoy implements Envoy's global rate limit service. If one process counts everything, it needs no store.
 // It reads the files and environment variables of github.com/envoyproxy/ratelimit, called the reference here.
 //
 //	RUNTIME_ROOT=. RUNTIME_WATCH_ROOT=false weir-envoy serve
@@ -6,8 +6,8 @@
 //	weir-envoy variables
 //	weir-envoy version
 //
-// The exit status is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1 when the
-// work failed.
+// The exit status is 0 when the work is done, and 1 when it failed. It is 80 when the command line is wrong; then
+// nothing was done.
 package main
 
 import (
@@ -48,7 +48,7 @@ func main() {
 }
 
 // arguments returns the arguments without the program's name in the reference's image. A compose file for that image
-// has the name as its command, and weir's entry point gets it as the first argument.
+// has this name as its command. So the entry point of weir's image gets it as the first argument.
 func arguments(all []string) []string {
 	if len(all) > 0 && all[0] == "/bin/ratelimit" {
 		return all[1:]
@@ -58,7 +58,7 @@ func arguments(all []string) []string {
 
 type versionCommand struct{}
 
-// Run prints the version, and the sources from which the program was built.
+// Run prints the version, and from which sources the program was built.
 func (versionCommand) Run() error {
 	_, err := fmt.Println(version.Text("weir-envoy", version.Info()))
 	return err

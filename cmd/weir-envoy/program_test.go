@@ -122,7 +122,7 @@ func request(domain, key, value string, hits uint32) *rlsv3.RateLimitRequest {
 	}}
 }
 
-// left sends one hit and returns how many hits remain, -1 if it is refused, or -2 if no limit applies.
+// left sends one hit and returns how many hits remain. It returns -1 if the hit is refused, and -2 if no limit applies.
 func (r *running) left(key, value string) int {
 	r.t.Helper()
 	response, err := r.rls.ShouldRateLimit(context.Background(), request("d", key, value, 1))
@@ -168,7 +168,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// until waits for the function done to return true. what describes the condition in the error.
+// until waits until the function done returns true. The parameter what describes the condition for the error.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
@@ -259,7 +259,7 @@ func TestFilesAreWatched(t *testing.T) {
 	assert.Contains(t, body, "config_load_error: 1\n")
 }
 
-// TestAFileThatIsWrittenToAllTheTime: one file that is written all the time does not keep the others from being read.
+// TestAFileThatIsWrittenToAllTheTime: one file is written all the time. The other files are read nevertheless.
 func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	root := write(t, map[string]string{"a.yaml": file})
 	r := start(t, nil, "--runtime-root="+root)
@@ -285,8 +285,8 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	<-stopped
 }
 
-// TestASwappedLink: the program notices that a link in the path leads to another folder. Kubernetes and deployments of
-// the reference change files in this way.
+// TestASwappedLink: a link in the path is changed to another folder, and the program notices it. Kubernetes and
+// deployments of the reference change files in this way.
 func TestASwappedLink(t *testing.T) {
 	root := t.TempDir()
 	for version, limit := range map[string]string{"v1": "3", "v2": "30"} {
@@ -309,7 +309,8 @@ func TestASwappedLink(t *testing.T) {
 	until(t, "the swap back is seen", func() bool { return r.left("day", "x") <= 3 })
 }
 
-// TestTheLogSaysWhatIsReadOfLimits: the log says which limits of values were read, or why they were not.
+// TestTheLogSaysWhatIsReadOfLimits: the log says which limits of values were read. If they could not be read, it says
+// why.
 func TestTheLogSaysWhatIsReadOfLimits(t *testing.T) {
 	limits := filepath.Join(t.TempDir(), "accounts.csv")
 	require.NoError(t, os.WriteFile(limits, []byte("anna,7/m\n"), 0o600))

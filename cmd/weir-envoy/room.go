@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// lookAtRoom is the interval at which the log may say that a table is full.
+// lookAtRoom is the interval between two checks for full tables. The log may report a full table at each check.
 const lookAtRoom = time.Minute
 
 // A roomWatch logs whether counters have found no room since its last check.

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestAFullTableIsTold: the log reports once that a table was full since the last check.
+// TestAFullTableIsTold: at a check, the log reports once that a table was full since the check before.
 func TestAFullTableIsTold(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse} {
 		service, err := envoy.New(envoy.Options{MaxKeys: 10, Overflow: overflow})

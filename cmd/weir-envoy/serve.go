@@ -106,7 +106,7 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 	return p.listen(ctx, failed)
 }
 
-// left returns a context that ends with the time of DRAIN, which begins at the first call of left.
+// left returns a context that ends when the time of DRAIN is over. This time begins at the first call of left.
 func (p *program) left() (context.Context, context.CancelFunc) {
 	if p.end.IsZero() {
 		p.end = time.Now().Add(p.Drain)
@@ -114,7 +114,7 @@ func (p *program) left() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), p.end)
 }
 
-// close charges the stores with everything admitted without them, and closes the service.
+// close charges the stores with everything that was admitted without them. Then it closes the service.
 func (p *program) close() {
 	ctx, cancel := p.left()
 	defer cancel()
@@ -124,8 +124,8 @@ func (p *program) close() {
 	_ = p.service.Close() // the error has been reported
 }
 
-// readMapping reads the mapping of metrics. A missing file is no error, because Envoy Gateway names a file that may be
-// missing.
+// readMapping reads the mapping of metrics. It is no error if the file is missing, because Envoy Gateway names a file
+// that may be missing.
 func (c *serveCommand) readMapping(log *slog.Logger) (*metrics.Mapping, error) {
 	if c.PrometheusMapper == "" {
 		return metrics.DefaultMapping(c.PrometheusMilliseconds)
@@ -151,7 +151,7 @@ func (p *program) pageOptions() live.Options {
 	}
 }
 
-// hosts returns names as they appear in a Host header, without a port.
+// hosts returns names in the form of a Host header, without a port.
 func hosts(names []string) (all []string) {
 	for _, name := range names {
 		all = append(all, spelling.Host(name))

@@ -92,8 +92,8 @@ func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	}
 	connection, err := grpc.NewClient(p.XDSServer,
 		grpc.WithTransportCredentials(transport),
-		// Keepalive detects a server that disappeared without closing the connection. By default, servers end
-		// connections that ping more often than every five minutes.
+		// Keepalive detects a server that disappeared without closing the connection. The time is above five minutes,
+		// because by default servers end connections that ping more often.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,

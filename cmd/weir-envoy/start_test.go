@@ -33,8 +33,8 @@ func TestStartsWithWhatItNeeds(t *testing.T) {
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is not a socket")
 }
 
-// TestTwoListenersOfOneAddress: two listeners with one address are an error; the program does not start with only one
-// of them.
+// TestTwoListenersOfOneAddress: two listeners with the same address are an error. The program must not start with only
+// one of them.
 func TestTwoListenersOfOneAddress(t *testing.T) {
 	ports := freePorts(t, "one", "grpc")
 	err := parse(t, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--host=127.0.0.1", "--debug-host=127.0.0.1",
@@ -89,7 +89,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.Equal(t, 2, r.left("day", "x"))
 }
 
-// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, the program is healthy only when its configuration has a
+// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, the program is not healthy while its configuration has no
 // domain.
 func TestHealth(t *testing.T) {
 	root := write(t, map[string]string{".notes": ""})

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// TestWhatIsOwedOutlivesTheReplica: a restart while the store is lost gives a replica no second share. The returning
-// store is charged for the first process's tokens.
+// TestWhatIsOwedOutlivesTheReplica: a replica restarts while the store is lost. It gets no second share. When the store
+// returns, it is charged for the tokens that the first process admitted.
 func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	port := freeport.Number(t)
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
@@ -52,8 +52,8 @@ func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	assert.Empty(t, files, "nothing is owed")
 }
 
-// TestOtherSettingsPayWhatIsOwed: a replica charges what the previous one owes even after a restart with another policy
-// for a lost store, or with the default prefix set explicitly.
+// TestOtherSettingsPayWhatIsOwed: after a restart, a replica charges what the previous process owes. This holds even
+// with another policy for a lost store, or if the default prefix is set explicitly.
 func TestOtherSettingsPayWhatIsOwed(t *testing.T) {
 	for name, other := range map[string][]string{
 		"closed": {"--redis-on-loss=closed"}, "open": {"--redis-on-loss=open"},

@@ -37,7 +37,7 @@ func TestStatsd(t *testing.T) {
 	require.NoError(t, r.end())
 }
 
-// TestStatsdByTCP: statistics are sent over TCP by default, and over a new connection after the old one is closed.
+// TestStatsdByTCP: by default, statistics are sent over TCP. If the connection is closed, they are sent over a new one.
 func TestStatsdByTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

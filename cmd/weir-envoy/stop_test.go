@@ -31,8 +31,8 @@ descriptors:
   - {key: day, rate_limit: {unit: year, requests_per_unit: 10}}
 `
 
-// TestStopping: after SIGTERM, health checks fail while requests in progress are answered. Tokens admitted without the
-// store are charged, even to a store that returns only after SIGTERM.
+// TestStopping: after SIGTERM, health checks fail, and requests in progress are answered. Tokens that were admitted
+// without the store are charged, even if the store returns only after SIGTERM.
 func TestStopping(t *testing.T) {
 	ports := freePorts(t, "port", "debug-port", "grpc-port", "lost", "slow")
 	lost, slow := ports["lost"], ports["slow"]

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// storeFlags has the flags for the stores with the counters that replicas share.
+// storeFlags has the flags for the stores that have the counters of all replicas.
 type storeFlags struct {
 	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port or redis://[user]:password@host, several for a cluster; the name of the master and the sentinels for Sentinel. Empty: counters are in memory."`
 	RedisType       string        `name:"redis-type" env:"REDIS_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
@@ -53,8 +53,8 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores has the stores of shared counters: perSecond for the limits per second, all for the others. Without perSecond,
-// all has every limit. Both are nil if counters are in memory.
+// stores has the stores of shared counters. perSecond is for the limits per second, and all is for the other limits. If
+// perSecond is nil, all has every limit. Both are nil if counters are in memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {
@@ -96,8 +96,8 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []s
 	return opened, err
 }
 
-// withoutAddress returns an error if REDIS_URL is not set but another variable suggests a Redis. Without the error,
-// replicas would unexpectedly count in memory, each for itself.
+// withoutAddress returns an error if another variable suggests a Redis but REDIS_URL is not set. Otherwise replicas
+// would unexpectedly count in memory, each for itself.
 func (f *storeFlags) withoutAddress(environment []string) error {
 	var names []string
 	for name, value := range set(environment) {
@@ -121,7 +121,8 @@ func (f *storeFlags) withoutAddress(environment []string) error {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// connect opens a store. It keeps trying, after growing waits, unless the program may start without the store.
+// connect opens a store. It keeps trying, with longer and longer waits. If the program may start without the store, it
+// does not wait.
 func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
 	address, err := s.address()
 	if err != nil {
@@ -155,7 +156,8 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	}))
 }
 
-// A redisServer has the settings of a Redis or Valkey server, from the variables that begin with name.
+// A redisServer has the settings of a Redis or Valkey server. They come from the variables that begin with the text
+// name.
 type redisServer struct {
 	name, url, kind, socket, auth, sentinelAuth string
 	tls                                         bool
@@ -209,8 +211,8 @@ func (s redisServer) address() (_ string, err error) {
 	return u.String(), nil
 }
 
-// merge copies scheme, user, password and database from a server's URL into u, and returns host and port. An error does
-// not repeat the URL, which may have a password.
+// merge copies the scheme, user, password and database from a server's URL into u. It returns the host and port. Errors
+// do not repeat the URL, because it may have a password.
 func (s redisServer) merge(u *url.URL, number int, text string) (host string, err error) {
 	one, err := url.Parse(text)
 	if err != nil || one.Hostname() == "" || one.Scheme != "redis" && one.Scheme != "rediss" || strings.Contains(one.Path+one.Fragment, "@") {
@@ -232,8 +234,8 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
 }
 
-// debts returns the path prefix of the files that record debts to the stores, or "". It depends on the stores, because
-// only they may be charged.
+// debts returns the path prefix of the files that record debts to the stores. It may be "". The prefix depends on the
+// stores, because a debt to one store must not be charged to another.
 func (f *storeFlags) debts() string {
 	if f.State == "" {
 		return ""
@@ -252,7 +254,7 @@ func (f *storeFlags) debts() string {
 
 func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
-// userPassword splits a value that is a password or user:password.
+// userPassword splits the value of a variable. The value is a password, or user:password.
 func userPassword(auth string) (user, password string) {
 	if user, password, both := strings.Cut(auth, ":"); both {
 		return user, password

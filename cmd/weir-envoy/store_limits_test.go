@@ -44,7 +44,8 @@ descriptors:
 	}
 }
 
-// TestLocalCache: a window known to be exceeded refuses requests without a call to the store, and does not count them.
+// TestLocalCache: if a window is known to be exceeded, requests are refused without a call to the store, and are not
+// counted.
 func TestLocalCache(t *testing.T) {
 	address, stop := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": file})
@@ -70,7 +71,7 @@ func TestLocalCache(t *testing.T) {
 	assert.Equal(t, -1, r.left("day", "x"))
 }
 
-// TestLeases: with REPLICAS, large token buckets are decided from leases, and all other limits by the store.
+// TestLeases: with REPLICAS, large token buckets are decided from leases. All other limits are decided by the store.
 func TestLeases(t *testing.T) {
 	address, _ := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": `
@@ -94,7 +95,7 @@ descriptors:
 			require.NoError(t, err)
 		}
 	}
-	// For a counter in the store, the page can peek at a typed value, and reset a counter from its line.
+	// If a counter is in the store, the page can peek at a typed value. It can reset a counter from its line.
 	const slow = `{"rule":"d.slow","parts":["a b"]}`
 	_, typed := r.post("/key/peek", slow)
 	assert.Contains(t, typed, `"recorded":true,"limit":10,"remaining":0,`)

@@ -183,7 +183,7 @@ descriptors:
 		"REDIS_PERSECOND without REDIS_PERSECOND_URL: want")
 }
 
-// TestNoAddress: a flag or variable that suggests a Redis, without an address, is an error.
+// TestNoAddress: it is an error if a flag or variable suggests a Redis, but there is no address.
 func TestNoAddress(t *testing.T) {
 	none := &parse(t).storeFlags
 	_, err := none.open(context.Background(), slog.Default(), []string{"PATH=/bin", "REDIS_TLS=false", "REDIS_URL="})
@@ -235,8 +235,9 @@ func TestStoreComesLate(t *testing.T) {
 	assert.NoError(t, <-opened)
 }
 
-// TestStartsWithoutItsStore: with REDIS_ON_LOSS open or share, the program starts without its store, reports this, and
-// uses the store once it answers. The store is then charged for tokens admitted from shares.
+// TestStartsWithoutItsStore: with REDIS_ON_LOSS open or share, the program starts without its store and reports this.
+// It uses the store as soon as the store answers. The store is then charged for the tokens that were admitted from
+// shares.
 func TestStartsWithoutItsStore(t *testing.T) {
 	for _, loss := range []string{"share", "open"} {
 		port := freeport.Number(t)
@@ -322,7 +323,7 @@ func TestSentinelPassword(t *testing.T) {
 	assert.ErrorContains(t, err, "SentinelUser: the address has no master_set")
 }
 
-// TestAnyName: a flag permits any name in a server's certificate, but still requires the right CA.
+// TestAnyName: with a flag, a server's certificate may have any name. The CA must still be the right one.
 func TestAnyName(t *testing.T) {
 	right, wrong := newAuthority(t), newAuthority(t)
 	certificate, key := right.sign("somewhere.else")

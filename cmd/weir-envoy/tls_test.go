@@ -73,7 +73,7 @@ func (a *authority) signUntil(name string, end time.Time) (certificate, key stri
 	return certificate, key
 }
 
-// TestMutualTLS: a client is answered only with a certificate of the CA and the right name.
+// TestMutualTLS: a client is answered only if it has a certificate of the CA with the right name.
 func TestMutualTLS(t *testing.T) {
 	ca, stranger := newAuthority(t), newAuthority(t)
 	certificate, key := ca.sign("weir.test")

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// noEffect has the reference's variables without an effect here. The program reports those that are set.
+// noEffect has variables of the reference that have no effect here. The program reports those that are set.
 var noEffect = map[string]string{
 	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... set the waits, as in the reference",
 	"EXPIRATION_JITTER_MAX_SECONDS":                 "counters end with their windows",
@@ -37,7 +37,7 @@ var noEffect = map[string]string{
 	"RUNTIME_WATCH_ROOT":                            "links and files are both watched",
 }
 
-// accepted has the reference's variables that support only some values here. Other values are refused.
+// accepted has variables of the reference for which this program supports only some values. It refuses other values.
 var accepted = map[string]struct {
 	values []string
 	why    string
@@ -48,7 +48,7 @@ var accepted = map[string]struct {
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":           {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
 }
 
-// refused has the reference's variables whose meaning this program does not support.
+// refused has variables of the reference whose meaning this program does not support.
 var refused = map[string]string{
 	"USE_CALENDAR_MONTH_RATE_LIMIT": "a month has 30 days",
 	"USE_DOG_STATSD":                "set USE_STATSD or USE_PROMETHEUS",
@@ -75,7 +75,7 @@ func refusedVariables(environment []string) error {
 	return nil
 }
 
-// idleVariables returns the variables that are set without effect, each with the reason.
+// idleVariables returns the variables that are set but have no effect, each with the reason.
 func idleVariables(environment []string) (idle []variable) {
 	for name := range set(environment) {
 		if why := noEffect[name]; why != "" {

@@ -85,8 +85,8 @@ func limited(requests uint32) *configv3.RateLimitConfig {
 	}}}
 }
 
-// TestXDS: the program uses the first and then a changed configuration, refuses a wrong one, and reconnects to a server
-// that was unavailable.
+// TestXDS: the program uses the first configuration, and then a changed one. It refuses a wrong one. When a server was
+// unavailable, the program connects to it again.
 func TestXDS(t *testing.T) {
 	x := startXDS(t, freeport.Address(t))
 	x.set(t, "1", limited(1000))
@@ -183,8 +183,8 @@ func TestALargeXDSConfiguration(t *testing.T) {
 	assert.Greater(t, r.left("day", "x"), 900)
 }
 
-// TestXDSWithTLS: both sides show certificates. The next connection uses a client's renewed certificate. An untrusted
-// server gets no request.
+// TestXDSWithTLS: both sides show certificates. When a client's certificate is renewed, the next connection uses the
+// new one. A server that is not trusted gets no request.
 func TestXDSWithTLS(t *testing.T) {
 	ca := newAuthority(t)
 	pair, err := tls.LoadX509KeyPair(ca.sign("xds.test"))

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Flags has flags of the command line. NoAlgorithm means that the flag for the algorithm is not set. For other flags,
-// nil means this.
+// Flags has flags of the command line. For a flag that is not set, Algorithm is NoAlgorithm and Burst is nil.
 type Flags struct {
 	Algorithm Rated       `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
 	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"The limit of each key, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: N tokens come back in each period, or a window of that length admits N requests (default: ${default})."`

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A contestant is a policy with its promise. It has the expected numbers, which were computed in another way.
+// A contestant is a policy with its promise. It has the expected figures, which are known beforehand.
 type contestant struct {
 	policy  engine.Policy
 	promise check.Promise

@@ -25,7 +25,7 @@ type Series struct {
 // A Bin counts the requests of one interval.
 type Bin struct{ Requests, Refused uint64 }
 
-// add counts a request. Its time must not be before the time of the first request.
+// add counts a request. The first request must be the earliest.
 func (s *Series) add(at time.Time, refused bool) {
 	if len(s.Bins) == 0 {
 		s.Bin, s.first = binLengths[0], at.UnixNano()/int64(binLengths[0])

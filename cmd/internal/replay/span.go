@@ -2,8 +2,9 @@ package replay
 
 import "time"
 
-// A span counts the admitted requests of one key, in the last window and in the fullest one. A window includes its
-// start but not its end, so requests exactly a window apart share none. A span keeps the times of one window.
+// A span counts the admitted requests of one key. It has two counts: for the last window, and for the window with the
+// most requests. A window includes its start but not its end, so two requests exactly a window apart are never in the
+// same one. A span keeps the times of one window.
 type span struct {
 	runs       []same // in the order of time
 	held, most uint64 // requests in the last window, and in the fullest window
@@ -21,7 +22,7 @@ func (s *span) add(now time.Time, window time.Duration) {
 		s.held -= s.runs[gone].n
 		gone++
 	}
-	// When append copies the rest, the memory of the requests cut off at the front is freed.
+	// When append needs to copy the rest, it frees the memory of the requests that are cut off here.
 	if s.runs = s.runs[gone:]; len(s.runs) > 0 && s.runs[len(s.runs)-1].at.Equal(now) {
 		s.runs[len(s.runs)-1].n++
 	} else {

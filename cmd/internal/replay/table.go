@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/number"
 )
 
-// WriteTable writes the report for people, with up to top refused keys. Names cannot affect a terminal, because package
-// accesslog permits only printable ASCII.
+// WriteTable writes the report for people. It lists up to top refused keys. Names of keys cannot affect a terminal,
+// because package accesslog permits only printable ASCII.
 func (r *Report) WriteTable(w io.Writer, top int) error {
 	t := newTable(&r.Log)
 	refusedKeys := uint64(len(r.RefusedKeys))
@@ -44,8 +44,8 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	return t.write(w, c.EvictionNote())
 }
 
-// table collects the text, so that only one write can fail. width is the width of every column of numbers. tabwriter
-// cannot align one column left and the next one right, so it does not write the totals.
+// table collects the text, so that only one write can fail. All numbers are padded to width, because tabwriter cannot
+// align one column left and the next right.
 type table struct {
 	log   *Log
 	out   bytes.Buffer
@@ -193,7 +193,7 @@ func share(part, whole uint64) string {
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// days returns a duration with its number of days, which the String method of time.Duration does not have.
+// days returns a duration as text. It has days, which the String method of time.Duration does not have.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < day {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An Estimate says how many tokens a request holds before its cost is known.
+// An Estimate says how many tokens a request holds until its cost is known.
 type Estimate struct {
 	Learned bool   // the usual cost of requests for its model, as with "estimate: learned" in a rule
 	Tokens  uint64 // the number, unless Learned is set; for 0, one is held, and the rest is charged later
@@ -50,7 +50,8 @@ func (e Estimate) String() string {
 	return strconv.FormatUint(e.Tokens, 10)
 }
 
-// UsageReport has the results of a limit of tokens for the requests of a usage log, one for each estimate.
+// UsageReport has the results of a limit of tokens for the requests of a usage log. There is one result for each
+// estimate.
 type UsageReport struct {
 	Log
 	Policy    engine.Policy
@@ -85,7 +86,7 @@ func (r *UsageReport) Close() error {
 	return r.Trace.Close()
 }
 
-// NewUsage returns the report of a log, without results until Try is called. If keep is true, the requests are stored
+// NewUsage returns the report of a log. It has no results until Try is called. If keep is true, the requests are stored
 // for a suggestion.
 func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,
@@ -115,8 +116,9 @@ func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	return r, nil
 }
 
-// Try checks the requests against a policy with each estimate; none means "learned", the mean cost, and "none". A
-// request is settled when it ends, or at once if the log does not have its duration.
+// Try checks the requests against a policy with each of the estimates. If there are none, it tries three: "learned",
+// the mean cost of a request, and "none". A request is settled when it ends. If the log does not have its duration, it
+// is settled at once.
 func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	if len(estimates) == 0 {
 		mean := min(max(r.Tokens/r.Requests, 1), mostTokens)
@@ -202,7 +204,7 @@ func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
 	return true
 }
 
-// settle settles the holds of requests that have ended by a time.
+// settle settles the holds of requests that have ended by the time until.
 func (r *estimating) settle(until time.Time) {
 	for len(r.open) > 0 && !r.open[0].at.After(until) {
 		hold := heap.Pop(&r.open).(*openHold)

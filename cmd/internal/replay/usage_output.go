@@ -97,8 +97,8 @@ type jsonEstimate struct {
 	RefusedKeys   []jsonKey `json:"refused_keys"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. suggestion is
-// written unchanged, unless it is nil.
+// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. The parameter
+// suggestion is written unchanged, unless it is nil.
 func (r *UsageReport) WriteJSON(w io.Writer, suggestion any) error {
 	out := jsonUsage{
 		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Tokens, r.Field, r.Keys, r.Summed, r.Untimed,

@@ -29,7 +29,7 @@ func tokensOf(t *testing.T, policy engine.Policy, estimates []Estimate, lines ..
 }
 
 // TestEstimatesOfALog: the results of each estimate are those computed by hand. A key has 100 tokens and gets none
-// back; its second request overlaps the first, and the third comes after both.
+// back. Its second request comes while the first is in progress. Its third comes after both.
 func TestEstimatesOfALog(t *testing.T) {
 	lines := []string{
 		`{"time":1795165200,"duration_ms":10000,"team":"a","model":"m","usage":{"input_tokens":10,"output_tokens":20}}`,
@@ -45,14 +45,14 @@ func TestEstimatesOfALog(t *testing.T) {
 		beyond, unused   uint64
 		lost             uint64
 	}{
-		// The held tokens are the cost: 30 fit, 80 do not, 10 fit. The other key's request of 350 holds 100, the limit,
-		// and 250 are lost.
+		// A request holds as many tokens as it will cost. Requests of 30 and 10 tokens fit, and one of 80 does not. The
+		// other key's request of 350 tokens holds 100, which is the limit. The other 250 tokens are lost.
 		{"learned", 3, 1, 390, 250, 0, 250},
-		// Each request holds 60: the second one does not fit, and the third fits after the first is settled. The other
-		// key's request costs 290 more than it holds: 40 are charged and 250 lost.
+		// Each request holds 60 tokens. The second does not fit. The third fits after the first is settled. The other
+		// key's request costs 290 tokens more than it holds. Of these, 40 are charged and 250 are lost.
 		{"60", 3, 1, 390, 290, 80, 250},
-		// Each request holds 1: the first two fit. Of their costs of 30 and 80, 10 are lost, so nothing is left for the
-		// third.
+		// Each request holds 1 token, so the first two fit. They cost 30 and 80 tokens, which is 10 more than the key
+		// has. These 10 are lost, and nothing is left for the third.
 		{"none", 3, 1, 460, 457, 0, 260},
 	} {
 		t.Run(c.estimate, func(t *testing.T) {
@@ -73,23 +73,24 @@ func TestEstimatesOfALog(t *testing.T) {
 	}
 }
 
-// TestLearnedFromALog: from a model's 21st request on, "learned" holds 1.2 times the cost that 95 of 100 requests do
-// not exceed.
+// TestLearnedFromALog: from the 21st request of a model on, "learned" holds 1.2 times a certain cost. It is the cost
+// that 95 of 100 requests of the model do not exceed.
 func TestLearnedFromALog(t *testing.T) {
 	var lines []string
 	for i := range 30 {
 		lines = append(lines, `{"time":`+time.Unix(1795165200+int64(i), 0).UTC().Format(`"2006-01-02T15:04:05Z"`)+`,"duration_ms":100,"usage":{"input_tokens":90,"output_tokens":10}}`)
 	}
 	r := tokensOf(t, engine.FixedWindow(1_000_000, time.Hour), []Estimate{{Learned: true}}, lines...)
-	// Costs are counted in four buckets per power of two. A cost of 100 is in the bucket that ends at 111, and 1.2
-	// times 111 is 133.
+	// Each power of two has four buckets, in which costs are counted. A cost of 100 is in the bucket that ends at 111,
+	// and 1.2 times 111 is 133.
 	assert.EqualValues(t, 10*(133-100), r.Estimates[0].Unused)
 	assert.Zero(t, r.Estimates[0].Beyond)
 	assert.Equal(t, "everybody", r.Names[0])
 	assert.Len(t, r.Notes(), 2)
 }
 
-// TestEstimatesThatAreNone: invalid estimates are errors. The error for "worst" says why it is not possible.
+// TestEstimatesThatAreNone: an invalid estimate is an error. The estimate "worst" is impossible, and the error says
+// why.
 func TestEstimatesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"worst": "which a usage log does not have", "0": "from 1 to 1000000000", "-1": "want learned", "1000000001": "from 1", "": "want learned", "1.5": "want",

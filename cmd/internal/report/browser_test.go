@@ -47,7 +47,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	fitsAPhone(t, page.Write)
 }
 
-// TestTheUsagePageFitsAPhone checks the same for the page of a usage log.
+// TestTheUsagePageFitsAPhone: the page of a usage log fits a phone, too.
 func TestTheUsagePageFitsAPhone(t *testing.T) { fitsAPhone(t, usagePage(t).Write) }
 
 func fitsAPhone(t *testing.T, write func(io.Writer) error) {

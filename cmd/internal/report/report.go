@@ -39,8 +39,8 @@ type Page struct {
 	Rules  string // name of the rule file; "" if there is none
 	Top    int    // how many of the most refused keys to show for each rule
 	Report *replay.RulesReport
-	// Suggestions has the suggestions for the rules, in the order of the rules. It has nil for a rule without a
-	// suggestion. It may be nil itself.
+	// Suggestions has a suggestion for each rule, in the order of the rules. A rule without a suggestion has nil.
+	// Suggestions itself may be nil.
 	Suggestions []*suggest.Suggestion
 }
 
@@ -111,7 +111,7 @@ func span(from, to time.Time) string {
 	return fmt.Sprintf("%d days %v", d/day, d%day)
 }
 
-// plain returns a duration without the zeros of its smaller units.
+// plain returns a duration as text, without smaller units that are zero.
 func plain(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
@@ -179,7 +179,7 @@ func rows(s replay.Series) (all []binRow) {
 	return all
 }
 
-// tradeOff draws which share of keys is refused by limits of the same period.
+// tradeOff draws which share of the keys each limit would refuse. All its limits have the same period.
 func tradeOff(s *suggest.Suggestion) template.HTML {
 	c := &s.Curves[s.Best]
 	var points []chart.Point

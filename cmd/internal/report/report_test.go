@@ -96,8 +96,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// TestTheTableSaysWhatTheBarsSay: the bars add up to the number of requests. The rows of the table next to them add up
-// to the same number.
+// TestTheTableSaysWhatTheBarsSay: the bars of a chart add up to the number of requests. So do the rows of the table
+// next to it.
 func TestTheTableSaysWhatTheBarsSay(t *testing.T) {
 	p := made(t)
 	var requests, refused uint64

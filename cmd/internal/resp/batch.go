@@ -29,8 +29,8 @@ func (b *batch) begin(c *conn) {
 	b.negative, b.fileLimits, b.fileTables = c.settings.Negative, c.settings.Limits, c.settings.Tables
 }
 
-// key returns the key for a text under a quota; the zero quota means the table's limit. It charges the key with what it
-// owes to previous limiters.
+// key returns the key for a text under a quota. The zero quota means the limit of the table. key charges the returned
+// key with what it owes in previous limiters.
 func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	k := t.Limiter.KeyBytes(text).With(quota)
 	if t.Formers.Any() {
@@ -39,8 +39,8 @@ func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	return k
 }
 
-// place returns the table of a limit, and the key for a text in it. It answers with an error if the table does not
-// accept the limit.
+// place returns the table of a limit, and the key for a text in that table. If the table does not accept the limit,
+// place answers the command with an error.
 func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) {
 	if l.name != "" {
 		if own, has := b.fileTables[l.name]; has {
@@ -56,8 +56,8 @@ func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) 
 	return t, t.key(l.key(text), quota), true
 }
 
-// ofTable returns the table of a key's limit, whose name the key contains. ok is false if the limit has no separate
-// table.
+// ofTable returns the table of the limit that a key belongs to. The text of the key contains the limit's name. ok is
+// false if the limit has no separate table.
 func (b *batch) ofTable(text []byte) (t Table, ok bool) {
 	name, _, isNamed := bytes.Cut(text, []byte{':'})
 	if isNamed {
@@ -112,7 +112,7 @@ func (b *batch) broken(c *conn, err error) {
 	c.closing = true
 }
 
-// flush decides the gathered takes and writes the answers. It returns false if the client does not read them.
+// flush decides the gathered takes and writes the answers. It returns false if the client does not read the answers.
 func (b *batch) flush(c *conn) bool {
 	b.decide()
 	if len(b.out) == 0 {

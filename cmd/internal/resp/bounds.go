@@ -9,8 +9,9 @@ const (
 	maxArguments = 1024
 	// smallBuffer is the size of a connection's buffer while the connection waits for a command.
 	smallBuffer = 4 << 10
-	// queueBytes and queueCommands bound a transaction before EXEC: the bytes of arguments, with 1 to 3 bytes for the
-	// length of each, and the number of commands.
+	// queueBytes and queueCommands bound the commands that are queued before EXEC in a transaction. queueCommands
+	// bounds their number. queueBytes bounds their arguments, which have 1 to 3 bytes in addition for the length of
+	// each.
 	queueBytes, queueCommands = 256 << 10, 16 << 10
 	// flushAt is how many bytes of answers are gathered before they are written.
 	flushAt = 64 << 10
@@ -21,21 +22,22 @@ const (
 	strangersCommand   = smallBuffer
 	strangersArguments = 10
 
-	// lineMax bounds a line that announces a number. Every number in range has fewer digits.
+	// lineMax bounds the length of a line that announces a number. Every number in range has fewer digits.
 	lineMax = 32
 	// nameMax is the most bytes in the name of a connection or of a client library.
 	nameMax = 128
-	// wrongMost is the number of wrong passwords after which a connection ends.
+	// wrongMost is how many wrong passwords a connection may send before it is ended.
 	wrongMost = 10
 )
 
-// These are the timeouts. Between commands, only Settings.IdleTimeout bounds the wait.
+// These are the timeouts. The wait between two commands is bounded only by Settings.IdleTimeout.
 const (
-	// commandTimeout is how long the rest of a command, a TLS handshake, or the password of a new client may take.
+	// commandTimeout bounds the time for the rest of a command, for a TLS handshake, and for the password of a new
+	// client.
 	commandTimeout = 10 * time.Second
-	// transactionTimeout is how long a client may send nothing within a transaction.
+	// transactionTimeout is how long a client may be silent within a transaction.
 	transactionTimeout = time.Minute
-	// writeTimeout is how long a client may read nothing while answers wait for it.
+	// writeTimeout is how long a client may stop reading while answers wait for it.
 	writeTimeout = 10 * time.Second
 )
 

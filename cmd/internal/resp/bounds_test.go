@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// memory is a connection without a network. Read takes the bytes of in, and Write drops all bytes.
+// memory is a connection without a network. Read returns the bytes of in, and Write drops all bytes.
 type memory struct {
 	net.Conn
 	in   []byte
@@ -46,7 +46,8 @@ func (*memory) Close() error                     { return nil }
 func (*memory) SetReadDeadline(time.Time) error  { return nil }
 func (*memory) SetWriteDeadline(time.Time) error { return nil }
 
-// TestATakeDoesNotAllocate: from the bytes of a pipeline to the bytes of its answers, a take does not allocate.
+// TestATakeDoesNotAllocate: a take does not allocate, from reading the bytes of a pipeline to writing the bytes of its
+// answers.
 func TestATakeDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("allocations are not counted under the race detector")
@@ -83,7 +84,7 @@ func (c impatient) SetWriteDeadline(time.Time) error {
 	return c.TCPConn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 }
 
-// TestASlowReaderIsDropped: a client that sends without end and reads nothing gets only a bounded buffer, and is cut
+// TestASlowReaderIsDropped: a client sends without end and reads nothing. It gets only a bounded buffer, and is cut
 // off.
 func TestASlowReaderIsDropped(t *testing.T) {
 	d := openWith(t, func(c net.Conn) net.Conn { return impatient{c.(*net.TCPConn)} })
@@ -157,7 +158,7 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestAPassword: only the login works without the password. Until then, a client gets little memory.
+// TestAPassword: without the password, a client can only log in. Until then, the client gets little memory.
 func TestAPassword(t *testing.T) {
 	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled."
 	for _, c := range []struct{ name, sent, want string }{
@@ -183,8 +184,8 @@ func TestAPassword(t *testing.T) {
 	assert.True(t, strings.HasPrefix(got, "%7 ") && strings.HasSuffix(got, " $2 me"), got)
 }
 
-// TestPasswordsAreNotGuessedInAPipeline: a few wrong passwords end the connection, so a right one later in the pipeline
-// is not read.
+// TestPasswordsAreNotGuessedInAPipeline: a few wrong passwords end the connection. The right password, later in the
+// pipeline, is not read.
 func TestPasswordsAreNotGuessedInAPipeline(t *testing.T) {
 	d := open(t, "secret")
 	answer := d.says(strings.Repeat("AUTH wrong\r\nRESET\r\n", wrongMost) + "AUTH secret\r\nPING\r\n")
@@ -194,7 +195,7 @@ func TestPasswordsAreNotGuessedInAPipeline(t *testing.T) {
 	assert.Contains(t, answer, "PONG")
 }
 
-// TestChangedSettings: a new password applies only to new connections, and a new table to all.
+// TestChangedSettings: a new password applies only to new connections. A new table applies to all.
 func TestChangedSettings(t *testing.T) {
 	d := open(t)
 	c := d.dial()
@@ -256,7 +257,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 	assert.Zero(t, d.Open())
 }
 
-// held is a connection that writes its answers only when answer is closed.
+// held is a connection that writes its answers only when the channel answer is closed.
 type held struct {
 	*net.TCPConn
 	reads  *atomic.Int64

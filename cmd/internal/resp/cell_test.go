@@ -11,17 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell computes the documented rule of redis-cell with exact fractions. For each key it stores the time at which the
-// key will be full again (the theoretical arrival time). One token is worth period / count, and at most max_burst + 1
-// tokens may be taken at once. Unlike in redis-cell, after a change of the limit a key owes the same number of tokens,
-// not the same time.
+// A cell computes the documented rule of redis-cell with exact fractions. For each key it stores the theoretical
+// arrival time, at which the key will be full again. One token is worth period / count. At most max_burst + 1 tokens
+// may be taken at once. There is one difference from redis-cell: after a change of the limit, a key owes the same
+// number of tokens, not the same time.
 type cell struct {
 	full  map[string]*big.Rat
 	token map[string]*big.Rat // the time that one of the tokens that the key owes is worth
 	tick  *big.Rat            // the worth of a token is rounded up to a multiple of tick
 }
 
-// throttle returns the five integers of the answer to CL.THROTTLE.
+// throttle returns the five integers with which CL.THROTTLE answers.
 func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity int64) [5]int64 {
 	token := new(big.Rat).Mul(ceil(new(big.Rat).Quo(big.NewRat(period, count), c.tick)), c.tick)
 	times := func(n int64) *big.Rat { return new(big.Rat).Mul(token, big.NewRat(n, 1)) }
@@ -85,11 +85,12 @@ func TestTheModelIsThePublishedOne(t *testing.T) {
 	assert.Equal(t, [5]int64{1, 1, 0, -1, 10}, c.throttle(now, "once", 0, 1, 10, 2))
 }
 
-// TestAgreesWithRedisCell: the server and a cell return the same integers for random sequences, with changing limits.
-// The cell is the published rule if a token is worth whole ticks of the table, and otherwise rounds that worth up.
+// TestAgreesWithRedisCell: for random sequences of commands with changing limits, the server and a cell return the same
+// integers. If a token is worth whole ticks of the table, the cell is exactly the published rule. Otherwise the cell
+// rounds this worth up.
 func TestAgreesWithRedisCell(t *testing.T) {
 	rates := []struct{ count, period int64 }{
-		// Tokens of the first line are worth whole nanoseconds, those of the second line are not.
+		// In the first line, a token is worth whole nanoseconds. In the second line, it is not.
 		{30, 60}, {1, 1}, {1, 10}, {100, 1}, {10, 60}, {1000, 1}, {1, 3600}, {120, 60}, {5000, 3600},
 		{3, 1}, {7, 60}, {97, 1}, {999, 7}, {123457, 86400}, {1_000_003, 10},
 	}
@@ -140,8 +141,8 @@ func TestAgreesWithRedisCell(t *testing.T) {
 	}
 }
 
-// TestMonthlyLimits: a table for long limits answers every limit, at any nanosecond, as a table for shorter limits
-// does.
+// TestMonthlyLimits: one table is for long limits and another for shorter limits. Both give the same answer for every
+// limit, at any nanosecond.
 func TestMonthlyLimits(t *testing.T) {
 	for _, longest := range []time.Duration{52 * 24 * time.Hour, 365 * 24 * time.Hour} {
 		for nanos := range int64(33) {
@@ -156,7 +157,7 @@ func TestMonthlyLimits(t *testing.T) {
 	}
 }
 
-// gap returns the nanoseconds until the next request: none, few, or enough for all keys to be full again.
+// gap returns the nanoseconds until the next request. There are none, a few, or enough for all keys to be full again.
 func gap(random *rand.Rand) int64 {
 	switch random.IntN(4) {
 	case 0:

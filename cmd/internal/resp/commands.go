@@ -23,7 +23,8 @@ const (
 	commandCount = 33
 )
 
-// commands has all commands, and byName the index of each. init sets them, because some commands read them.
+// commands has all commands, and byName has the index of each. The function init sets both, because some commands read
+// them.
 var (
 	commands [commandCount]command
 	byName   = map[string]int{}
@@ -115,8 +116,8 @@ func lookup(name []byte) (int, bool) {
 	return i, ok
 }
 
-// unknown answers an unknown command. It ends the connection if the command looks like HTTP. Otherwise a web page could
-// make a browser on this machine send commands in the body of a request.
+// unknown answers an unknown command. If the command looks like HTTP, unknown also ends the connection. Otherwise a web
+// page could make a browser on this machine send commands in the body of a request.
 func (b *batch) unknown(c *conn, args [][]byte) {
 	b.counts.unknown++
 	if isWord(args[0], "POST") || isWord(args[0], "Host:") {

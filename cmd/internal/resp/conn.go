@@ -43,7 +43,7 @@ func (c *conn) NetConn() net.Conn {
 	return c.Conn
 }
 
-// leave ends the connection if it waits for a command. Any goroutine may call it.
+// leave ends the connection if it waits for a command. This method may be called from any goroutine.
 func (c *conn) leave() {
 	c.leaving.Store(true)
 	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
@@ -75,7 +75,7 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// enter gets the current settings. The caller must call leave after using them.
+// enter returns the current settings through the connection. The caller must call leave when it no longer uses them.
 func (c *conn) enter() (leave func()) {
 	settings := c.server.Settings()
 	if settings == nil {
@@ -98,7 +98,7 @@ const (
 	forPassword             // the password; other data does not restart its time
 )
 
-// await sets the deadline for the next bytes. It returns false if the server is stopping.
+// await sets the deadline for reading the next bytes. It returns false if the server is stopping.
 func (c *conn) await() bool {
 	next, most := forNothing, time.Duration(0)
 	switch {
@@ -119,7 +119,7 @@ func (c *conn) await() bool {
 	return !c.leaving.Load() // checked after the deadline is set, so that the deadline of leave is not lost
 }
 
-// setReadTime sets how long reading may take from now on; 0 means no bound.
+// setReadTime sets how long reading may take from now on. 0 means any time.
 func (c *conn) setReadTime(most time.Duration) error {
 	var until time.Time
 	if most > 0 {
@@ -142,7 +142,8 @@ func (c *conn) handshake() error {
 	return c.SetDeadline(time.Time{})
 }
 
-// resize changes to the large buffer if a command does not fit, and gives it back when it is no longer needed.
+// resize changes to the large buffer if a command does not fit into the small one. It gives the large buffer back when
+// it is no longer needed.
 func (c *conn) resize(read int) {
 	switch full := len(c.buffer); {
 	case c.large == nil && c.end+read >= full && c.known: // the client has sent more than fits
@@ -161,8 +162,8 @@ func (c *conn) shrink() {
 	}
 }
 
-// answer answers the complete commands in the buffer, and keeps the other bytes. It returns false if the connection is
-// broken.
+// answer answers the complete commands in the buffer. Bytes after them stay in the buffer. It returns false if the
+// connection is broken.
 func (c *conn) answer() bool {
 	defer c.enter()()
 	b := batches.Get().(*batch)
@@ -199,15 +200,15 @@ func (c *conn) bounds() bounds {
 	return strangersBounds
 }
 
-// These bound the time and the bytes for which a closing connection still reads, and drops, a client's data.
+// A closing connection still reads the data of the client, and drops them. These numbers bound the time and the bytes.
 const (
 	lastWords      = time.Second
 	lastWordsAtEnd = 20 * time.Millisecond // when the server stops
 	lastBytes      = 1 << 20
 )
 
-// finish announces the end of the answers, and then reads what the client still sends. Closing a connection with unread
-// data would send a reset, which can overtake the last answer.
+// finish announces the end of the answers, and then reads what the client still sends. If a connection with unread data
+// were closed, the system would send a reset, which can overtake the last answer.
 func (c *conn) finish() {
 	type half interface{ CloseWrite() error }
 	most := lastWords

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// These commands are about the connection, or are sent by clients when they connect.
+// Some of these commands are about the connection. Others are sent by clients when they connect.
 
 func ping(_ *conn, b *batch, args [][]byte) {
 	if len(args) == 2 {
@@ -31,7 +31,8 @@ func choose(_ *conn, b *batch, args [][]byte) {
 	b.ok()
 }
 
-// hello answers HELLO [version [AUTH user password] [SETNAME name]]. A wrong command changes nothing.
+// hello answers HELLO [version [AUTH user password] [SETNAME name]]. If a part of the command is wrong, nothing
+// changes.
 func hello(c *conn, b *batch, args [][]byte) {
 	resp3, known, name := c.resp3, c.known, c.name
 	if len(args) > 1 {
@@ -106,8 +107,9 @@ func auth(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// allows reports whether a password is valid, and otherwise answers with an error. Without configured passwords, all
-// are valid. Many wrong passwords end the connection, so that a pipeline cannot try a million per second.
+// allows reports whether a password is valid. If it is not, allows answers with an error. Without configured passwords,
+// every password is valid. Many wrong passwords end the connection. Otherwise a pipeline could try a million per
+// second.
 func (b *batch) allows(c *conn, user, password []byte) bool {
 	if string(user) == defaultUser && (len(c.settings.Passwords) == 0 || c.settings.Passwords.have(password)) {
 		return true
@@ -163,7 +165,7 @@ func resetConnection(c *conn, b *batch, _ [][]byte) {
 	b.line('+', "RESET")
 }
 
-// info answers INFO with all sections, even if the client asks for certain ones.
+// info answers INFO. It always sends all sections, even if the client asks for only some.
 func info(c *conn, b *batch, _ [][]byte) {
 	stats, n := c.settings.Stats(), c.server.Counters.Count()
 	var all strings.Builder
@@ -229,8 +231,8 @@ func describe(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// entry writes what cluster clients read about a command: its name, the number of its arguments, and which of them are
-// keys.
+// entry writes the description of a command for cluster clients: its name, the number of its arguments, and which
+// arguments are keys.
 func (b *batch) entry(c *command) {
 	arity, first, last, step := int64(c.atLeast), int64(0), int64(c.lastKey), int64(0)
 	if c.atMost != c.atLeast {

@@ -2,7 +2,8 @@ package resp
 
 import "sync/atomic"
 
-// Counters counts what the servers of Redis' protocol do. The zero Counters is ready to use. It must not be copied.
+// Counters has the counters of the servers of Redis' protocol. The zero Counters is ready to use. It must not be
+// copied.
 type Counters struct {
 	commands                [commandCount]atomic.Uint64
 	allowed, limited        atomic.Uint64
@@ -34,7 +35,8 @@ func (c *Counters) Count() Count {
 	return n
 }
 
-// counts has the counts of a batch, so that goroutines of several connections seldom write to the same words of memory.
+// counts has the counts of one batch. They are added to the Counters together, so that goroutines of several
+// connections seldom write to the same words of memory.
 type counts struct {
 	commands                                      [commandCount]uint32
 	allowed, limited                              uint64

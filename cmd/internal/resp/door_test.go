@@ -117,7 +117,7 @@ func (d *door) says(text string) string {
 	return string(answer)
 }
 
-// resp returns commands as clients send them. Each line has the words of one command.
+// resp returns the bytes with which clients send commands. Each line has the words of one command.
 func resp(lines ...string) string {
 	var r reply
 	for _, line := range lines {
@@ -237,8 +237,8 @@ func TestSecondsAreRoundedUp(t *testing.T) {
 	assert.Equal(t, "*5 :0 :1 :0 :-1 :2", flat(d.says(resp("CL.THROTTLE a 0 1 2"))))
 }
 
-// TestAPipelineKeepsItsOrder: answers keep the order of the commands, even if gathered takes are mixed with other
-// commands, differ in tokens, fail, or are too many to be gathered at once.
+// TestAPipelineKeepsItsOrder: answers keep the order of the commands. This holds if takes are mixed with other
+// commands, ask for different numbers of tokens, fail, or are too many to be decided at once.
 func TestAPipelineKeepsItsOrder(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, "*5 :0 :3 :2 :-1 :20 +PONG *5 :0 :3 :0 :-1 :60 -ERR wrong number of arguments for 'cl.throttle' command "+

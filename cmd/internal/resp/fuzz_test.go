@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParser: no text makes the parser panic, read beyond the text, or ask for more of a command that is too long. The
-// pieces in which a text arrives do not change its commands.
+// FuzzParser: no text makes the parser panic or read beyond the text. The parser does not wait for more of a command
+// that is too long. The commands of a text do not depend on the pieces in which the text arrives.
 func FuzzParser(f *testing.F) {
 	for _, text := range []string{
 		"*1\r\n$4\r\nPING\r\n", "PING a b\r\n", "*0\r\n*-1\r\n\r\n", "*2\r\n$0\r\n\r\n$1\r\na\r\n", "*1\r\n$-1\r\n", "*1\r\n*1\r\n",
@@ -62,7 +62,7 @@ func parseAll(t *testing.T, text []byte, most bounds) (commands []string, rest [
 	return commands, nil, nil
 }
 
-// FuzzConversation: whatever a client sends, each command gets one answer of the protocol, and no answer is endless.
+// FuzzConversation: whatever a client sends, each command gets one answer of the protocol. Each answer ends.
 func FuzzConversation(f *testing.F) {
 	for _, lines := range []string{
 		"CL.THROTTLE a 15 30 60|PING|GCRA a 1 1 1.5|HELLO 3|WEIR.TAKE a LIMIT 1/s|CLIENT GETNAME|INFO|COMMAND|RESET|QUIT",

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// heldKeys bounds the total bytes of a hold's keys, because the hold's id contains them.
+// heldKeys bounds the bytes of all keys of a hold together, because the hold's id contains the keys.
 const heldKeys = 4 << 10
 
-// maxFor is the longest lifetime of a hold's id, in seconds. After its lifetime, the hold gives nothing back.
+// maxFor is the longest lifetime of a hold, in seconds. After its lifetime, the hold gives nothing back.
 const maxFor = uint64(sealed.MaxLifetime / time.Second)
 
-// cutFor cuts "FOR seconds" off the end of a command, if present, and parses it.
+// cutFor cuts "FOR seconds" off the end of a command and parses the seconds. The command need not have this part.
 func (b *batch) cutFor(args [][]byte) (rest [][]byte, asked time.Duration, ok bool) {
 	n := len(args)
 	if n < 4 || !isWord(args[n-2], "FOR") {
@@ -48,7 +48,7 @@ func hold(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// holdAll answers WEIR.HOLDALL: WEIR.TAKEALL with FOR seconds, and an id in the answer.
+// holdAll answers WEIR.HOLDALL. This is WEIR.TAKEALL with FOR seconds. The answer has an id.
 func holdAll(c *conn, b *batch, args [][]byte) {
 	args, asked, ok := b.cutFor(args)
 	if !ok {
@@ -112,7 +112,7 @@ type holding struct {
 	receipt engine.Receipt
 }
 
-// open returns the holdings in text, the content of an id that this program has sealed.
+// open returns the holdings of an id. The parameter text is the content of an id that this program has sealed.
 func (b *batch) open(text []byte) (all []holding, err error) {
 	for len(text) > 0 {
 		name, rest, ok := cutText(text)
@@ -141,7 +141,7 @@ func (b *batch) open(text []byte) (all []holding, err error) {
 	return all, nil
 }
 
-// cutQuota cuts the numbers of a limit off the beginning of text, and returns their quota.
+// cutQuota cuts the numbers of a limit off the beginning of text, and returns the limit as a quota.
 func (b *batch) cutQuota(text []byte) (quota engine.Quota, rest []byte, err error) {
 	const size = 24
 	if len(text) < size {

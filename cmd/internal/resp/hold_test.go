@@ -34,7 +34,8 @@ func (d *door) remaining(key string) string {
 	return d.ask("WEIR.PEEK " + key + " LIMIT 100/d")["remaining"]
 }
 
-// TestHoldAndSettle: a hold takes its estimate until it is settled with the cost, which may be less, more, or zero.
+// TestHoldAndSettle: a hold takes its estimate until it is settled with the cost. The cost may be lower or higher than
+// the estimate, or zero.
 func TestHoldAndSettle(t *testing.T) {
 	d := open(t)
 	hold := func(cost string) string {
@@ -63,8 +64,8 @@ func TestHoldAndSettle(t *testing.T) {
 	assert.Equal(t, "800", d.ask("WEIR.SETTLE " + all["id"] + " 1800")["lost"], "beyond ten limits")
 }
 
-// TestLateAndForgedHolds: a late id gives nothing back, but the cost beyond the estimate is charged. An id that this
-// server has not sealed is an error.
+// TestLateAndForgedHolds: a settlement with a late id gives nothing back, but charges the cost beyond the estimate. An
+// id that this server has not sealed is an error.
 func TestLateAndForgedHolds(t *testing.T) {
 	d := open(t)
 	for asked, after := range map[string]time.Duration{" FOR 5": 5 * time.Second, "": 10 * time.Minute, " FOR 86400": 24 * time.Hour} {
@@ -88,8 +89,8 @@ func TestLateAndForgedHolds(t *testing.T) {
 	}
 }
 
-// TestHoldsOutliveATable: an id of the previous table gives nothing back, charges the cost beyond the estimate, and can
-// still be used only once.
+// TestHoldsOutliveATable: the id of a hold is used after the table was replaced. It gives nothing back, and charges the
+// cost beyond the estimate. It can still be used only once.
 func TestHoldsOutliveATable(t *testing.T) {
 	d := open(t)
 	less, more := d.ask("WEIR.HOLD a LIMIT 100/d COST 40")["id"], d.ask("WEIR.HOLD a LIMIT 100/d COST 40")["id"]
@@ -150,7 +151,8 @@ func TestHoldsOfSeveralKeys(t *testing.T) {
 	require.Equal(t, "40", d.ask("WEIR.PEEK b LIMIT 50/d")["remaining"])
 }
 
-// TestAHoldEndsOnAnotherConnection: a hold can be settled on another connection, in RESP3 and in a transaction.
+// TestAHoldEndsOnAnotherConnection: a hold can be settled on a connection other than its own, in RESP3 and in a
+// transaction.
 func TestAHoldEndsOnAnotherConnection(t *testing.T) {
 	d := open(t)
 	c := d.dial()
@@ -170,8 +172,8 @@ func TestAHoldEndsOnAnotherConnection(t *testing.T) {
 	require.Equal(t, "80", d.remaining("a"))
 }
 
-// TestSettleWhereALimitDoesNotFit: if a reloaded table does not accept a hold's limit, settling is an error, and the id
-// stays valid.
+// TestSettleWhereALimitDoesNotFit: after a reload, the table does not accept the limit of a hold. Settling the hold is
+// then an error, and its id stays valid.
 func TestSettleWhereALimitDoesNotFit(t *testing.T) {
 	d := open(t)
 	id := d.ask("WEIR.HOLD a LIMIT 100/20d COST 40")["id"]

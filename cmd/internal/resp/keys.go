@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// owes returns the time until a key owes nothing, at the key's current rate.
+// owes returns the time until a key owes nothing. It is computed from the key's current rate.
 func (b *batch) owes(text []byte) (left time.Duration) {
 	left = Table{b.limiter, b.formers}.owes(text)
 	if t, ok := b.ofTable(text); ok {
@@ -24,7 +24,7 @@ func (t Table) owes(text []byte) (left time.Duration) {
 	return left
 }
 
-// exists answers EXISTS key... with how many of the keys owe something.
+// exists answers EXISTS key... with the number of those keys that owe something.
 func exists(_ *conn, b *batch, args [][]byte) {
 	owing := int64(0)
 	for _, arg := range args[1:] {
@@ -35,7 +35,7 @@ func exists(_ *conn, b *batch, args [][]byte) {
 	b.integer(owing)
 }
 
-// noKey is the answer of TTL for a key that does not exist. A key that owes nothing counts as one.
+// noKey is the answer to TTL for a key that does not exist. A key that owes nothing does not exist for TTL.
 const noKey = -2
 
 // ttl answers TTL key and PTTL key. The time is rounded up.

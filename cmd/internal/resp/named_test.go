@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// openNamed returns a door with limits that commands can name: slow is 3 per minute, and fast is 1,000 per second.
+// openNamed returns a door (a running server) with two limits that commands can name. The limit slow is 3 per minute,
+// and fast is 1,000 per second.
 func openNamed(t *testing.T) *door {
 	t.Helper()
 	d := open(t)
@@ -28,7 +29,7 @@ func (d *door) setLimits(limits map[string]engine.Policy) {
 	d.settings.Store(&next)
 }
 
-// TestNamedLimits: in every command that has a limit, the limit can be given by its name.
+// TestNamedLimits: every command that has a limit accepts the name of a limit instead.
 func TestNamedLimits(t *testing.T) {
 	const none = "-ERR no limit 'gone': want one of redis: limits of the rule file, or a rate such as 100/m"
 	for _, c := range []struct{ name, sent, want string }{
@@ -63,8 +64,8 @@ func TestNamedLimits(t *testing.T) {
 	}
 }
 
-// TestNamedLimitsAfterAReload: tokens still count after a limit's numbers change, and its holds can be settled. If a
-// queued command's limit is gone at EXEC, only this command gets an error.
+// TestNamedLimitsAfterAReload: if the numbers of a limit change, tokens still count, and its holds can be settled. If a
+// limit is gone when EXEC runs a command that names it, only this command gets an error.
 func TestNamedLimitsAfterAReload(t *testing.T) {
 	d := openNamed(t)
 	c := d.dial()

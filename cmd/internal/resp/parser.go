@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A protocolError is a mistake after which the rest of the connection's data cannot be understood.
+// A protocolError is a mistake in a client's data. Later data of the connection cannot be understood.
 type protocolError struct{ message string }
 
 // Error implements error.
@@ -15,13 +15,14 @@ func (e *protocolError) Error() string { return "Protocol error: " + e.message }
 
 func broken(format string, args ...any) error { return &protocolError{fmt.Sprintf(format, args...)} }
 
-// A parser finds commands in a client's bytes: arrays of bulk strings, or inline commands, which are lines of words.
+// A parser finds commands in a client's bytes. A command is an array of bulk strings, or an inline command, which is a
+// line of words.
 type parser struct {
 	args [][]byte // the arguments of the last command, which are parts of the text
 }
 
-// next parses the first command of text and returns its length, or 0 if its end has not arrived. A command without
-// arguments, such as an empty line, is ignored.
+// next parses the first command of text and returns its length. If the end of the command has not arrived, the length
+// is 0. A command without arguments, such as an empty line, is ignored.
 func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	p.args = p.args[:0]
 	if len(text) == 0 {
@@ -70,7 +71,8 @@ func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	return at, nil
 }
 
-// unfinished returns 0 for a command whose end has not arrived, or an error if the command is already too long.
+// unfinished returns 0 for a command whose end has not arrived. If the command is already too long, it returns an
+// error.
 func (p *parser) unfinished(text []byte, most bounds) (int, error) {
 	p.args = p.args[:0]
 	if len(text) >= most.command {
@@ -83,8 +85,8 @@ func tooLong(most bounds) error {
 	return broken("a command of more than %d bytes", most.command)
 }
 
-// number parses the digits that begin at the index at, and the line end after them. next is the index after the line
-// end, or 0 if it has not arrived.
+// number parses digits and the line end after them. The digits begin at the index at. The result next is the index
+// after the line end, or 0 if the line end has not arrived.
 func number(text []byte, at int, what string) (n int64, next int, err error) {
 	line := text[at:min(len(text), at+lineMax)]
 	end := bytes.IndexByte(line, '\n')
@@ -105,7 +107,7 @@ func number(text []byte, at int, what string) (n int64, next int, err error) {
 	return n, next, nil
 }
 
-// inline parses the words of a line, which a person may have typed.
+// inline parses the words of a line. A person may have typed the line.
 func (p *parser) inline(text []byte, most bounds) (int, error) {
 	end := bytes.IndexByte(text, '\n')
 	if end < 0 || end >= most.command {
@@ -132,8 +134,8 @@ func (p *parser) inline(text []byte, most bounds) (int, error) {
 	return end + 1, nil
 }
 
-// word parses the word that begins at the index at. It writes the word over its own text, which is never shorter. Parts
-// may be in quotes: "..." has the escapes of C and \xHH, and '...' only \'.
+// word parses the word that begins at the index at. It writes the word over the text, which is never shorter than the
+// word. Parts of a word may be in quotes: "..." has the escapes of C and \xHH, and '...' has only \'.
 func word(line []byte, at int) (word []byte, next int, err error) {
 	to := at
 	begin := to
@@ -153,8 +155,8 @@ func word(line []byte, at int) (word []byte, next int, err error) {
 	return line[begin:to], at, nil
 }
 
-// quoted copies the text up to the closing quote. at is the index of the text, and to is the index of the copy. It
-// returns the end of the copy, and the index after the quote. A space or the end of the line must follow the quote.
+// quoted copies a text up to the closing quote. The text begins at the index at, and the copy at the index to. The
+// results are the end of the copy and the index after the quote. A space or the end of the line must follow the quote.
 func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	for at < len(line) && line[at] != quote {
 		c, n := line[at], 1
@@ -173,7 +175,7 @@ func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	return to, at + 1, nil
 }
 
-// escaped returns the character that an escape means, and the escape's length.
+// escaped returns the character that an escape means, and the length of the escape.
 func escaped(text []byte, quote byte) (c byte, n int) {
 	switch c = text[1]; {
 	case quote == '\'' && c != '\'':

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A place is the room for one request in flight. An unreleased place counts for at least its lifetime, which has these
-// bounds.
+// A place is the room for one request in flight. If it is not released, it counts for at least its lifetime. The
+// lifetime has these bounds.
 const (
 	MinPlace = time.Second
 	MaxPlace = sealed.MaxLifetime / 2 // a place may count for twice its lifetime, and its id must be valid that long
@@ -27,8 +27,8 @@ type Places struct {
 	ids      Holds         // separate from the holds, whose used ids could otherwise fill the room for releases
 }
 
-// NewPlaces returns Places with room for the given number of keys, and for as many ids of released places. now is nil
-// for the system's clock.
+// NewPlaces returns Places with room for a number of keys, and for the same number of ids of released places. The
+// function now returns the time; nil means the system's clock.
 func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, now func() time.Time, options ...engine.Option) (*Places, error) {
 	uses, err := sealed.NewUses(2*lifetime, keys, options...) // a place may be counted for twice its lifetime
 	if err != nil {
@@ -48,7 +48,7 @@ func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy,
 // Close closes the Places. After that, no place can be taken or released.
 func (p *Places) Close() error { return errors.Join(p.Limiter.Close(), p.ids.Uses.Close()) }
 
-// places returns the Places. If requests in flight are not counted, it answers with an error.
+// places returns the Places. If the server does not count requests in flight, places answers the command with an error.
 func (b *batch) places(c *conn) (*Places, bool) {
 	if c.settings.Places == nil {
 		b.fail("ERR requests in flight are not counted: write for example in_flight: 1m in redis: of the rule file")
@@ -102,9 +102,9 @@ func enter(c *conn, b *batch, args [][]byte) {
 	b.integer(int64(d.Remaining))
 }
 
-// release answers WEIR.RELEASE id with 1 for the first release while the place may still be counted, and otherwise with
-// 0. Without room to remember the release, it answers with an error, and the place stays taken: a second release of the
-// id would free another place.
+// release answers WEIR.RELEASE id. The answer is 1 for the first release while the place may still be counted.
+// Otherwise it is 0. If there is no room to remember the release, the answer is an error, and the place stays taken.
+// Without this, a second release of the id would free another place.
 func release(c *conn, b *batch, args [][]byte) {
 	places, ok := b.places(c)
 	if !ok {

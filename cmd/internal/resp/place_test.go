@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestEnterAndRelease: a key can have as many requests in flight as the limit says. Each id makes room only once.
+// TestEnterAndRelease: a key can have as many requests in flight as the limit says. The release of an id makes room
+// only once.
 func TestEnterAndRelease(t *testing.T) {
 	d := open(t)
 	enter := func() map[string]string { return d.ask("WEIR.ENTER a LIMIT 2") }
@@ -25,7 +26,7 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, "0", enter()["allowed"])
 	assert.Equal(t, "0", d.ask("WEIR.ENTER a LIMIT 2 COST 3")["allowed"])
 
-	// An unreleased place is forgotten after some time, so releasing it later makes no room.
+	// After some time, an unreleased place is forgotten. If it is released afterwards, that makes no room.
 	d.clock.nanos.Add(int64(2 * time.Minute))
 	require.Equal(t, "1", enter()["allowed"])
 	require.Equal(t, "1", enter()["allowed"])
@@ -34,7 +35,8 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, ":0", flat(d.says(resp("EXISTS a"))), "what is in flight is apart from what is taken")
 }
 
-// TestPlacesThatAreNone: an id of no place, or a number of places out of range, is an error.
+// TestPlacesThatAreNone: an id that does not belong to a place is an error. So is a number of places that is out of
+// range.
 func TestPlacesThatAreNone(t *testing.T) {
 	d := open(t)
 	hold := d.ask("WEIR.HOLD a LIMIT 1/s")["id"]
@@ -57,7 +59,7 @@ func TestPlacesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestSettlesCrowdOutNoReleases: the used ids of holds do not fill the room for the ids of released places.
+// TestSettlesCrowdOutNoReleases: ids of released places have separate room. Used ids of holds do not fill it.
 func TestSettlesCrowdOutNoReleases(t *testing.T) {
 	d := open(t)
 	holds, err := NewHolds(1, d.clock.now, engine.ClockFunc(d.clock.now))
@@ -76,8 +78,8 @@ func TestSettlesCrowdOutNoReleases(t *testing.T) {
 	}
 }
 
-// TestReleasesWithoutRoom: without room to remember a release, it is an error and the place stays taken. A repeated or
-// late release frees nothing, without an error.
+// TestReleasesWithoutRoom: if there is no room to remember a release, the release is an error, and the place stays
+// taken. A repeated or late release frees nothing and is not an error.
 func TestReleasesWithoutRoom(t *testing.T) {
 	d := open(t)
 	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBrokenProtocol: broken input gets an error and ends the connection. Commands before it are answered, and commands
-// after it are not executed.
+// TestBrokenProtocol: broken input gets an error and ends the connection. Commands before the broken input are
+// answered. Commands after it are not executed.
 func TestBrokenProtocol(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
 		{"a count that is no number", "*x\r\n", `invalid multibulk length "x"`},
@@ -74,13 +74,14 @@ func TestInlineQuotes(t *testing.T) {
 	}
 }
 
-// TestCommandsThatAskForNothing: empty arrays are skipped, as in Redis, and the empty name is an unknown command.
+// TestCommandsThatAskForNothing: an empty array is skipped, as in Redis. A command with the empty name is an unknown
+// command.
 func TestCommandsThatAskForNothing(t *testing.T) {
 	assert.Equal(t, "-ERR unknown command '', with args beginning with:  +PONG", flat(open(t).says("*0\r\n*-1\r\n*1\r\n$0\r\n\r\nPING\r\n")))
 }
 
-// TestNoErrorRepeatsControlCharacters: a client's control characters could end an error, and the rest would be read as
-// a separate answer.
+// TestNoErrorRepeatsControlCharacters: an error has no control characters of a client. They could end the error, and
+// its rest would be read as a separate answer.
 func TestNoErrorRepeatsControlCharacters(t *testing.T) {
 	got := open(t).says("*2\r\n$10\r\nX\r\n+OK\r\nYZ\r\n$3\r\na\x00\xff\r\n")
 	assert.Equal(t, "-ERR unknown command 'X??+OK??YZ', with args beginning with: 'a??' \r\n", got)
@@ -105,7 +106,8 @@ func TestKeysAreBytes(t *testing.T) {
 	assert.EqualValues(t, 2*len(keys), d.counters.Count().Allowed)
 }
 
-// TestHowBytesArriveDoesNotMatter: commands in pieces of any size get the same answers as commands at once.
+// TestHowBytesArriveDoesNotMatter: commands that arrive in pieces of any size get the same answers as commands that
+// arrive at once.
 func TestHowBytesArriveDoesNotMatter(t *testing.T) {
 	sent := "PING\r\n" + resp("HELLO 3", "CL.THROTTLE a 9 1 60", "GCRA a 9 1 60 TOKENS 2", "ECHO "+strings.Repeat("x", 5000), "WEIR.TAKE a LIMIT 1/m BURST 10",
 		"DEL a", "CL.THROTTLE a 9 1 60 3", "FOO", "CL.THROTTLE b 9 1 60", "CL.THROTTLE a 9 1 60") + "ECHO\r\nQUIT\r\n"

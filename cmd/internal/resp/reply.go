@@ -25,7 +25,7 @@ func (r *reply) integer(n int64) { r.header(':', n) }
 
 func (r *reply) array(n int) { r.header('*', int64(n)) }
 
-// pairs begins a map of n pairs; in RESP2, an array of 2n elements.
+// pairs begins a map of n pairs. In RESP2, the map is an array of 2n elements.
 func (r *reply) pairs(n int) {
 	if r.resp3 {
 		r.header('%', int64(n))
@@ -44,7 +44,7 @@ func (r *reply) bulkBytes(text []byte) {
 	r.out = append(append(r.out, text...), '\r', '\n')
 }
 
-// text writes a text for people: a verbatim string in RESP3, and a bulk string in RESP2.
+// text writes a text for people. In RESP3, it is a verbatim string, and in RESP2 a bulk string.
 func (r *reply) text(text string) {
 	if !r.resp3 {
 		r.bulk(text)
@@ -76,7 +76,7 @@ func (r *reply) boolean(yes bool) {
 	}
 }
 
-// seconds writes a time in seconds: a double in RESP3, and a bulk string in RESP2.
+// seconds writes a time in seconds. In RESP3, it is a double, and in RESP2 a bulk string.
 func (r *reply) seconds(d time.Duration) {
 	var room [24]byte
 	text := appendSeconds(room[:0], d)

@@ -14,8 +14,9 @@ import (
 
 // A Server answers the clients of a listener.
 type Server struct {
-	// Settings returns the current settings. It is called for each batch, from any goroutine, and each result's Leave
-	// is called later. nil means that the settings no longer exist, and connections keep their last ones.
+	// Settings returns the current settings. It is called for each batch, from any goroutine. Later, Leave of the
+	// returned settings is called. If Settings returns nil, the settings no longer exist, and each connection keeps the
+	// settings that it used last.
 	Settings func() *Settings
 	// TLS is the TLS configuration; nil for none.
 	TLS *tls.Config
@@ -99,8 +100,9 @@ func (s *Server) Open() int {
 // Outlast returns at once, because Redis' protocol cannot announce the end of a connection.
 func (s *Server) Outlast(context.Context) {}
 
-// Shutdown accepts no new connections, and ends all others: waiting ones at once, the rest after answering the commands
-// that they have read. If ctx ends first, it cuts off the remaining connections and returns the error of ctx.
+// Shutdown accepts no new connections and ends the others. Waiting connections end at once. The others first answer the
+// commands that they have read. If ctx ends before that, Shutdown cuts off the remaining connections and returns the
+// error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mutex.Lock()
 	s.draining = true

@@ -10,30 +10,31 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// Settings has the settings that a reload may change. A reload makes new ones; they must not be changed while in use.
+// Settings has the settings that a reload may change. A reload makes new Settings. They must not be changed while in
+// use.
 type Settings struct {
 	// Limiter decides about commands. Its policy is from [engine.TokenBuckets].
 	Limiter *engine.Limiter
-	// Formers has the previous limiters, or is nil. When a command names a key, the debt of the key there is charged to
-	// Limiter.
+	// Formers has the previous limiters, or is nil. When a command names a key, Limiter charges the key with what it
+	// owes in the previous limiters.
 	Formers *live.Formers
 	// Longest is the longest time that a bucket of Limiter may take to fill. Errors mention it.
 	Longest time.Duration
-	// Limits has the limits that commands can name: token buckets in Limiter, others in Tables. A name begins with a
-	// letter and has no colon.
+	// Limits has the limits that commands can name. Token buckets are in Limiter, and limits with another algorithm are
+	// in Tables. A name begins with a letter and has no colon.
 	Limits map[string]engine.Policy
-	// Tables has the separate tables of limits, by name. Their keys have the same names as in Limiter.
+	// Tables has the limits that have a separate table, by name. A key has the same name in its table as in Limiter.
 	Tables map[string]Table
 	// Passwords has the valid passwords for AUTH. If there are none, clients do not need a password.
 	Passwords Passwords
-	// Negative allows a negative quantity in CL.THROTTLE, which gives tokens back, as in redis-cell. Otherwise it is an
-	// error.
+	// Negative allows a negative quantity in CL.THROTTLE. As in redis-cell, it gives tokens back. If Negative is false,
+	// a negative quantity is an error.
 	Negative bool
 	// Holds makes the ids of holds.
 	Holds *Holds
 	// Places counts requests in flight. It is nil if they are not counted.
 	Places *Places
-	// IdleTimeout is how long a connection may wait for its next command; 0 means no bound.
+	// IdleTimeout is how long a connection may wait for its next command. 0 means without a bound.
 	IdleTimeout time.Duration
 	// Leave is called when a batch that used these settings has been answered. It may be nil.
 	Leave func()
@@ -45,7 +46,7 @@ type Table struct {
 	Formers *live.Formers // previous limiters, whose debts are charged to Limiter
 }
 
-// Stats returns sums over all tables: keys, slots, memory, and counts of keys without room.
+// Stats returns the statistics of all tables, added up.
 func (s *Settings) Stats() engine.Stats {
 	all := s.Limiter.Stats()
 	for _, t := range s.Tables {
@@ -56,15 +57,15 @@ func (s *Settings) Stats() engine.Stats {
 	return all
 }
 
-// Holds makes the ids of holds, and remembers which ids were used. Uses outlives all Settings; otherwise an id could be
-// used once more after a reload.
+// Holds makes the ids of holds, and remembers which ids were used. Its field Uses must outlive all Settings. Otherwise,
+// after a reload, an id could be used once more.
 type Holds struct {
 	Sealer *sealed.Sealer
 	Uses   *sealed.Uses
 }
 
-// NewHolds returns Holds with room for the given number of used ids that have not expired. The key is random, so ids
-// are valid only in this process. now is nil for the system's clock.
+// NewHolds returns Holds with room for a number of used ids that have not expired. The key is random, so ids are valid
+// only in this process. The function now returns the time; nil means the system's clock.
 func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, error) {
 	uses, err := sealed.NewUses(sealed.MaxLifetime, ids, options...)
 	if err != nil {
@@ -77,7 +78,8 @@ func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, 
 	return &Holds{sealed.New("holds of the door for clients of Redis"), uses}, nil
 }
 
-// Passwords has the hashes of passwords, so that a comparison takes the same time for every wrong password.
+// Passwords has the hashes of passwords. Hashes are compared, so that a comparison takes the same time for every wrong
+// password.
 type Passwords []secretfile.Hash
 
 // ReadPasswords reads a file as [ParsePasswords] does. It returns an error if the file has more than 64 KiB.
@@ -93,8 +95,8 @@ func ReadPasswords(name string) (Passwords, error) {
 	return all, nil
 }
 
-// ParsePasswords parses one password per line, without spaces around it; empty lines are skipped. All are valid, so
-// that clients can change from one to the next. It returns an error for none, or more than 16.
+// ParsePasswords parses passwords, one per line, without spaces around it. It skips empty lines. All passwords are
+// valid, so that clients can change from one to the next. It returns an error if there are none, or more than 16.
 func ParsePasswords(text string) (all Passwords, err error) {
 	lines, err := secretfile.Lines(text, "password")
 	for _, line := range lines {

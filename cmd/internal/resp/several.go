@@ -7,10 +7,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxKeys bounds the keys of a command, as [engine.TakeAll] does.
+// maxKeys bounds the number of keys in a command. [engine.TakeAll] has the same bound.
 const maxKeys = 64
 
-// A several is a command that takes from all of several keys or from none.
+// A several is a command with several keys, which takes tokens from all of them or from none.
 type several struct {
 	texts    [][]byte // texts of the keys
 	limits   []limit
@@ -18,8 +18,8 @@ type several struct {
 	answers  []engine.Answer
 }
 
-// severally parses numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...], with one limit for each key or for
-// all. It answers a wrong command with an error.
+// severally parses numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]. There is one limit for each key, or
+// one for all keys. If the command is wrong, severally answers with an error.
 func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
 	n, ok := b.ranged("numkeys", args[1], 1, maxKeys)
 	if !ok {

@@ -10,7 +10,7 @@ const (
 	weirForm             // names and values
 )
 
-// takes has the gathered takes. All of them take the same number of tokens.
+// takes has the takes that will be decided together. All of them take the same number of tokens.
 type takes struct {
 	n       int
 	tokens  uint64
@@ -19,7 +19,7 @@ type takes struct {
 	decided [gathered]engine.Decision
 }
 
-// take adds a take to the gathered takes. If the limit has a separate table, the take is decided at once.
+// take adds a take to those that will be decided together. If the limit has a separate table, take decides it at once.
 func (b *batch) take(text []byte, l *limit, f form) {
 	tokens := l.cost
 	t, key, ok := b.place(l, text)
@@ -49,15 +49,16 @@ func (b *batch) decide() {
 		return
 	}
 	b.takes.n = 0
-	// TakeBatch returns an error only without room for the decisions, and there is room.
+	// TakeBatch returns an error only if there is no room for the decisions. Here, there is always room.
 	_ = b.limiter.TakeBatch(b.keys[:n], b.tokens, b.decided[:n])
 	for i := range n {
 		b.answer(&b.decided[i], b.forms[i])
 	}
 }
 
-// look answers a take of 0 tokens. redis-cell reports a key as limited if the key owes more than its limit, as after a
-// higher limit. So look also peeks at one token under a limit that is one token larger.
+// look answers a take of 0 tokens. redis-cell reports a key as limited if the key owes more than its limit, which can
+// happen after the limit was higher. To find this out, look also peeks at one token under a limit that is one token
+// larger.
 func (b *batch) look(limiter *engine.Limiter, key engine.Key, limit engine.Policy, f form) {
 	b.decide()
 	d := limiter.Peek(key, 0)
@@ -83,8 +84,8 @@ func (b *batch) answer(d *engine.Decision, f form) {
 	}
 }
 
-// cell answers as redis-cell does: limited, limit, remaining, retry after and reset after. The times are whole seconds,
-// rounded up.
+// cell answers in the form of redis-cell: limited, limit, remaining, retry after and reset after. The times are whole
+// seconds, rounded up.
 func (b *batch) cell(d *engine.Decision) {
 	b.array(5)
 	b.counted(d)
@@ -108,7 +109,7 @@ func (b *batch) gcra(d *engine.Decision) {
 	b.seconds(d.ResetAfter)
 }
 
-// counted writes the numbers that cell and gcra have in common.
+// counted writes the numbers that the answers of cell and gcra have in common.
 func (b *batch) counted(d *engine.Decision) {
 	limited := int64(1)
 	if d.Allowed {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// These are the ranges of numbers in commands. The limiter may still refuse a number, because a bucket would take too
-// long to fill.
+// These are the ranges of numbers in commands. The limiter may refuse a number within its range, because a bucket would
+// take too long to fill.
 const (
 	maxBurst  = spec.MaxBurst - 1 // the limit is max_burst + 1
 	maxCount  = 1e15
@@ -48,7 +48,7 @@ func throttle(_ *conn, b *batch, args [][]byte) {
 	b.throttle(args[1], &limit{policy: bucket(count, time.Duration(period)*time.Second, burst)}, args[5:])
 }
 
-// throttle takes the quantity at the end of a command, or one token.
+// throttle takes the quantity at the end of a command. If there is none, it takes one token.
 func (b *batch) throttle(text []byte, l *limit, quantity [][]byte) {
 	ok := true
 	l.cost = 1
@@ -107,7 +107,7 @@ func gcra(_ *conn, b *batch, args [][]byte) {
 	b.take(args[1], &limit{policy: bucket(count, period, burst), cost: tokens}, gcraForm)
 }
 
-// ranged parses a whole number in a range, or else answers with an error.
+// ranged parses a whole number in a range. If the text is not such a number, ranged answers with an error.
 func (b *batch) ranged(what string, text []byte, low, high uint64) (uint64, bool) {
 	n, ok := integer(text)
 	if !ok || n < 0 || uint64(n) < low || uint64(n) > high {

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// A transaction has the commands between MULTI and EXEC, which EXEC executes one after the other. A nil transaction
-// means that there is none.
+// A transaction has the commands between MULTI and EXEC. EXEC executes them one after the other. nil means that there
+// is no transaction.
 type transaction struct {
 	queued  []byte // for each command: the number of arguments, and each argument after its length
 	n       int    // number of commands
@@ -44,7 +44,7 @@ func (t *transaction) add(b *batch, args [][]byte) {
 	b.line('+', "QUEUED")
 }
 
-// lengthBytes returns how many bytes the number n takes in queued.
+// lengthBytes returns how many bytes the number n takes in the field queued.
 func lengthBytes(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
 // length cuts a number off the beginning of queued.
@@ -54,7 +54,7 @@ func (t *transaction) length() int {
 	return int(n)
 }
 
-// next cuts off the first command. Its arguments are parts of queued.
+// next cuts off the first command of the queue. The arguments that it returns are parts of the field queued.
 func (t *transaction) next(args [][]byte) [][]byte {
 	for range t.length() {
 		n := t.length()
@@ -106,7 +106,8 @@ func discard(c *conn, b *batch, _ [][]byte) {
 	b.ok()
 }
 
-// watch returns an error. The debt of a key changes with time, so no transaction could report a key as unchanged.
+// watch answers with an error. The debt of a key changes with time, so a transaction could never report that a key is
+// unchanged.
 func watch(c *conn, b *batch, _ [][]byte) {
 	if c.multi != nil {
 		b.fail("ERR WATCH inside MULTI is not allowed")

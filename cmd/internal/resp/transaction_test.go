@@ -68,8 +68,8 @@ func TestLargeTransactions(t *testing.T) {
 	assert.Equal(t, 200, strings.Count(got, " *33 "))
 }
 
-// TestEmptyArgumentsOfATransaction: a transaction of empty arguments is bounded, too, because each takes a byte for its
-// length.
+// TestEmptyArgumentsOfATransaction: a transaction with only empty arguments is also bounded. Each empty argument takes
+// a byte for its length.
 func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	args := make([][]byte, maxArguments)
 	args[0] = []byte("DEL")
@@ -84,8 +84,8 @@ func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	assert.Equal(t, "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded", flat(string(b.out[strings.LastIndex(string(b.out), "-"):])))
 }
 
-// TestArgumentsOfATransaction: queued arguments stay unchanged, even empty ones and those whose length takes several
-// bytes.
+// TestArgumentsOfATransaction: queued arguments stay unchanged. This includes empty arguments, and arguments whose
+// length takes several bytes.
 func TestArgumentsOfATransaction(t *testing.T) {
 	var queue transaction
 	var b batch
@@ -104,7 +104,7 @@ func TestArgumentsOfATransaction(t *testing.T) {
 	assert.Empty(t, queue.queued)
 }
 
-// TestKeysThatOwe: EXISTS and TTL find a key that owes tokens, and TTL returns when they have come back.
+// TestKeysThatOwe: EXISTS and TTL find a key that owes tokens. TTL returns when the tokens will have come back.
 func TestKeysThatOwe(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, ":0 :-2 :-2", flat(d.says(resp("EXISTS a b", "TTL a", "PTTL a"))))

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// WEIR.TAKE and similar commands have the arguments key LIMIT rate [BURST n] [COST n], with the options in any order.
-// The name of a limit in the rule file may replace rate and burst.
+// WEIR.TAKE and similar commands have the arguments key LIMIT rate [BURST n] [COST n]. The options may be in any order.
+// Instead of rate and burst, a command may have the name of a limit in the rule file.
 
 type limit struct {
 	policy engine.Policy
@@ -17,8 +17,8 @@ type limit struct {
 	name   string // name in the rule file; "" if the command has the numbers
 }
 
-// key returns the key for a text. Each limit of the rule file has its own keys. Otherwise, tokens taken under a slow
-// limit would come back faster after a call under a fast limit.
+// key returns the key for a text. Each limit of the rule file has separate keys. Otherwise, a call under a fast limit
+// could make tokens taken under a slow limit come back faster.
 func (l *limit) key(text []byte) []byte {
 	if l.name == "" {
 		return text
@@ -31,7 +31,7 @@ func isName(text []byte) bool {
 	return len(text) > 0 && (text[0]|' ' >= 'a' && text[0]|' ' <= 'z')
 }
 
-// byName finds a limit of the rule file, or else answers with an error.
+// byName finds a limit of the rule file by its name. If there is none, it answers with an error.
 func (b *batch) byName(name []byte) (l limit, ok bool) {
 	if l.policy, ok = b.fileLimits[string(name)]; !ok {
 		b.fail(fmt.Sprintf("ERR no limit '%s': want one of redis: limits of the rule file, or a rate such as 100/m", clip(name)))
@@ -41,7 +41,7 @@ func (b *batch) byName(name []byte) (l limit, ok bool) {
 	return l, true
 }
 
-// limit parses the arguments after the key. If they are wrong, it answers with an error.
+// limit parses the arguments after the key. If an argument is wrong, it answers with an error.
 func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	numbers := spec.Limit{}
 	cost := uint64(1)
@@ -150,10 +150,10 @@ func weirCharge(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// anyLimit is a limit with which the debt of any key can be read.
+// anyLimit is a limit for reading the debt of a key. For this, any limit would do.
 var anyLimit = engine.TokenBucket(engine.PerSecond(1), 1)
 
-// resetKeys answers DEL and WEIR.RESET key... with how many of the keys owed something.
+// resetKeys answers DEL and WEIR.RESET key... with the number of those keys that owed something.
 func resetKeys(_ *conn, b *batch, args [][]byte) {
 	quota, err := b.limiter.Quota(anyLimit)
 	if err != nil {
@@ -173,7 +173,7 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	b.integer(owed)
 }
 
-// reset makes a key as it was before its first take, and reports whether it owed something.
+// reset returns a key to its state before its first take. It reports whether the key owed something.
 func (t Table) reset(text []byte, quota engine.Quota) (owed bool) {
 	key := t.key(text, quota)
 	owed = t.Limiter.Peek(key, 0).ResetAfter > 0

@@ -16,13 +16,13 @@ const mostAffected = 10
 type Affected struct {
 	Key               string
 	Requests, Refused uint64
-	// LongestWait is the longest RetryAfter of the key, or [engine.Never] if a request costs more than the limit.
+	// LongestWait is the longest RetryAfter of the key. It is [engine.Never] if a request costs more than the limit.
 	LongestWait time.Duration
 	First       time.Time // when it was first refused
 }
 
-// affected replays the requests of the keys that the limit may refuse, with a limiter of the engine. It returns the
-// number of refusals, and the keys with the most.
+// affected replays requests with a limiter of the engine. It needs only requests of the keys that the limit may refuse.
+// It returns the number of refusals, and the keys with the most refusals.
 func (r *requests) affected(p *Point, names []string) (refused uint64, all []Affected, err error) {
 	of, keys := boundOf(p.Policy), 0
 	judged := make([]bool, len(r.totals))

@@ -53,22 +53,23 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 }
 
 const (
-	// together is the most candidates tried in one pass over the requests.
+	// together is the largest number of candidates (limits) that are tried in one pass over the requests.
 	together = 64
-	// roomy is how many words of memory the records of a pass may take. A single candidate may take more.
+	// roomy is how many words of memory the records of a pass may take. If the pass has only one candidate, its records
+	// may take more.
 	roomy = 4 << 20
 )
 
-// A record has a candidate's state for a key, and the time of the last write. If this is so long ago that the record
-// must be idle, it counts as empty.
+// A record has the state of a key under a candidate, and the time of the last write. If this time is so long ago that
+// the record must be idle, the record counts as empty.
 type record struct {
 	state   atomicbucket.State
 	at      int64
 	refused int64 // the last day on which the key was refused
 }
 
-// A pass tries a set of candidates together, each with a record for each key that it may refuse. There is room for all
-// records, so it needs only the engine's algorithms, not its table.
+// A pass tries several candidates together. For each, it has a record of every key that the candidate may refuse. Since
+// there is room for all records, it needs only the engine's algorithms, not its table.
 type pass struct {
 	requests   *requests
 	candidates []*candidate
@@ -79,8 +80,8 @@ type pass struct {
 	word       atomicbucket.Word   // for algorithms that change a record in place
 }
 
-// try counts the keys that each limit refuses, once for each day of a refusal. It makes as few passes as the memory
-// permits.
+// try counts the keys that each limit refuses. A key counts once for each day on which it is refused. try makes as few
+// passes as the memory permits.
 func (r *requests) try(points []Point) error {
 	var all []*candidate
 	for i := range points {
@@ -109,7 +110,7 @@ func (r *requests) try(points []Point) error {
 	return nil
 }
 
-// keysOf returns the number of keys of which a candidate may refuse requests.
+// keysOf returns the number of keys that a candidate may refuse.
 func (p *pass) keysOf(c *candidate) (n int) {
 	for key := range p.judges {
 		if p.requests.peaks.mayRefuse(c.bound, key) {
@@ -144,7 +145,7 @@ func (p *pass) run() error {
 	return p.requests.each(p.request)
 }
 
-// request gives q to each candidate that may refuse requests of q's key.
+// request passes the request q to each candidate that may refuse its key.
 func (p *pass) request(q *trace.Request) bool {
 	at, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
@@ -158,7 +159,8 @@ func (p *pass) request(q *trace.Request) bool {
 	return true
 }
 
-// take takes the cost of a request from a candidate, and gives it back if the answer gives tokens back.
+// take takes the cost of a request from a candidate. If the answer of the request was refunded, take gives the cost
+// back.
 func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
 	if q.Cost > c.quota.Tokens {
 		return false
@@ -216,14 +218,15 @@ func (p *pass) record(at uint32) atomicbucket.Record {
 	return r
 }
 
-// version is the version of all states here. Versions are for concurrent changes of a record, which do not occur here.
+// version is the version of every state. The engine increments versions for concurrent changes of a record. Here, such
+// changes do not occur.
 const version = 1
 
 func live(payload uint64) atomicbucket.State {
 	return atomicbucket.NewState(atomicbucket.Live, version, payload)
 }
 
-// set makes the word contain a state, as the transitions of a slot do.
+// set makes the word contain a state, as the engine does when it changes a slot.
 func (p *pass) set(s atomicbucket.State) *atomicbucket.Word {
 	p.word = atomicbucket.Word{}
 	claimed, _ := p.word.Claim(0, 0)

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// byEngine returns how many keys, keys counted once per day, and requests a limiter of the engine refuses.
+// byEngine returns what a limiter of the engine refuses: the number of keys, the number of keys counted once per day,
+// and the number of requests.
 func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (keys, keyDays, refused uint64) {
 	t.Helper()
 	var now atomic.Int64
@@ -37,8 +38,9 @@ func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (keys, ke
 	return uint64(len(seen)), uint64(len(days)), refused
 }
 
-// TestCandidatesRefuseWhatTheEngineDoes: limits that are tried together refuse the same keys as the engine, for all
-// algorithms, long and short pauses, costs, refunds, and many keys that are left out because no limit can refuse them.
+// TestCandidatesRefuseWhatTheEngineDoes: limits that are tried together refuse the same keys as the engine. This is
+// tested for all algorithms, with long and short pauses, costs and refunds. Many keys are left out because no limit can
+// refuse them.
 func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var requests []trace.Request
@@ -89,7 +91,7 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	assert.Greater(t, tried-leftOut, tried/10)
 }
 
-// TestPeaks: a key is left out only if no request of it can be refused. Its peaks are those of a bucket without a
+// TestPeaks: a key is left out only if none of its requests can be refused. Its peaks are those of a bucket without a
 // limit.
 func TestPeaks(t *testing.T) {
 	var requests []trace.Request

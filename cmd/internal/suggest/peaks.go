@@ -12,18 +12,19 @@ import (
 const (
 	// paces is the number of rates for which the peaks of a key are computed.
 	paces = 24
-	// slowest is the first of these rates, in tokens per second, half a token per day. Each rate is twice the previous
-	// one.
+	// slowest is the first of these rates, in tokens per second. It is half a token per day. Each further rate is twice
+	// the one before.
 	slowest = 0.5 / 86400
-	// few is the largest total cost of a key whose peaks are not worth the memory.
+	// few is a total cost. If the requests of a key do not cost more, its peaks are not worth the memory.
 	few = 16
 )
 
 func pace(i int) float64 { return math.Ldexp(slowest, i) }
 
-// peaks has a peak for each key and rate: the highest level of a bucket without a limit that is emptied at this rate.
-// The peak is the smallest burst with which a token bucket of that rate refuses the key nothing. Larger limits refuse
-// the key nothing either, so the key is left out when they are tried.
+// peaks has a peak for each key and rate. Imagine a bucket without a limit, which each request fills by its cost, and
+// which is emptied at this rate. The peak is its highest level. So it is the smallest burst with which a token bucket
+// of that rate never refuses the key. Larger limits do not refuse the key either, so the key is left out when they are
+// tried.
 type peaks struct {
 	totals []uint64
 	row    []int32 // index in levels for each key; -1 for a key with few requests
@@ -50,7 +51,7 @@ func newPeaks(r *requests) (*peaks, error) {
 			return true
 		}
 		b, peak, cost := &now[row], &p.levels[row], float64(q.Cost)
-		// For a key's first request this is long, which does not matter because the bucket is empty.
+		// For a key's first request, this time is very long. This does not matter, because the bucket is empty.
 		gone := time.Duration(q.UnixNano-b.at).Seconds() * slowest
 		b.at = q.UnixNano
 		for i := range b.levels {
@@ -63,7 +64,7 @@ func newPeaks(r *requests) (*peaks, error) {
 	return p, err
 }
 
-// A bound says which keys have requests that a limit may refuse.
+// A bound decides which keys have requests that a limit may refuse.
 type bound struct {
 	most float64 // the most tokens that a key may take at once
 	pace int     // index of a rate; -1 if the limit is slower than all rates
@@ -73,8 +74,8 @@ type bound struct {
 // boundOf returns the bound of a policy. If a key's peak is below it, the policy cannot refuse the key anything.
 //
 // A bucket that is refilled in batches may have fewer tokens than an evenly filled bucket, but by less than a batch. A
-// window, aligned or sliding, refuses a key nothing if the key never asks for more than its tokens within two windows.
-// For any rate, the tokens that a key asks for in this time are at most the key's peak, plus the tokens that a bucket
+// window, aligned or sliding, never refuses a key that never asks for more than the window's tokens within two windows.
+// How many tokens can the key ask for in this time? For any rate, at most the key's peak plus the tokens that a bucket
 // loses at this rate in two windows.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
@@ -95,9 +96,9 @@ func boundOf(p engine.Policy) bound {
 	return b
 }
 
-// mayRefuse reports whether the limit may refuse the key anything. The engine rounds the time of each token up by at
-// most a nanosecond. At the fastest rate that is tried, this costs the key less than one token in 512, and one at the
-// end.
+// mayRefuse reports whether the limit may refuse a request of the key. The engine rounds the time of each token up by
+// at most a nanosecond. At the fastest rate that is tried, this costs the key less than one token in 512, and one token
+// at the end.
 func (p *peaks) mayRefuse(b bound, key int) bool {
 	total := float64(p.totals[key])
 	if total+1+total/512 <= b.most {

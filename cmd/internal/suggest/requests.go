@@ -6,7 +6,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/trace"
 )
 
-// requests has the requests of a rule for many replays. Its memory grows with the number of keys, not of requests.
+// requests has the requests of a rule, for many replays. Its memory grows with the number of keys, not with the number
+// of requests.
 type requests struct {
 	trace   *trace.Trace
 	count   uint64   // number of requests that are not in a tier
@@ -49,7 +50,7 @@ func newRequests(t *trace.Trace) (*requests, error) {
 
 func dayOf(q *trace.Request) int64 { return q.UnixNano / int64(24*time.Hour) }
 
-// each calls a function for each request that is not in a tier, until the function returns false.
+// each calls a function for each request that is not in a tier. It stops when the function returns false.
 func (r *requests) each(call func(*trace.Request) bool) error {
 	reader, q := r.trace.Read(), trace.Request{}
 	for reader.Next(&q) {

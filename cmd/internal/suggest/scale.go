@@ -20,8 +20,8 @@ func periods(own, span time.Duration) []time.Duration {
 	return slices.Compact(all)
 }
 
-// amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... They begin at the
-// largest cost of a request, and end at abusiveTimes times the number that is enough for every key.
+// amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... The first is the largest
+// cost of a request. The last is abusiveTimes times the number that is enough for every key.
 func amounts(dearest, most uint64) (all []uint64) {
 	series := []uint64{10, 20, 30, 40, 50, 60, 70, 80, 90}
 	for ten := uint64(1); ; ten *= 10 {
@@ -37,8 +37,8 @@ func amounts(dearest, most uint64) (all []uint64) {
 	}
 }
 
-// points returns the limits for a period that the engine can make with the algorithm of a rule. For example, a sliding
-// log ends at 4,096.
+// points returns limits for a period. They have the algorithm of the rule, and only those are returned that the engine
+// can make. For example, a sliding log has at most 4,096 requests.
 func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []Point) {
 	algorithm := rule.Policy.Algorithm()
 	for _, n := range amounts {
@@ -57,8 +57,8 @@ func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []
 	return all
 }
 
-// curves tries the limits of every period. It leaves out a period whose limits all refuse something, because the engine
-// has no limit that is high enough.
+// curves tries the limits of every period. If all limits of a period refuse something, it leaves the period out,
+// because the engine has no limit that is high enough.
 func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress func(done, all int)) (all []Curve, err error) {
 	amounts := amounts(r.dearest, r.most)
 	for i, period := range periods {
@@ -73,7 +73,7 @@ func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress
 		if none < 0 {
 			continue
 		}
-		// This limit refuses nothing, and so do higher ones. No goal needs more than abusiveTimes times this limit.
+		// This limit and higher limits refuse nothing. No goal needs more than abusiveTimes times this limit.
 		need := abusiveTimes * c.Points[none].Rate.Tokens
 		if enough := slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need }); enough >= 0 {
 			c.Points = c.Points[:enough+1]

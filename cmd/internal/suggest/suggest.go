@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// ordinary is the percentage of keys that may exceed a limit that still counts as enough for all other keys.
+	// ordinary is a percentage of keys. If a limit refuses at most this share of the keys, it counts as enough for all
+	// other keys.
 	ordinary = 1
 	// A key is abusive if it asks for at least abusiveTimes times the limit that is enough for all other keys.
 	abusiveTimes = 2
-	// supports is how many periods of a limit a log must cover. In fewer, a key might have many requests only by
-	// chance.
+	// supports is how many periods of a limit a log must cover. In a shorter log, a key might have many requests only
+	// by chance.
 	supports = 10
 )
 
@@ -27,7 +28,7 @@ type Goal struct {
 	Percent float64 // share of the keys, from 0 to below 100; ignored if Abusive is set
 }
 
-// percent returns the share of keys by which the limit is found.
+// percent returns the share of keys that determines the limit.
 func (g Goal) percent() float64 {
 	if g.Abusive {
 		return ordinary
@@ -47,15 +48,15 @@ func (g Goal) String() string {
 type Suggestion struct {
 	Goal
 	Requests, Keys uint64 // numbers of the rule's requests and keys
-	// KeyDays is the sum over all keys of the UTC days on which the key had a request. Shares are shares of KeyDays,
-	// because a longer log has more keys that came only once, and more requests of each key.
+	// KeyDays is a sum over all keys: of each key, it has the number of UTC days with a request. Shares are shares of
+	// KeyDays. The reason is that a longer log has more keys that came only once, and more requests of each key.
 	KeyDays uint64
 	// Curves has one curve for each of several periods, in ascending order. A curve says which keys its limits refuse.
 	Curves []Curve
 	Best   int    // index of the curve to choose; -1 for none
 	Reason string // why this curve is chosen, or why there is none
-	// Refused is how many requests the suggested limit refuses. Affected has at most ten of the keys with the most
-	// refusals.
+	// Refused is how many requests the suggested limit refuses. Affected has the keys with the most refusals, at most
+	// ten.
 	Refused  uint64
 	Affected []Affected
 }
@@ -94,12 +95,12 @@ func (p *Point) Settings() string {
 	return fmt.Sprintf("rate: %v, burst: %d", p.Rate, p.Burst)
 }
 
-// Find looks for limits with the rule's algorithm that reach the goal. A window or batch refill keeps the rule's
-// period; a bucket gets a minute, or less for a short log. names has the names of the keys. If progress is not nil, it
-// gets the numbers of steps done and of all steps.
+// Find looks for limits with the rule's algorithm that reach the goal. For a window or a batch refill, the period of
+// the rule is kept. For a bucket, the period is a minute, or less if the log is short. The parameter names has the
+// names of the keys. If progress is not nil, it is called with the number of steps done and the number of all steps.
 //
-// Find uses all requests of the log, even those that another rule would have refused. It leaves out requests in a tier,
-// to which the suggested limit does not apply.
+// Find uses all requests of the log, even if another rule would have refused them. It leaves out requests in a tier,
+// because the suggested limit does not apply to them.
 func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)
@@ -156,7 +157,7 @@ func (s *Suggestion) tooFew() string {
 	return ""
 }
 
-// allowed returns how many keys the limit may refuse, according to percent.
+// allowed returns how many keys the limit may refuse so that their share is at most percent.
 func (s *Suggestion) allowed() uint64 {
 	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
 }
@@ -206,5 +207,5 @@ func (s *Suggestion) choose(own, span time.Duration) {
 }
 
 // supported reports whether a log of length span is long enough for a period. The log's times are whole seconds, so its
-// last second is added.
+// last second must be added.
 func supported(period, span time.Duration) bool { return period <= (span+time.Second)/supports }

@@ -52,8 +52,8 @@ func find(t *testing.T, settings string, goal Goal, requests ...trace.Request) *
 	return s
 }
 
-// crowd returns requests of keys within 20 minutes: three within a second for each key, and one more at the end for the
-// first. The last key has instead last requests, one per second from the start.
+// crowd returns requests of keys within 20 minutes. Each key has three requests within a second. The first key has one
+// more at the end. The last key is different: it has as many requests as last says, one per second from the start.
 func crowd(keys, last int) (all []trace.Request) {
 	for i := range 1200 {
 		if i%10 == 0 && i/10 < keys-1 {
@@ -70,13 +70,14 @@ func crowd(keys, last int) (all []trace.Request) {
 	return append(all, at(1199)...)
 }
 
-// TestAbusiveKeys: the suggested limit is twice the limit that is enough for 99 of 100 keys, here three tokens at once.
+// TestAbusiveKeys: a limit of three tokens at once is enough for 99 of 100 keys. The suggested limit is twice that
+// limit.
 func TestAbusiveKeys(t *testing.T) {
 	s := find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 100)...)
 	require.NotNil(t, s.Point())
 	assert.Equal(t, "rate: 6/m, burst: 6", s.Point().Settings())
 	assert.Equal(t, "2 times 3/m, which is enough for 99 of 100 keys of a day", s.Reason)
-	// Six requests pass at once, and then one every ten seconds. So in 100 seconds, 15 pass.
+	// Six requests pass at once, and then one passes every ten seconds. So in 100 seconds, 15 requests pass.
 	assert.Equal(t, uint64(85), s.Refused)
 	start := time.Unix(1_700_000_000, 0).UTC()
 	assert.Equal(t, []Affected{{"key100", 100, 85, 9 * time.Second, start.Add(6 * time.Second)}}, round(s.Affected))
@@ -118,7 +119,7 @@ func TestAShareOfKeys(t *testing.T) {
 	assert.Equal(t, uint64(100), s.Keys)
 }
 
-// TestAKeyCountsOnceADay: more days with the same requests do not change the result.
+// TestAKeyCountsOnceADay: if the same requests are repeated on more days, the result does not change.
 func TestAKeyCountsOnceADay(t *testing.T) {
 	var requests []trace.Request
 	for day := range 9 {
@@ -202,7 +203,8 @@ func TestAmounts(t *testing.T) {
 	assert.NotPanics(t, func() { amounts(1, math.MaxUint64) })
 }
 
-// logs runs a test with the excerpt of a log, and with the complete log that WEIR_ACCESS_LOG may name.
+// logs runs a test with the excerpt of a log. WEIR_ACCESS_LOG may name the complete log; the test then runs with this
+// log, too.
 func logs(t *testing.T, test func(t *testing.T, log string)) {
 	for name, log := range map[string]string{
 		"excerpt": "../replay/testdata/apache_access_excerpt.log", "whole": os.Getenv("WEIR_ACCESS_LOG"),
@@ -227,8 +229,8 @@ func run(t *testing.T, f *rulefile.File, log string) *replay.RuleReport {
 	return &r.Rules[0]
 }
 
-// TestASuggestionHoldsWhenTheLogIsReplayed: with every algorithm, the complete program refuses as many requests as the
-// suggestion predicts.
+// TestASuggestionHoldsWhenTheLogIsReplayed: a replay of the log under the suggested limit refuses as many requests as
+// the suggestion predicts. This is tested with the complete program and every algorithm.
 func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		for _, settings := range []string{
@@ -259,8 +261,8 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	})
 }
 
-// TestASuggestionIsThatOfHalfOfTheLog: half of the log, and a quarter, give the same suggestion. The excerpt is too
-// short for this test.
+// TestASuggestionIsThatOfHalfOfTheLog: half of the log, and a quarter of it, give the same suggestion as the complete
+// log. The excerpt is too short for this test.
 func TestASuggestionIsThatOfHalfOfTheLog(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		if log != os.Getenv("WEIR_ACCESS_LOG") {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// WriteTable writes the suggestion for the rule name, for people.
+// WriteTable writes the suggestion for a rule, for people. The parameter name is the name of the rule.
 func (s *Suggestion) WriteTable(w io.Writer, name string) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n%s: limits that refuse %v\n%s requests of %s keys; %s if each counts once for each day (UTC) on "+
@@ -41,7 +41,8 @@ func (s *Suggestion) periods(out io.Writer) {
 	tw.Flush()
 }
 
-// Around returns the limits near the suggested one, so that people see what these would refuse.
+// Around returns the limits near the suggested one. They show people what a slightly lower or higher limit would
+// refuse.
 func (c *Curve) Around() []Point {
 	const below, above = 6, 3
 	return c.Points[max(0, c.Best-below):min(len(c.Points), c.Best+above+1)]

@@ -19,8 +19,8 @@ type Request struct {
 // inMemory is how many bytes of a trace stay in memory.
 const inMemory = 1 << 20
 
-// A Trace has requests in the order of time. The zero Trace is empty. It is not safe for concurrent use. However,
-// several Readers may read it concurrently when nothing is added any more.
+// A Trace has requests in the order of time. The zero Trace is empty. It is not safe for concurrent use. But once
+// nothing is added any more, several Readers may read it concurrently.
 type Trace struct {
 	Keys     int // number of different keys
 	Requests uint64
@@ -40,8 +40,8 @@ const (
 	wholeSecond // later by whole seconds
 )
 
-// Add adds a request that is not earlier than the previous one. It returns the error of the temporary file, for example
-// that the disk is full.
+// Add adds a request. It must not be earlier than the one before. The errors are those of the temporary file, for
+// example that the disk is full.
 func (t *Trace) Add(r Request) error {
 	if t.pending == nil {
 		t.pending = make([]byte, 0, inMemory+maxRequest)

@@ -46,8 +46,8 @@ func (es Errors) Unwrap() []error {
 	return all
 }
 
-// Sorted returns the errors in the order of their places, without duplicates. There are duplicates because a mistake in
-// an anchor is found again at every use of the anchor.
+// Sorted returns the errors in the order of their places, without duplicates. Duplicates come from anchors: a mistake
+// in an anchor is found again at every alias.
 func (es Errors) Sorted() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -13,8 +13,8 @@ import (
 // MaxErrors is the number of mistakes after which reading stops. A file with more mistakes is probably of another kind.
 const MaxErrors = 100
 
-// A Walker notes the mistakes in a file. It bounds the number of values that are read. If aliases name a value, it
-// counts once for each alias. So a short file cannot expand to an endless one.
+// A Walker notes the mistakes in a file, and bounds the number of values that are read. A value counts once more for
+// each alias of it. So a short file cannot expand to an endless one.
 type Walker struct {
 	File   string
 	Errors Errors
@@ -47,9 +47,9 @@ func (w *Walker) Fail(n *yaml.Node, format string, args ...any) {
 // IsFull reports whether the walk has ended because there were too many mistakes or values.
 func (w *Walker) IsFull() bool { return w.full }
 
-// Visit counts a value and returns it. If it is an alias, it returns the node that the alias names. The parameter most
-// is the largest number of values. If there are more values, the walk ends and notes a mistake with the text tooMany,
-// which is a format with one verb for the parameter most. If the walk has ended, Visit returns nil.
+// Visit counts a value and returns it. For an alias, it returns the node that the alias names. The parameter most is
+// the largest number of values. If there are more, the walk ends with a mistake. Its text is tooMany, a format with one
+// verb for most. After the end of the walk, Visit returns nil.
 func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
 	if w.full {
 		return nil
