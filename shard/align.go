@@ -43,8 +43,9 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 
 // alignedSince returns an instant since which the windows of the clock have the length of the given plan. A forgotten
 // window of another length ended at that instant or earlier, because it was over at the watermark (R7). The caller must
-// have read the plan first, and then found no current window of the key. The result is at most the watermark, in case
-// the word realigned was copied from a table with another clock ([Table.AlignAs]), or no call wrote it (R20).
+// have read the plan first, and then found no current window of the key. The result is at most the watermark. The word
+// realigned may be later: it may be copied from a table with another clock ([Table.AlignAs]), or written by no call
+// (R20).
 func (t *Table) alignedSince(plan *Plan) int64 {
 	if plan.realigns && t.converting(plan) {
 		return t.Watermark()

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnExchangeBesideARefusalAtEveryStep (R10): before any operation of a take, a refund's exchange of times in the
-// log makes room for the take. A refusal is valid only if it was decided before: it then returns a wait, and charges
-// what was left at that time.
+// TestAnExchangeBesideARefusalAtEveryStep (R10): before any operation of a take, the exchange of a refund moves times
+// in the log, which makes room for the take. The take may be refused only if it was decided before the exchange. It
+// then returns a wait, and charges what was left at that time.
 func TestAnExchangeBesideARefusalAtEveryStep(t *testing.T) {
 	const now = start + 7*second
 	for name, refusals := range map[string]RefusalCharge{"that costs nothing": Nothing, "that costs": Penalty} {

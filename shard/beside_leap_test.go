@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund, time leaps, so that the key is
+// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund, time leaps. The key is then
 // forgotten, or has a record too far ahead of the time that the call has read. The call must return the answer that is
 // right after the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
@@ -51,8 +51,8 @@ func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	}
 }
 
-// tentativeIn makes a tentative record of a key in a slot of its probe window, as a call does that is suspended
-// afterwards. commit commits the record with a take under the current plan.
+// tentativeIn makes a tentative record of a key in a slot of its probe window, as if its call were suspended before the
+// commit. The function commit commits the record with a take under the current plan.
 func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool) {
 	p, plan := tb.Find(key), tb.Plan()
 	sl := p.at(index)

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A process is owner 1 or 2, and knows whether the other is dead. Owners with any other number count as dead.
+// A process has the number 1 or 2, and knows whether the other process is dead. Owners with any other number count as
+// dead.
 type process struct {
 	claimant uint64
 	died     *bool // whether process 1 has died
@@ -32,9 +33,9 @@ func (p process) Dead(claimant uint64) bool {
 // of the numbers of two plans.
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
-// processes returns a table of one line as two processes see it: one token per second, burst 5, and one token taken.
-// The function dies makes a call in the first process, which dies before the operation with the given number. It
-// reports whether the call had that many operations.
+// processes returns one table as two processes see it. The table has one line and buckets of one token per second and
+// burst 5, and one token is taken. The function dies makes a call in the first process, which dies before the call's
+// operation with the given number. It reports whether the call had that many operations.
 func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies func(at int, call func()) bool) {
 	cfg = Config{Plan: aPlan(t, 1, 5), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: start}
 	bytes, err := cfg.SharedBytes()
@@ -132,8 +133,9 @@ func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): two more replacements rewrite the area that a call reads to
-// follow a replacement. The plan that the call builds still has the numbers that belong to its plan number.
+// TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): while a call follows a replacement, two more replacements
+// rewrite the area that the call reads. The plan that the call builds still has the numbers that belong to its plan
+// number.
 func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 	followed := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -265,8 +267,8 @@ func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	}
 }
 
-// TestAStepTowardsAPlanThatIsPresentByThen (R7, R22): another process completes a replacement before any operation of a
-// call that moves the watermark for it. After that, the call does not move the watermark.
+// TestAStepTowardsAPlanThatIsPresentByThen (R7, R22): a call moves the watermark for a replacement. Before any
+// operation of this call, another process completes the replacement. After that, the call does not move the watermark.
 func TestAStepTowardsAPlanThatIsPresentByThen(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		_, _, one, tb, _ := processes(t)

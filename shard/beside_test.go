@@ -384,8 +384,8 @@ func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[uint64]bool{0: true, 1: true}, retries)
 }
 
-// TestAnInsertThatIsAbortedTakesNoOtherTake (I2): a replacement of the plan makes a first take start over, and another
-// call takes from the record that it publishes then. Each admitted take is charged once.
+// TestAnInsertThatIsAbortedTakesNoOtherTake (I2): a replacement of the plan makes a first take start over. The take
+// then publishes a new record, and another call takes from this record. Each admitted take is charged once.
 func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for name, c := range map[string]struct {
@@ -431,8 +431,8 @@ func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	}
 }
 
-// TestThePlanMayFallTwiceAtEveryStep: a smaller skew makes an insert start over, and a smaller limit then makes it give
-// up. It leaves no tentative record.
+// TestThePlanMayFallTwiceAtEveryStep: a smaller skew makes an insert start over, and a smaller limit then makes the
+// insert give up. No tentative record remains.
 func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for first := 1; first < 40; first++ {

@@ -86,8 +86,8 @@ func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least vict
 	return 0, victim{owed: math.MaxUint64}
 }
 
-// rank returns the rank of a slot for a request whose clock reads now. It is not called for token buckets with a debt
-// at now. Those have rank 0: the watermark is not later, so they also owe at the watermark.
+// rank returns the rank of a slot for a request whose clock reads now. It is not called for token buckets that owe
+// something at now. Their rank is 0, because they also owe something at the watermark, which is not later than now.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	if s.Tag() <= atomicbucket.Free {
 		return unowned

@@ -75,7 +75,7 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 }
 
 // TestALateClockDoesNotMakeIdle (R7): the watermark passes the time of a call during the call. By then a record may owe
-// for a time so far ahead of the call's clock that it looks idle by that clock. The record must not be claimed.
+// tokens for a time far ahead of the call's clock, so that it looks idle by that clock. The record must not be claimed.
 func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse; c.Plan.SetCharges(1<<32, Nothing) })
 	skew, now := int64(table.Plan().skew), start+2*second

@@ -70,7 +70,7 @@ func (p *Plan) HoldsDebt(q atomicbucket.Quota) bool {
 	return hi == 0 && bound <= p.most
 }
 
-// room returns how many whole tokens a record may be charged before it owes bound.
+// room returns how many whole tokens a record may be charged before it owes the given bound.
 func (p *Plan) room(r atomicbucket.Record, nanos int64, q quota, bound uint64) uint64 {
 	if p.isBucket {
 		owed := p.bucket.Debt(r, p.bucket.Ticks(nanos))
@@ -110,8 +110,8 @@ func (r *request) enough(q quota) uint64 {
 	return min(r.least, q.Tokens)
 }
 
-// asks returns the demand to which the status of an admitted request refers. After a charge this is one more token, so
-// that the client learns when the key is admitted again; otherwise no token.
+// asks returns the demand for which the status of an admitted request is computed. After a charge that is one more
+// token, so that the client learns when the key is admitted again. Otherwise it is no token.
 func (r *request) asks(q quota) atomicbucket.Demand {
 	if r.mode < charging || r.mode == filling {
 		return q.Demand(0)
@@ -173,11 +173,11 @@ func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }
 
-// TakeUpTo takes as many tokens from the key at p as the key has, up to most, in one step, and returns their number. If
-// the key has fewer tokens than least, and fewer than its whole limit, the verdict is Refused and nothing is taken.
-// Both numbers are at least 1. If the call read no record, or there was no room for one, the verdict is that of
-// [Table.TakeAt] and nothing is taken. *status becomes the status after the take or, without a take, for a request for
-// least tokens.
+// TakeUpTo takes as many tokens from the key at p as the key has, up to most, in one step, and returns their number.
+// The verdict is Refused, and nothing is taken, if the key has fewer tokens than least, and fewer than its whole limit.
+// Both least and most are at least 1. If the call read no record, or there was no room for a record, the verdict is
+// that of [Table.TakeAt] and nothing is taken. *status becomes the status after the take or, without a take, for a
+// request for least tokens.
 func (t *Table) TakeUpTo(
 	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {
@@ -228,8 +228,8 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	}
 }
 
-// moveBy takes one demand, d, from a record that has room for it, and sets the status for another demand, asks. If d is
-// for nothing, the request is refused and nothing is written. The verdict is Undecided if the record has changed.
+// moveBy takes the demand d from a record that has room for it, and sets the status for the demand asks. If d is for
+// nothing, the request is refused and nothing is written. The verdict is Undecided if the record has changed.
 func (t *Table) moveBy(
 	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {

@@ -52,9 +52,9 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call reads a record by a later plan with the same tag, and
-// computes a time before the origin to which it raises the watermark. The watermark must not change. (The
-// compare-and-swap of such a claim fails.)
+// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call reads a record by a later plan with the same tag. It
+// therefore computes a time before the origin, and raises the watermark to that time. The watermark must not change.
+// (The compare-and-swap of such a claim fails.)
 func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	long := plan.idleSince(atomicbucket.NewState(plan.live, 0, plan.bucket.Ticks(2*second)), second)

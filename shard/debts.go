@@ -6,12 +6,13 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Debts calls visit for every key that owes something at the time now, as [Table.Survey] counts these keys. visit gets
-// the key's label, its debt, and the price of a token (0 if records have no prices, R27). The debt is in units of the
-// table's plan. If another plan is given (the parameter in), it is the debt, in that plan's units, that the record
-// would have if that plan replaced the table's plan at the time now. Such a plan must be able to follow the table's
-// algorithm, and must not be in use. Debts may leave out a slot that changes hands during the call. It writes nothing
-// to the table.
+// Debts calls the function visit for every key that owes something at the time now, as [Table.Survey] counts these
+// keys. The function gets the key's label, its debt, and the price of a token (0 if records have no prices, R27). The
+// debt is in units of the table's plan, unless another plan is given (the parameter in).
+//
+// With another plan, the debt is in units of that plan: it is what the record would owe if that plan replaced the
+// table's plan at the time now. The other plan must be able to follow the table's algorithm, and must not be in use.
+// Debts may leave out a slot that changes hands during the call. It writes nothing to the table.
 //
 // If all is false, the plan of the table was replaced during the call, and the caller must ignore what visit got.
 func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)) (all bool) {

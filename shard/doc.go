@@ -87,50 +87,52 @@
 // # The rules, each with what breaks without it
 //
 // R1. A call reads the state of a slot before its key. If its compare-and-swap from that state succeeds, the slot did
-// not change hands in between, so the call charges the key that it read. In the other order, the state could be the
-// next owner's, and a stranger would be charged.
+// not change hands in between, so the call charges the key that it read. In the other order, the state could belong to
+// the slot's next owner, and the call would charge another key.
 //
-// R2. An answer that writes nothing, such as a refusal, reads the state a second time. It counts only if the state has
-// not changed, and takes effect at that second read. Without it, state and key could belong to two tenures, and a
-// stranger's bucket could refuse a key.
+// R2. A call that writes nothing, such as a refusal, reads the state a second time. Its answer counts only if the state
+// has not changed, and takes effect at that second read. Without this read, state and key could belong to two tenures,
+// and another key's bucket could refuse the call.
 //
 // R3. Each claim changes the version, and the fingerprint is written only under CLAIM, before TENT. Without the
 // version, a compare-and-swap that was prepared in one tenure could succeed in a later one. If the key were written
-// after TENT, a call could settle the record under the previous owner's label. The version also changes at a conversion
-// (R9), at a refund that takes something out of a log (R10), and at a refund of a token bucket, except the first one of
-// a take after which nothing else was taken (TokenBucket.Refund).
+// after TENT, a call could settle the record under the previous owner's label.
+//
+// The version also changes at a conversion (R9), and at a refund that takes something out of a log (R10). It changes at
+// a refund of a token bucket, too, with one exception: the first refund of a take after which nothing else was taken
+// (TokenBucket.Refund).
 //
 // R4. An insert publishes first and searches second. If two goroutines insert one key at the same time, both publish
 // before they search. Go's atomics are sequentially consistent, so at least one of them sees the other's record. If
 // both searched first, the key could get two records and twice the burst.
 //
 // R5. A search for the key's own record ends at the first slot that was never used or at the probe bound (R11), and
-// nowhere else. (Hit may stop anywhere, because it then leaves the decision to another call.) No record of the key lies
-// further on: claims visit the slots in the same order, the order of the key, and take none beyond the first one that
-// was never used. A used slot never becomes unused again. Searches skip FREE slots and slots of other keys. If they
-// stopped there, they would miss a record behind, and the key would be inserted twice.
+// nowhere else. No record of the key lies further on: claims visit the slots in the same order, the order of the key,
+// and take none beyond the first slot that was never used. A used slot never becomes unused again. A search skips FREE
+// slots and slots of other keys. If it stopped there, it would miss a record further on, and the key would be inserted
+// twice. (Hit may stop anywhere, because it then leaves the decision to another call.)
 //
-// R6. If a key has two records, a LIVE one wins over a TENT one, and of two TENT ones the one with the lower index
-// wins. The loser is aborted by its own goroutine or by the winner's. (R7 and R9 abort tentative records without a
-// winner.) Commits and aborts are compare-and-swaps from the same word, so each tentative record has exactly one
-// outcome. If the winner's call fails to abort the loser, that record was decided in the meantime, so the call searches
-// again. A search skips a slot in CLAIM: the claimer will publish, then search, and see this record (R4). If the lower
-// record did not abort the higher one, the higher one could have searched before the lower one was published, and both
-// would commit.
+// R6. If a key has two records, one of them wins: a LIVE record over a TENT record, and of two TENT records the one
+// with the lower index. The loser is aborted by its own goroutine or by the winner's. (R7 and R9 abort tentative
+// records without a winner.) Commits and aborts are compare-and-swaps from the same word, so each tentative record has
+// exactly one outcome. If the winner's goroutine fails to abort the loser, the loser was decided in the meantime, so
+// the goroutine searches again. A search skips a slot in CLAIM: its claimer will publish, then search, and see the
+// record of this search (R4). If the lower record did not abort the higher one, the higher one could have searched
+// before the lower one was published, and both would commit.
 //
 // R7. A record is forgotten as idle, by a claim or by a sweep, only if it is idle at the watermark. A commit reads the
-// watermark after the search that found no record, and its bucket starts full at the watermark or at the time of the
-// take, whichever is later. A take whose time is before the watermark is decided at the watermark.
+// watermark after the search that found no record. Its bucket starts full at the watermark or at the time of the take,
+// whichever is later. A take whose time is before the watermark is decided at the watermark.
 //
-// The reason is that a goroutine can be suspended after it has read its clock. Without the watermark, it could find no
-// record although, at its own time, the forgotten record was not yet idle. It would start a full bucket in the past,
-// and the same interval of time would refill the key twice. For the same reason a peek or a refund reads the watermark
-// after its search, and starts over if the watermark has passed the time for which it would answer. Otherwise it could
-// report a key as full too early.
+// The reason is that a goroutine can be suspended after it has read its clock. Meanwhile the key's record may become
+// idle and be forgotten. Without the watermark, the goroutine would find no record and start a full bucket at its own
+// time, in the past, and the same interval of time would refill the key twice. For the same reason a peek or a refund
+// reads the watermark after its search. If the watermark has passed the time for which it would answer, it starts over.
+// Otherwise it could report a key as full too early.
 //
-// A claim of a record that became idle after the watermark first moves the watermark: to that moment if the payload
-// shows it to the nanosecond, otherwise to the time of the claim. (With the earlier time, the ranks of claims still
-// distinguish the other idle records.)
+// If a record became idle after the watermark, a claim of this record first moves the watermark: to the moment at which
+// the record became idle, if the payload shows it to the nanosecond, otherwise to the time of the claim. (With the
+// earlier time, the ranks of claims still distinguish the other idle records.)
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and starts over if the state has changed
 // since. So no take of the record is later than the refund. Otherwise a suspended goroutine could give back tokens that
@@ -139,35 +141,41 @@
 // The watermark also bounds how far apart two ticks can be when a call subtracts them modulo 2^54. A call whose clock
 // is more than a skew ahead of the watermark first moves the watermark to its clock. If the watermark is already more
 // than a skew ahead of the last complete sweep, the call sweeps first. A move by more than four skews (a leap) is made
-// in steps, each of any number of whole turns of the circle plus at most four skews. After such a step, every record
-// that is idle in truth also looks idle on the circle. A sweep reads the watermark after each state. The record's last
-// take cannot be far ahead of that time, so the sweep judges the record correctly. It also aborts tentative records,
-// because the call that is about to commit one read the watermark earlier, and would start a bucket at that time. A
-// record that is published during the sweep may still be committed. The watermark is then ahead of the commit by at
-// most one step of four skews, so by at most five skews in all, which is still judged correctly.
+// in steps. Each step is at most four skews, plus any number of whole turns of the circle. After such a step, every
+// record that is idle in truth also looks idle on the circle.
 //
-// The skew of such a step is the pace, a word that is read at each step. While a plan is replaced, records follow two
-// plans with different circles, so the pace is the smaller skew, and steps include no whole turns. A step by the larger
-// skew could take an idle record once around its circle, so that it looks indebted. In a table of one process, a call
-// may still be about to make a larger step by the previous pace. So calls that may move the watermark are counted. If
-// there is one when the pace has been set, the replacement moves the watermark by one nanosecond, and that call's
-// compare-and-swap fails. In a table of several processes the pace is the skew of the current plan, read while no
-// replacement is under way, and a replacement moves the watermark itself (R22).
+// A sweep reads the watermark after each state. The record's last take cannot be far ahead of that time, so the sweep
+// judges the record correctly. A sweep also aborts tentative records: the call that is about to commit such a record
+// read the watermark earlier, and would start a bucket at that time. A record that is published during the sweep may
+// still be committed. The watermark is then ahead of the commit by at most one step of four skews, so by at most five
+// skews in all, which is still judged correctly.
+//
+// The skew by which steps are measured is the pace, a word that is read at each step. While a plan is replaced, records
+// follow two plans with different circles. So the pace is the smaller skew, and steps include no whole turns. A step by
+// the larger skew could take an idle record once around its circle, so that it looks indebted.
+//
+// In a table of one process, a call may still be about to make a larger step by the previous pace. So calls that may
+// move the watermark are counted. If there is such a call when the pace has been set, the replacement moves the
+// watermark by one nanosecond, and the call's compare-and-swap fails. In a table of several processes, the pace is the
+// skew of the current plan, read while no replacement is under way. There a replacement moves the watermark itself
+// (R22).
 //
 // SweepEpoch leaves records that have been idle for less than a skew, so that keys that come back find them. If more
-// than half of the slots hold a record, it also frees those that were idle at the last complete sweep. A record that
-// stays is visited again at most five skews later: four by which the watermark moves when it is within one skew of the
-// last complete sweep. A call may be one skew ahead of the watermark, and a refund may move the time at which the
-// record became idle back by two. With the first skew, this makes nine. A payload is recognized as past for thirteen
-// skews; records that stay for longer would look indebted again.
+// than half of the slots hold a record, it also frees records that were idle at the last complete sweep. A payload is
+// recognized as past for thirteen skews; a record that stays idle for longer would look indebted again. A record that a
+// sweep leaves has been idle for one skew at most. It is visited again at most five skews later: four by which the
+// watermark moves when it is within one skew of the last complete sweep. A call may be one skew ahead of the watermark,
+// and a refund may move the time at which the record became idle back by two. So a record is idle for at most nine
+// skews.
 //
 // A time that a caller supplies ahead of the limiter's clock applies only to the decision of this call. The watermark
-// follows only the clock, so a record that is idle only at the supplied time is not forgotten. (But it may be charged
-// ahead of the watermark, by at most a skew.)
+// follows only the clock, so a record that is idle only at the supplied time is not forgotten. (But the call may charge
+// a record ahead of the watermark, by at most a skew.)
 //
 // R8. The call that commits a record is charged: the commit writes LIVE together with the bucket after the call's own
 // take. If a second compare-and-swap charged the take, other calls could drain the bucket in between, each time. If the
-// commit charged the claimer's take, a claimer that finds its record committed could not know whether it was admitted.
+// commit of another call charged the claimer's take, the claimer would find its record committed, and could not know
+// whether its own take was admitted.
 //
 // R9. A call reads the plan after the state to which it applies the plan, because the plan may be replaced at any time.
 // The tag of a record (LIVE or LIVE') says which of two plans it follows: the current one or the previous one. There
@@ -177,30 +185,30 @@
 // no longer holds that state, and the compare-and-swap fails. Because a plan may be changed and changed back, a
 // conversion changes the version. Without this rule a call would read a bucket by the numbers of another plan.
 //
-// A conversion preserves at least the tokens that the key has taken (R24). So whatever plans follow each other, a key
-// gets in any interval at most what a bucket with the highest limit and the highest rate of that interval would grant:
-// its debt in tokens is at least the debt of such a bucket. An idle record owes no tokens by any plan, so it may be
-// forgotten whatever plan comes next.
+// A conversion preserves at least the tokens that the key has taken (R24). Consider any interval, and a bucket with the
+// highest limit and the highest rate of that interval. The key's debt in tokens is at least the debt of such a bucket.
+// So whatever plans follow each other, the key gets at most what such a bucket would grant. An idle record owes no
+// tokens by any plan, so it may be forgotten whatever plan comes next.
 //
 // R10. The last change of a sliding log, a request or a refund, is stored only in the state. The next call that changes
-// the state first enters that change in the ring. A request is one entry for each of its tokens. A refund marks all but
-// some of the newest entries as gone, the oldest first, so that if an entry is gone, all entries behind it are gone,
-// too. An entry is changed by a compare-and-swap from a value that was read before the state was read again. So the
-// state cannot change before the entries of its last change are made.
+// the state first enters that change in the ring. A request is one entry for each of its tokens. A refund keeps some of
+// the newest entries and marks all others as gone, the oldest first. So if an entry is gone, all entries behind it are
+// gone, too. To change an entry, a call reads the entry, reads the state again, and then makes a compare-and-swap of
+// the entry. So the state cannot change before the entries of its last change are made.
 //
-// An entry never returns to an earlier value: a tenure starts by clearing the ring under CLAIM, with its version; ticks
+// An entry never returns to an earlier value. A tenure starts by clearing the ring under CLAIM, with its version; ticks
 // only grow within a version; and a refund changes the version. So a compare-and-swap that was prepared for a past
 // state or tenure fails. If an entry were made after the next change, or by a plain store, a late call could overwrite
 // a new tick with an old one, and a request would leave the window too early. If a refund were made in the ring instead
 // of the state, a late call could remove a request of another key.
 //
-// A refund by a receipt removes the oldest ticks by its change of the state. It then exchanges them, one by one, for
-// the ticks of its own take. If windows were longer before, the ring may have ticks that have left the window. Any
-// refund removes these first, and exchanges them for the oldest ticks of the window. (If they fill the ring, older ones
-// may have been overwritten, so nothing is given back.) An exchange makes an entry older, but never older than it will
-// be in the end, and the refund stops when the version has changed. So at every moment any window holds at least as
-// many requests as it should. If an exchange makes room while another call decides on a refusal, that call decides
-// again.
+// A refund by a receipt removes the oldest ticks by its change of the state. It then exchanges these ticks, one by one,
+// for the ticks of its own take. If windows were longer before, the ring may also have ticks that have left the window.
+// Any refund removes such ticks first, and exchanges them for the oldest ticks of the window. (If they fill the ring,
+// older ticks may have been overwritten, so nothing is given back.) An exchange makes an entry older, but never older
+// than it will be in the end, and it stops when the version has changed. So at every moment any window holds at least
+// as many requests as it should. If an exchange makes room while another call decides on a refusal, the other call
+// decides again.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record ends at that bound. The
 // first stride is always within the bound. A call that settles a record beyond the bound extends the bound to the
@@ -226,133 +234,139 @@
 // older than the circle, follow an old plan, or lose its probe bound. If the page were marked after the claim, a
 // claimer that dies in between would leave a slot that sweeps skip (R17).
 //
-// R13. A quota with its own numbers names the unit of those numbers. A call compares it with the unit of the plan that
-// the state follows (R9), and a quota of another unit grants nothing. A unit belongs to one table. A new plan keeps it
-// if the numbers mean the same. Without this rule a limit could be applied in ticks of another length, or to a payload
-// that has no room for it. Judging a record needs no quota, because the payload says when it is full, whatever a token
-// cost.
+// R13. A quota with its own numbers names the unit of those numbers. A call compares this unit with the unit of the
+// plan that the state follows (R9), and a quota of another unit grants nothing. A unit belongs to one table. A new plan
+// keeps the unit if the numbers mean the same. Without this rule a limit could be applied in ticks of another length,
+// or to a payload that has no room for it. Judging a record needs no quota, because the payload says when the bucket is
+// full, whatever a token cost.
 //
-// R14. A charge takes as many tokens as fit under a bound, even if the bucket does not have them. It is one
-// compare-and-swap like any take, and the first charge of a key is part of its commit (R8). The bound is a multiple of
-// the limit, as far as the payload has room: at most two skews for a bucket, so that R7 holds. The charge for a refusal
-// is one step with the refusal, from the state that refused. In a second step, tokens that came back in between could
-// make it a charge of a request that the bucket can admit. (Any state refuses a request for more than the limit, so
-// that charge may be a separate step.) A take with a least and a most number of tokens compares the least with the
-// state from which it takes; otherwise it could take less than the least.
+// R14. A charge takes as many tokens as fit under a bound, even if the bucket does not have them. The bound is a
+// multiple of the limit, as far as the payload has room: at most two skews for a bucket, so that R7 holds. A charge is
+// one compare-and-swap like any take, and the first charge of a key is part of its commit (R8).
+//
+// The charge for a refusal is one step with the refusal, from the state that refused. If it were a second step, tokens
+// could come back in between, and a request that the bucket can admit would be charged as refused. (Any state refuses a
+// request for more than the limit, so that charge may be a separate step.) A take with a least and a most number of
+// tokens compares the least with the state from which it takes; otherwise it could take less than the least.
 //
 // R15. A refund gives back tokens of its own take, and nothing else. The record alone does not always show whether it
 // still includes the take, so a refund also reads words outside the record, after the record.
 //
 // A receipt belongs to a take of one tenure. If the tenure ends because the record is idle, everything that it owed has
 // come back with time. A record of a later tenure shows this: the time at which the take's tokens were back, or its
-// window, or its tick, is past. It does not show a tenure that was ended by force, by a reset or an eviction. So forced
-// ends are counted, in one word for a group of homes. An end counts as begun before the compare-and-swap that makes it,
-// and as under way until after that. A call that wants a receipt reads this word before it takes, and a refund reads it
-// after the record. If an end was under way at the take, or one has begun since, nothing is given back. Because homes
-// share the word, this may be less than possible, but never more.
+// window, or its tick, is past. The record does not show whether a tenure was ended by force, by a reset or an
+// eviction. So forced ends are counted, in one word for a group of homes. An end counts as begun before the
+// compare-and-swap that makes it, and as under way until after that. A call that wants a receipt reads this word before
+// it takes, and a refund reads it after the record. If an end was under way at the take, or one has begun since,
+// nothing is given back. Because homes share the word, this may be less than possible, but never more.
 //
-// If an end were counted only after it is made, a refund could see the next tenure and no count. If it stopped counting
-// as under way before it is made, a take of the old tenure could read it as past. (The end then fails because of the
-// take, unless a refund of another take restores the state.) If the call read the word after its take, it would miss an
-// end in between. A call's own evictions end before its take, so its receipt counts them as past; otherwise every such
-// receipt would be void.
+// If an end were counted only after it is made, a refund could see the next tenure and no count. If an end stopped
+// counting as under way before it is made, a take of the old tenure could treat the end as past. (The end then fails
+// because of the take, unless a refund of another take restores the state.) If the call read the word after its take,
+// it would miss an end in between. A call's own evictions end before its take, so its receipt counts them as past;
+// otherwise every such receipt would be void.
 //
 // A receipt also names the plan of its take, by a number that is unique in the table. After a conversion (R9) the share
 // of a single take is unknown, so a receipt of an earlier plan is void. Logs are the exception: a conversion does not
 // change their requests.
 //
-// If a bucket is, to the bit, what the take left, every later take in it has been given back: within a version the
-// payload grows by takes and falls only by refunds of the latest take. So the refund makes the bucket what it would be
-// if the take had taken less. That is right at any time, and no clock is read. Buckets of another tenure, of another
-// plan, or of a later turn of the circle could look the same. The receipt excludes the first two as above. (There is
-// one gap: if an earlier take of the tenure was given back, a later tenure may reach the same tick. Then only the
-// version distinguishes them, which in another slot is the same in one of 128 cases.) The third is impossible if the
-// watermark, read after the record, is at most a skew later than the take: no take is more than a skew ahead of the
-// watermark, and a take of the next turn would be at least 14 skews later. Without this check, a refund could forgive a
-// later take.
+// A bucket may be, to the bit, what the take left. Then every later take in it has been given back, because within a
+// version the payload grows by takes and falls only by refunds of the latest take. So the refund makes the bucket what
+// it would be if the take had taken less. That is right at any time, and no clock is read.
+//
+// Three other buckets could look the same: of another tenure, of another plan, or of a later turn of the circle. The
+// receipt excludes the first two as above. (There is one gap: if an earlier take of the tenure was given back, a later
+// tenure may reach the same tick. Then only the version distinguishes the tenures, and in another slot the version is
+// the same in one of 128 cases.) The third is impossible if the watermark, read after the record, is at most a skew
+// later than the take. The reason is that no take is more than a skew ahead of the watermark, and a take of the next
+// turn would be at least 14 skews later. Without this check, a refund could forgive a later take.
 //
 // A later take has used the tokens that came back with time before it. So a refund is calculated at a time that is not
-// before any take of the record: its own time, read from the clock after the record (R7), or the latest time at which a
-// request ahead of its clock was granted, if that is later. The call that grants such a request records that time
-// before its compare-and-swap.
+// before any take of the record. That is the refund's own time, read from the clock after the record (R7). If a request
+// ahead of its clock was granted at a later time, the latest such time counts instead. The call that grants such a
+// request records that time before its compare-and-swap.
 //
 // R16. A receipt of tokens in flight stays valid, for its whole cost, after a change of the plan or the limit, and
 // after a forced end of another key's tenure. Otherwise tokens that no longer belong to any caller would stay in flight
-// for as long as they are remembered. So the record, not R15, decides to which tenure the receipt belongs: its payload
-// holds how many forced ends nearby had begun when it was committed, modulo 2^16. The commit reads this number after
-// the search that found no record, so it includes an end that made room for the commit, and not the end of this tenure.
-// The call whose compare-and-swap drops tokens that were never given back counts them afterwards.
+// for as long as they are remembered. So the record, not R15, decides to which tenure the receipt belongs. Its payload
+// holds how many forced ends nearby had begun when the record was committed, modulo 2^16. The commit reads this number
+// after the search that found no record. So the number includes an end that made room for the commit, and not the end
+// of this tenure. Tokens that were never given back are counted by the call whose compare-and-swap drops them, after
+// that compare-and-swap.
 //
-// R25. A reservation is due at the end of its wait, and all tokens that are taken or due fit the limit: over any time
-// t, the takes, each at its time, and the reservations, each when it is due, without what was given back, are at most
-// the limit plus what comes back in t. A bucket holds only the tick at which it is full, so this must follow from that
-// tick: the debt at any time is at least what was taken for that time or later. A take or a reservation adds its cost
-// at all times. A refund may subtract only as much as keeps this true: for times up to its own take, the cost of the
-// take; for a later time, what the bucket would owe then by that take alone, because the rest of the debt may have been
-// taken for that time. So a refund is calculated at the latest time at which a reservation nearby is due, if that is
-// later than the time of R15. A call that grants a reservation records the end of its wait before its compare-and-swap,
-// and a refund reads that time after the state. At its own time, a refund could give back tokens at the time for which
-// others have reserved.
+// R25. A reservation is due at the end of its wait, and all tokens that are taken or due fit the limit. That means:
+// over any time t, the takes, each at its time, and the reservations, each when it is due, without what was given back,
+// are at most the limit plus what comes back in t. A bucket holds only the tick at which it is full, so this must
+// follow from that tick: the debt at any time is at least what was taken for that time or later.
+//
+// A take or a reservation adds its cost at all times. A refund may subtract only as much as keeps this true. For times
+// up to its own take, that is the cost of the take. For a later time, it is what the bucket would owe then by that take
+// alone, because the rest of the debt may have been taken for that time. So a refund is calculated at the latest time
+// at which a reservation nearby is due, if that is later than the time of R15. A call that grants a reservation records
+// the end of its wait before its compare-and-swap, and a refund reads that time after the state. If a refund were
+// calculated at its own time, it could give back tokens at the time for which others have reserved.
 //
 // There is one exception. If nothing else was taken since, a refund of a take, or of a part of it, makes the bucket
 // what it would be if the take had taken less. That is right at any time, so no clock is read. (Earlier refunds of this
-// kind, of the same take, do not matter.) So the last reservation in line can be given back in whole or in part. One in
-// the middle gives back only what the line behind it does not need: the payload cannot represent a gap.
+// kind, of the same take, do not matter.) So the last reservation in line can be given back in whole or in part. A
+// reservation in the middle gives back only what the line behind it does not need, because the payload cannot represent
+// a gap.
 //
 // R24. A conversion uses the numbers of the record's own tier. Four bits of the key word name the tier under which the
-// key last took, or say that it was a quota with its own numbers. (Without prices, R27, a token of such a quota costs
-// the same as under tier 0.) A call under another tier first writes its own tier to the key word, by a compare-and-swap
-// of the key's own label, and then takes. So a call that reads the state after that take, and then the key word, finds
-// the tier of the take or of a later request, which the key was under before the plan changed. Hit compares the whole
-// key word, and leaves other tiers to the calls that write the tier. Searches compare the fingerprint only. Without the
-// tier, or if it were written after the take, a conversion could scale a debt by the numbers of another tier, and
-// forgive or multiply it.
+// key last took, or say that the key took under a quota with its own numbers. (Without prices, R27, a token of such a
+// quota costs the same as under tier 0.) A call under another tier first writes its own tier to the key word, by a
+// compare-and-swap of the key's own label, and then takes. So a call that reads the state after that take, and then the
+// key word, finds the tier of the take or of a later request. The key was under that tier before the plan changed. Hit
+// compares the whole key word, and leaves other tiers to the calls that write the tier. Searches compare the
+// fingerprint only. Without the tier, or if it were written after the take, a conversion could scale a debt by the
+// numbers of another tier, and forgive or multiply it.
 //
-// A record may be charged for times after its conversion, by requests ahead of their clock, by reservations that are
+// A record may be charged for times after its conversion: by requests ahead of their clock, by reservations that are
 // due later, and by requests that read their clock while a replacement is suspended after it has read its own. So a
-// conversion counts the owed tokens at two times, and keeps the later of the two resulting ticks at which the bucket is
-// full: the first if the new rate is slower, the second if it is faster.
+// conversion counts the owed tokens at two times. Each time gives a tick at which the bucket is full, and the later
+// tick counts: that of the first time if the new rate is slower, and that of the second if it is faster.
 //
 //   - The first time is the watermark, because no later call is decided before it. With this time alone, tokens that
 //     were taken for a later time would have come back by that time.
-//   - The second is the latest time for which the record may have been charged, or the moment at which it owes nothing
-//     by the previous plan, if that is earlier.
+//   - The second is the latest time for which the record may have been charged. If the record owes nothing by the
+//     previous plan from an earlier moment on, that moment counts instead.
 //
-// The latest time is the maximum of three: the latest at which a request ahead of its clock was granted, the latest
-// until which a reservation near by waits (both read after the state: R15), and a time of the clock that the first
-// converting call read while the new plan was current. (A request decided by the previous plan read its clock before
-// the plan.)
+// The latest time is the maximum of three. The first is the latest at which a request ahead of its clock was granted.
+// The second is the latest until which a reservation nearby waits. (Both are read after the state: R15.) The third is a
+// time of the clock that the first converting call read while the new plan was current. (A request decided by the
+// previous plan read its clock before the plan.)
 //
 // A key may owe more at the watermark than any limit that it ever had (R28 says which limits count), because of
-// reservations or charges. Until the latest reservation near by is due, that excess takes as long to come back as
-// before, and the bucket grants only what a higher limit adds to the highest previous one. If the excess became tokens
+// reservations or charges. Until the latest reservation nearby is due, that excess takes as long to come back as
+// before. The bucket then grants only what a higher limit adds to the highest previous one. If the excess became tokens
 // of a slower rate, the next caller would wait longer than those before it. If only the current limit counted, what was
 // taken under a higher limit would be forgiven.
 //
-// Records of windows preserve the tokens that were taken in a window, whatever the tier. If the length of the windows
-// changes, a window becomes shorter only to the time in which its tokens come back under the limit that the key has
-// then. That may be any limit, so the lowest limit of all tiers counts, or one token if a quota was ever made (Largest,
-// R28). The time is at most the longest window since New, and counts from the latest time (see above): counted from the
-// watermark, tokens that were taken ahead of it would come back sooner. If windows ended with the new length, limits of
-// 1000 per hour and 20 per minute in turn would admit 1000 per minute.
+// Records of windows preserve the tokens that were taken in a window, whatever the tier. If windows become shorter, a
+// window still lasts until its tokens have come back under the limit that the key has then. That may be any limit, so
+// the lowest limit of all tiers counts, or one token if a quota was ever made (Largest, R28). The time is at most the
+// longest window since New. It counts from the latest time (see above): counted from the watermark, tokens that were
+// taken ahead of the watermark would come back sooner. If windows ended with the new length, limits of 1000 per hour
+// and 20 per minute in turn would admit 1000 per minute.
 //
 // R27. If a table has limits with several rates, it preserves the tokens that a key has taken. A payload is a time, and
 // only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one
 // for odd ones. A call with another price sees the same number of tokens at its own price, rounded up. If it is
-// admitted, the compare-and-swap of its take writes the payload at its own price, with the next version. Before that,
-// it offers its price for that version, by a compare-and-swap of the other price word from a value that was read before
-// the state was read again. So the price word of the record's current version never changes. (A record leaves version v
-// only when the word of version v+1 holds an offer. A late call that would replace this offer read another value of the
-// word before it read a state of version v, so it fails.) A past state does not return: within a version tokens are
-// only taken, and here every refund changes the version.
+// admitted, the compare-and-swap of its take writes the payload at its own price, with the next version.
+//
+// Before that, the call offers its price for that version. It reads the other price word, reads the state again, and
+// then makes a compare-and-swap of that price word. So the price word of the record's current version never changes. (A
+// record leaves version v only when the word of version v+1 holds an offer. A late call that would replace this offer
+// read another value of the word before it read a state of version v, so it fails.) A past state does not return:
+// within a version tokens are only taken, and here every refund changes the version.
 //
 // An offer holds twelve bits of the state for which it was made; an offer for another state with the same bits is
-// equally valid. A call that finds an offer for the state that it has read uses that price for its own take, so no two
-// calls can block each other. It counts the debt of the record as a call with that price does, at both times (see
-// below), and adds its own tokens. Scaled at its own time alone, tokens that are taken for a later time would be
-// forgiven. If the record has no room for its debt at that price, the call adds a tick to the payload, so the offer is
-// for another state. (There is one gap. While a call is suspended in its offer, others can reach a state with the same
-// twelve bits, one of 4096, and use the offer before the call overwrites it. This changes a record's price.)
+// equally valid. A call that finds an offer for the state that it has read uses the offered price for its own take, so
+// no two calls can block each other. It counts the record's debt as a call with that price does, at both times (see
+// below), and adds its own tokens. If it counted the debt at its own time alone, tokens that are taken for a later time
+// would be forgiven. If the record has no room for its debt at that price, the call adds a tick to the payload, so the
+// offer is for another state. (There is one gap. While a call is suspended in its offer, others can reach a state with
+// the same twelve bits, one of 4096, and use the offer before the call overwrites it. This changes a record's price.)
 //
 // A record is committed at the price of the call that claimed it. If a call with another price settles it, that call
 // commits a full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier compare the price with
@@ -373,34 +387,35 @@
 //     first two times of R24 and the time of the clock, which is read after the state.
 //
 // A debt may be larger at a price than a record has room for. A call with that price then sees, at its own time, as
-// much debt as the largest limit, and is refused. Cut off at the earlier time, the debt would look smaller to a call
-// ahead of its clock.
+// much debt as the largest limit, and is refused. If the debt were cut off at the earlier time, it would look smaller
+// to a call ahead of its clock.
 //
-// A replacement of the plan offers prices in ticks of the next plan. So a call that meets another call's offer then
-// reads the plan, and starts over if it decides by another one. A replacement that meets such an offer adds a tick to
-// the payload. Otherwise a price could be read in ticks of another plan, and a debt would come back at a rate that no
-// limit has.
+// A replacement of the plan offers prices in ticks of the next plan. So a call that meets another call's offer reads
+// the plan afterwards, and starts over if it decides by another plan. A replacement that meets such an offer adds a
+// tick to the payload. Otherwise a price could be read in ticks of another plan, and a debt would come back at a rate
+// that no limit has.
 //
-// A replacement also converts the price of a record. If that is the price of the tier that the key word names, and the
-// record has room for its tokens at the tier's new price, the record gets the new price. Then no part of the debt
-// counts as above all limits of the key (R24), since it may be tokens of another tier, or of a quota. If such a part
-// kept its time, a change of a slow tier would forgive what was taken under another tier. Otherwise the record owes the
-// same time at the same price: a plan has room for the debt of any quota, or the replacement is refused. Cutting a debt
-// off would forgive it.
+// A replacement also converts the price of a record. The record gets the new price of the tier that the key word names,
+// if it has the old price of that tier and has room for its tokens at the new one. Then no part of the debt counts as
+// above all limits of the key (R24), since it may be tokens of another tier, or of a quota. If such a part kept its
+// time, a change of a slow tier would forgive what was taken under another tier.
+//
+// In all other cases, the record owes the same time at the same price: a plan has room for the debt of any quota, or
+// the replacement is refused. Cutting a debt off would forgive it.
 //
 // A refund counts in tokens of the record. A receipt with the record's version has the record's price, unless the
-// version has come round after 128 changes of the price (R15). Then the refund may also give back what has come back
-// with time since the take, but in all no more than the receipt is for, once. For a receipt of another version, tokens
-// count as having come back since the take at the lowest (the fastest) price of all conversions of the table. A word
-// holds that price, and is written before each conversion.
+// version has come round after 128 changes of the price (R15). In that case the refund may also give back what has come
+// back with time since the take, but in all no more than the receipt is for, once. For a receipt of another version,
+// tokens count as having come back since the take at the lowest, and so fastest, price of all conversions of the table.
+// A word holds that lowest price, and is written before each conversion.
 //
 // # Why it is right
 //
-// One record for each key (I3). A record becomes LIVE only by a commit. Of two records of one key in slots a and b, let
-// a be published and within its bound (R11) first. The search of b's commit came after b was published (R4), and so
-// after a was. If a was decided by then, either a was LIVE and b aborts, or a had been forgotten and b is the only
-// record. If a was TENT, the higher one is aborted (R6): either b, or a by b. If b fails to abort a, a is LIVE by now,
-// and b aborts itself.
+// One record for each key (I3). A record becomes LIVE only by a commit. Consider two records of one key, in slots a and
+// b. Let a be the first to be published and within its bound (R11). The search of b's commit came after b was published
+// (R4), and so after a was. If a was decided by then, either a was LIVE and b aborts, or a had been forgotten and b is
+// the only record. If a was TENT, the higher one is aborted (R6): either b, or a by b. If b fails to abort a, a is LIVE
+// by now, and b aborts itself.
 //
 // Charged once, to its own key (I2). A hit is one compare-and-swap from a state that was read before the key (R1). A
 // commit is one compare-and-swap and includes its own take (R8).
@@ -415,11 +430,12 @@
 //
 // Lock-free (I5). No call waits for CLAIM: searches skip it. Any call can settle TENT. If any other compare-and-swap
 // fails, another call has succeeded: with a take, a commit, a claim, an extended or cleared bound, or an abort (by a
-// sweep, or in favor of a record that stays or of another key's record that has just taken the slot). A goroutine that
-// stops forever inside a claim costs one slot, and inside a sweep it keeps probe bounds from being lowered, both at
-// most until a sweep after the death of its process (R17, R18). The next call that meets an unfinished replacement of
-// the plan completes it (R22). A process that stops in its first three steps keeps others from replacing the plan, and
-// blocks nothing else.
+// sweep, or in favor of a record that stays or of another key's record that has just taken the slot).
+//
+// A goroutine that stops forever inside a claim costs one slot. If it stops inside a sweep, probe bounds are no longer
+// lowered. Both last at most until a sweep after the death of its process (R17, R18). The next call that meets an
+// unfinished replacement of the plan completes it (R22). A process that stops in the first three steps of a replacement
+// keeps others from replacing the plan, and blocks nothing else.
 //
 // # Time and memory
 //

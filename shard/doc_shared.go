@@ -1,11 +1,11 @@
 // # A table of several processes
 //
-// A shared table ([Map]) consists of the same words, in memory that several processes have mapped. A killed process is
-// like goroutines that stop forever, for which the rules of doc.go allow. The rules below are about what such
-// goroutines leave behind, words with values that no process should have written, and the plan. Each process builds its
-// own plan from numbers in the memory, and has its own units of quotas. If windows begin with periods of a calendar,
-// all processes must have the same calendar. Otherwise one process, already in the next period, could reclaim a record
-// that still counts for another process, and the key would get the limit once more.
+// A shared table ([Map]) consists of the same words, in memory that several processes have mapped. The rules of doc.go
+// allow for goroutines that stop forever, and a killed process is like such goroutines. The rules below are about what
+// a killed process leaves behind, words with values that no process should have written, and the plan. Each process
+// builds its own plan from numbers in the memory, and has its own units of quotas. If windows begin with periods of a
+// calendar, all processes must have the same calendar. Otherwise one process, already in the next period, could reclaim
+// a record that still counts for another process, and the key would get the limit once more.
 //
 // R17. A claim names its claimer: the payload is the number of the claimer's attachment to the table. A sweep frees a
 // slot that a dead attachment has claimed. An attachment is dead when none of its goroutines runs or ever will run, and
@@ -21,10 +21,10 @@
 //
 // R19. If a process dies while a forced end of one of its calls is under way (R15), the end stays counted as under way,
 // and makes valid receipts void: less is given back, never more. A process that attaches removes these counts. It reads
-// the word, finds that no other process is attached, and then writes the word by a compare-and-swap. So all ends that
-// the word counted as under way belonged to dead processes. If a call changes the word in the meantime, the
-// compare-and-swap fails. Other processes may attach at any time, and none of them waits for a process that stops while
-// it attaches.
+// the word that counts ends, finds that no other process is attached, and then writes the word by a compare-and-swap.
+// So all ends that the word counted as under way belonged to dead processes. If a call changes the word in the
+// meantime, the compare-and-swap fails. Other processes may attach at any time, and none of them waits for a process
+// that stops while it attaches.
 //
 // R20. Any word may hold any value. Whatever the value is, no call crashes, loops forever, or accesses memory outside
 // the table.
@@ -44,13 +44,16 @@
 // holds the number of the current plan. A process that has built plan n decides by it only if planned, read after the
 // state, says n. So R9 holds for all processes, even for one that was suspended during any number of replacements. The
 // process's own plan only says what the number means. (Tags distinguish two plans only while they are the current and
-// the previous one.) If a call finds another number n, it builds plan n, and plan n-1, from which records are
-// converted. Then it checks that planned still says n. The numbers of a plan are complete before it is announced (R22).
-// The area of plan n is rewritten for plan n+2, when all records follow plan n+1 and planned says so. So if planned
-// still says n, the call has read the numbers that were announced for plan n. Those of plan n-1 may have been
-// rewritten, but then all records follow plan n, and the compare-and-swap of a conversion fails. Without the word
-// planned, a process would decide by an old plan with the same tag as the current one. Without its second check, it
-// would decide by the numbers of a later plan.
+// the previous one.)
+//
+// If planned says another number n, the call builds plan n, and plan n-1, from which records are converted. Then it
+// checks that planned still says n. The numbers of a plan are complete before it is announced (R22). The area of plan n
+// is rewritten for plan n+2, when all records follow plan n+1 and planned says so. So if planned still says n, the call
+// has read the numbers that were announced for plan n. The numbers of plan n-1 may have been rewritten, but then all
+// records follow plan n, and the compare-and-swap of a conversion fails.
+//
+// Without the word planned, a process would decide by an old plan with the same tag as the current one. Without the
+// second check of planned, it would decide by the numbers of a later plan.
 //
 // R22. A replacement consists of steps, and after each step any call can continue it. The words setting, change and
 // planned show how far it is.
@@ -69,12 +72,13 @@
 // Any number of calls may make steps 5 to 8: change and planned show which step is next. Steps 6 and 8 are
 // compare-and-swaps from a number that never returns. Steps 5 and 7 may be repeated. Four callers complete a
 // replacement that they find: a call that moves the watermark, a sweep, the next replacement, and a process that
-// attaches and compares its numbers with the plan's numbers. So if a process dies, its replacement is made completely
-// or not at all, and no process waits for a process that has announced a plan. If the process dies between steps 1 and
-// 4, it has announced nothing, and its numbers are overwritten. If it dies after step 4 and before it clears setting,
-// the next process that writes setting completes the plan in step 2, and then writes to the other area. Without step 1,
-// two processes could build different plans with one number. If the next plan were announced before step 8, records of
-// three plans would share two tags.
+// attaches and compares its numbers with the plan's numbers.
+//
+// So if a process dies, its replacement is made completely or not at all, and no process waits for a process that has
+// announced a plan. If the process dies between steps 1 and 4, it has announced nothing, and its numbers are
+// overwritten. If it dies after step 4 and before it clears setting, the next process that writes setting completes the
+// plan in step 2, and then writes to the other area. Without step 1, two processes could build different plans with one
+// number. If the next plan were announced before step 8, records of three plans would share two tags.
 //
 // Records are converted at the watermark, and calls decide by the previous plan until step 6. Any length of time may
 // pass before step 6, because the replacing process may be suspended or die. So a call that makes step 5 reads its
@@ -83,15 +87,15 @@
 // came back by the previous plan after that time would come back again by the new plan, or be lost.
 //
 // Step 5 moves the watermark as in R7, by the smaller skew of the two plans and without whole turns. If the last sweep
-// is more than that skew behind, step 5 begins with a sweep. One move is usually enough. Otherwise (a new skew of less
-// than a quarter of the previous one, and more than four of the new skews have passed) the watermark stays behind. A
-// call that is ahead of it by a skew of the previous plan then completes the replacement before it decides.
+// is more than that skew behind, step 5 begins with a sweep. One move is usually enough. The watermark stays behind
+// only if the new skew is less than a quarter of the previous one and more than four of the new skews have passed. A
+// call that is ahead of the watermark by a skew of the previous plan then completes the replacement before it decides.
 //
-// When the watermark moves in step 5, all records follow the previous plan, with one exception. A call in step 5 reads
-// the watermark, then planned, and then may be suspended. Its compare-and-swap of the watermark may come while records
-// are converted, or later. Because the call read the watermark first, at most one such compare-and-swap succeeds after
-// step 6, and none after step 5 of the next replacement. It moves the watermark by no more than any call may move it
-// under either plan. If a call read planned first, a move by the skews of much older plans could succeed.
+// When the watermark moves in step 5, all records follow the previous plan, with one exception: a call may be suspended
+// in step 5. It reads the watermark, then planned, and its compare-and-swap of the watermark may come while records are
+// converted, or later. Because the call read the watermark first, at most one such compare-and-swap succeeds after step
+// 6, and none after step 5 of the next replacement. It moves the watermark by no more than any call may move it under
+// either plan. If a call read planned first, a move by the skews of much older plans could succeed.
 //
 // Apart from step 5, the watermark does not move between steps 4 and 8, since the circles of the two plans differ (R7).
 // A call that wants to move it reads the watermark, then checks that no replacement is under way, then makes its
@@ -100,15 +104,19 @@
 // of the previous plan's circle could succeed when records follow the new plan.
 //
 // R23. The watermark of a shared table moves only to a time that the machine's clock has reached. The call that moves
-// it reads that clock in the same step (except for the nanosecond of R22). All processes share the machine's clock, but
-// each decides by its own, such as a processor's counter, which may be wrong: a counter can continue while the machine
-// sleeps. A call whose own clock is ahead of the watermark by more than the trust reads the machine's clock. If that is
-// earlier, the call is decided by it, and so charges no record ahead of it. If the call wants to claim a record that is
-// not idle by the machine's clock, it gives up the claim and starts over at that time. Sweeps keep the watermark within
-// the trust, so processes whose clocks are right seldom read the machine's clock. Without this rule, one call with a
-// clock that is hours ahead would move the watermark there. The watermark never falls, so all processes, and those that
-// attach later, would decide at that time for hours, and no bucket would refill. If the trust were the skew, such a
-// call would charge its key's record hours ahead, and starve the key.
+// it reads the machine's clock in the same step (except for the nanosecond of R22). All processes share the machine's
+// clock. But each decides by its own clock, such as a processor's counter, which may be wrong: a counter can continue
+// while the machine sleeps.
+//
+// A call whose own clock is ahead of the watermark by more than the trust reads the machine's clock. If the machine's
+// clock is earlier, the call is decided by it, and so charges no record ahead of it. If the call wants to claim a
+// record that is not idle by the machine's clock, it gives up the claim and starts over at the machine's time. Sweeps
+// keep the watermark within the trust, so processes whose clocks are right seldom read the machine's clock.
+//
+// Without this rule, one call with a clock that is hours ahead would move the watermark there. The watermark never
+// falls, so all processes, and those that attach later, would decide at that time for hours, and no bucket would
+// refill. If the trust were the skew, a call with such a clock would charge its key's record hours ahead, and starve
+// the key.
 //
 // If the watermark is ahead of the machine's clock in spite of this rule, no process wrote it (R20). A process that
 // attaches refuses such a table.
@@ -135,24 +143,28 @@
 //
 // A record names only the entry of its last change. So a call that changes a record, or ends its tenure, first marks
 // that entry: as counted if the last change was a take, as free if the last change gave the tokens back. Therefore it
-// is always known whether a take was made: its entry is counted, or the record names the entry. An entry is marked by a
-// compare-and-swap from a holder that was read before the state was read again, and only if the entry still belongs to
-// this slot. The state counts its changes modulo 2^11, so a record that returns to the same tokens and the same entry
-// differs from the earlier one. (As with versions, there is a gap: a call that is suspended for exactly 2,048 changes
-// that end in the same state, or for 256 takes of an entry, might miss one mark. If the process that has the tokens
-// dies just then, its tokens stay until the record is reset.)
+// is always known whether a take was made: its entry is counted, or the record names the entry. To mark an entry, a
+// call reads its holder, reads the state again, and then makes a compare-and-swap of the holder. It does so only if the
+// entry still belongs to this slot.
+//
+// The state counts its changes modulo 2^11, so a record that returns to the same tokens and the same entry differs from
+// the earlier one. (As with versions, there is a gap. A call might miss one mark if it is suspended for exactly 2,048
+// changes that end in the same state, or for 256 takes of an entry. If the process that has the tokens dies just then,
+// its tokens stay until the record is reset.)
 //
 // Any call may make steps 5 to 7 for an entry of a dead process, or for an entry that is older than the plan remembers.
 // If several calls do so, the entry leaves only once, because its holder is read after the state. If the entry had
-// already left, the record would name it, or the next change would have freed it. If it leaves in between, the
-// compare-and-swap fails. A pending entry of a dead process whose slot does not name it was never counted, since no
-// other process makes step 3. An entry that is older than the plan remembers is marked before it is removed: its
-// process may be suspended between steps 3 and 4, and a record at its limit may have no next change that marks it.
+// already left, the record would name it, or the next change would have freed it. If the entry leaves in between, the
+// compare-and-swap fails.
 //
-// The holder has a generation, which step 1 counts. It wraps around after 256 takes, so a receipt holds it together
-// with the low bits of since. So a receipt of a forgotten entry gives back no tokens of the take that uses the entry
-// now. While something is in flight, the record stays: it is not idle, and it is not evicted (a new key is then
-// refused). So a slot does not change keys while an entry names it.
+// A pending entry of a dead process was never counted if its slot does not name it, since no other process makes step
+// 3. An entry that is older than the plan remembers is marked before it is removed. Its process may be suspended
+// between steps 3 and 4, and a record at its limit may have no next change that marks the entry.
+//
+// The holder has a generation: step 1 counts how often the entry was taken. The generation wraps around after 256
+// takes, so a receipt holds it together with the low bits of since. Therefore a receipt of a forgotten entry gives back
+// no tokens of a later take that uses the entry now. While something is in flight, the record stays: it is not idle,
+// and it is not evicted (a new key is then refused). So a slot does not change keys while an entry names it.
 //
 // A reset marks the entry of the last change, and then makes every entry of the record leave. A refund without a
 // receipt does the same, up to its number of tokens. Both visit all entries, and in the meantime the slot may change
@@ -170,13 +182,15 @@
 // holder were read before the state, two calls could give back one entry.
 //
 // R28. The table remembers the largest quota before that quota is made. A call that makes a larger quota than any
-// before first enters its number (Remember), then reads the plan, and makes the quota by that plan. A replacement reads
-// the number (Largest), and its plan leaves room in records for that many tokens. The two exclude each other: in a
-// table of one process by a lock of the caller, and in a shared table by the word setting (R22). Only the process that
-// has setting enters a number or announces the numbers of a plan. A replacement checks the number again when it has
-// setting, and gives up if the number has grown. Before a process enters a number, it completes any replacement that
-// was announced without this number. So a plan that does not allow for a quota is complete before that quota is made.
-// Without this rule, a record could owe more than the next plan has room for, and a conversion would forgive the rest.
+// before first enters the quota's number of tokens (Remember), then reads the plan, and makes the quota by that plan. A
+// replacement reads this number (Largest), and its plan leaves room in records for that many tokens.
+//
+// Entering a number and replacing the plan exclude each other: in a table of one process by a lock of the caller, and
+// in a shared table by the word setting (R22). Only the process that has setting enters a number or announces the
+// numbers of a plan. A replacement checks the number again when it has setting, and gives up if the number has grown.
+// Before a process enters a number, it completes any replacement that was announced without this number. So a plan that
+// does not allow for a quota is complete before that quota is made. Without this rule, a record could owe more than the
+// next plan has room for, and a conversion would forgive the rest.
 //
 // If a token costs the same by all tiers and quotas, a conversion reads the number after the state (R24). The key may
 // have taken all tokens of a large quota or tier, and may then wait under a small one, which the key word names. A
@@ -205,8 +219,8 @@
 //
 // In a shared table every process that completes the replacement (R22) reads the watermark after the records, and
 // enters it only if the replacement is not complete by then. A later watermark is safe: it makes first windows longer.
-// While another plan is announced, but not yet current, the word realigned is complete, so a call uses the word. With
-// the watermark, windows would become longer until that replacement is complete. If the word has a time that the
-// watermark has not reached, the watermark counts (R20). Otherwise windows would not end before that time, or would
-// seem to be over.
+// While another plan is announced, but not yet current, the word realigned is complete, so a call uses the word. If the
+// call used the watermark instead, windows would become longer until that replacement is complete. If the word has a
+// time that the watermark has not reached, the watermark counts (R20). Otherwise windows would not end before that
+// time, or would seem to be over.
 package shard

@@ -40,7 +40,8 @@ type own struct {
 	holder    atomicbucket.Entry // the holder when the entry was taken
 }
 
-// newEntries returns entries in the memory all. Each process starts its search for free entries at a random position.
+// newEntries returns the entries whose words are in the memory all. Each process starts its search for free entries at
+// a random position.
 func newEntries(all []entry) *entries {
 	e := &entries{all: all}
 	e.next.Store(rand.Uint64N(uint64(len(all))))
@@ -95,7 +96,7 @@ func (t *Table) entered(r *request) {
 	}
 }
 
-// concludes frees the entry of a request that was not admitted. If it was admitted, concludes sets what the receipt
+// concludes frees the entry of a request that was not admitted. For an admitted request, it sets what the receipt
 // needs.
 func (t *Table) concludes(r *request, o *Outcome) {
 	switch {
@@ -273,8 +274,8 @@ func (cfg Config) Boot(memory []byte) error {
 	return nil
 }
 
-// dismiss makes counted entries of a key's record leave, whichever process has them, up to most tokens in all. s is the
-// state in which the record was read.
+// dismiss makes counted entries of a key's record leave, whichever process has them, up to a number of tokens in all
+// (most). The record was read in the state s.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	t.flushed(sl, s)
 	for number := range t.entries.all {

@@ -22,7 +22,7 @@ const (
 	charges
 )
 
-// An inFlightCall is a call that is made at the time late, counted from the start.
+// An inFlightCall is one call of a scenario. The field late is the time of the call, counted from the start.
 type inFlightCall struct {
 	verb   inFlightVerb
 	key, n uint64

@@ -74,7 +74,7 @@ func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 }
 
 // TestTheFirstSearchKnowsItsPlan (R9): the plan is replaced twice before any operation of the first search. The search
-// skips only records that it read before.
+// skips only records that it read before the replacements.
 func TestTheFirstSearchKnowsItsPlan(t *testing.T) {
 	const now = start + 100*second
 	injected(t, func() (call, other func(), check func(string)) {

@@ -32,8 +32,9 @@ func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 }
 
 // TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call, the plan is replaced twice, and a
-// key takes all its tokens. The third plan has the tag of the first but other ticks, so a record that owes by one of
-// them is idle by the other. The key never gets more than its limit, and is forgotten only if the table counts this.
+// key takes all its tokens. The third plan has the tag of the first plan but other ticks. So a record that owes by one
+// of these two plans is idle by the other. The key never gets more than its limit, and is forgotten only if the table
+// counts this.
 func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
 	const now = start + 5*second
 	for name, c := range map[string]struct {
@@ -180,9 +181,9 @@ func TestAQuotaFollowsItsUnit(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. A leap meets a replacement of the plan at every step, by a plan
-// with a smaller or a larger skew. The leap is a whole circle of the smaller plan, so in one step it would make a key
-// that was drained before look drained after it.
+// TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. At every step of a leap, the plan is replaced by a plan with a
+// smaller or a larger skew. The leap is a whole circle of the plan with the smaller skew. In one step, such a leap
+// would make a key that was drained before it look drained after it.
 func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 	const burst, rate = 5, 1e-7
 	small, large := func() *Plan { return aPlan(t, 0.8e9, burst) }, func() *Plan { return aPlan(t, rate, burst) }

@@ -52,8 +52,8 @@ func (m *memory) region() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&m.slots[0])), mappedBytes(uint64(len(m.slots))))
 }
 
-// collapse asks for huge pages. Linux makes them during the call since version 6.1; before, khugepaged makes them
-// later. If the system has turned huge pages off, they stay off.
+// collapse asks for huge pages. Linux since version 6.1 makes them during the call, and earlier versions make them
+// later (khugepaged). If the system has turned huge pages off, they stay off.
 func (m *memory) collapse(rest func() bool) {
 	defer runtime.KeepAlive(m)
 	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")

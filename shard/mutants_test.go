@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// mutants are versions of the code that break one rule whose failure no scenario of fuzz/explore can show. Such a
-// failure needs several concurrent replacements of the plan or more slots, or it concerns entries or prices.
+// mutants are versions of the code, each of which breaks one rule. No scenario of fuzz/explore can show these failures:
+// they need several concurrent replacements of the plan or more slots, or they concern entries or prices.
 var mutants = []interleave.Mutant{
 	{"R22", "a step towards the next plan does not look whether that is present by then", "TestAStepTowardsAPlanThatIsPresentByThen", "R22", []interleave.Edit{
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if false { // after"},

@@ -11,8 +11,8 @@ import (
 )
 
 // TestTheOperationsThatReadWhichPlanIsPresent (R21): calls read the number of a shared table's current plan, n, after
-// the state. In the other order, two replacements in between would bring back the old plan's tag, and the call would
-// decide by the old plan.
+// the state. If they read it before the state, two replacements in between would bring back the old plan's tag, and the
+// call would decide by the old plan.
 func TestTheOperationsThatReadWhichPlanIsPresent(t *testing.T) {
 	const now = start
 	var quota Quota

@@ -230,9 +230,8 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	}
 }
 
-// tableOf returns a table of twelve slots. The first records are idle: their keys took one token each long ago. The
-// keys of the next records, which are live, took one token each 20 seconds later. Some of these live records were then
-// freed.
+// tableOf returns a table of twelve slots. First come idle records, whose keys took one token each long ago. Then come
+// live records, whose keys took one token each 20 seconds later. Some of the live records were then freed.
 func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed int, overflow Overflow) *Table {
 	plan, err := NewPlan(algorithm, 0)
 	require.NoError(t, err)

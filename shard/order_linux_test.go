@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// anOrder returns a function that returns the place of key number i. All these keys have the same home and the same
-// search order.
+// anOrder returns a function from the number of a key to the key's place. All these keys have the same home and the
+// same search order.
 func anOrder(t *Table, order uint64) func(i uint64) Place {
 	step := ^uint64(0)/(t.homes*lineSlots) + 1
 	return func(i uint64) Place { return t.Find((order*step+step/2)&^(1<<30-1) + i<<25) }

@@ -39,10 +39,10 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	return o
 }
 
-// least returns the live record of p's probe window to evict: the one with the least debt. For the other policies it
-// returns the live record that will be idle first. If no record is live, the result has a nil slot and a full record.
-// ok is false if there is now a slot to claim, or if the key now has a record. With token buckets, least is called only
-// if the search of the insert found no such record.
+// least returns the live record of p's probe window to evict: the record with the least debt. For policies other than
+// Evict, it returns the live record that will be idle first. If no record is live, the result has a nil slot and a full
+// record. ok is false if there is now a slot to claim, or if the key now has a record. With token buckets, least is
+// called only if the search of the insert found no such record.
 func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {
