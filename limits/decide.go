@@ -11,8 +11,8 @@ import (
 // Decide checks a request against the limits. The handler of an allowed request must end it by [Result.Finish] if the
 // outcome is known, and by [Result.Release] otherwise.
 //
-// If a limit has a MaxWait, Decide waits for tokens. A decision by at most eight limits allocates nothing if it does
-// not wait, needs no store and no Hold, and the functions of the limits do not allocate.
+// If a limit has a MaxWait, Decide waits for tokens. A decision that needs no store, no Hold and no wait allocates
+// nothing for up to eight limits, apart from the functions of the limits.
 func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 	s.DecideInto(&res, ctx, r)
 	return res

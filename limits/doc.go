@@ -26,8 +26,8 @@
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
 //
 // Other requests see the effect of each step immediately. So a request may be refused because of tokens that another
-// decision has just taken, even if that decision gives them back a moment later. But a request that
-// should be refused is never admitted because of this ([engine.TakeAll]).
+// decision has just taken, even if that decision gives them back a moment later. But a request that should be refused
+// is never admitted because of this ([engine.TakeAll]).
 //
 // # When a store fails
 //

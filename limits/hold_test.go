@@ -123,8 +123,8 @@ func (i *interrupted) Release() bool {
 	return i.Receipt.Release()
 }
 
-// TestAUsageThatComesWhileAHoldIsGivenBack: a usage that is reported while a hold is given back is charged after that,
-// because a full window has no room for it earlier.
+// TestAUsageThatComesWhileAHoldIsGivenBack: a usage that is reported while a hold is given back is charged when this is
+// done. Before, a full window has no room for it.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -102,9 +102,9 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	return h
 }
 
-// Settle reports the cost of the request. If the cost is less than the tokens taken, the difference is given back, but
-// at most the tokens that the key still owes because of this hold, by the store's clock. If the cost is higher, the
-// difference is charged, whether it is available or not, up to [MaxDebt].
+// Settle reports the cost of the request. If the cost is less than the tokens taken, the difference is given back,
+// except tokens that the key no longer owes, by the store's clock. If the cost is higher, the difference is charged,
+// whether it is available or not, up to [MaxDebt].
 //
 // Settle does not wait for the store. It gives tokens back at most once, and not while the store is lost. It charges
 // tokens at least once; [Limiter.Settle] waits until they are charged. lost is how many tokens are not charged because

@@ -57,9 +57,9 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	return tokens, owed
 }
 
-// Reset sets a key back to the state of a new key, in the store and on this node. Each Reset admits at most one
-// additional limit, and one additional [Overdraft] of this node, because other nodes may still spend their tokens in
-// hand. If a renewal of any node is in progress, the store may charge its tokens after the reset.
+// Reset sets a key back to the state of a new key, in the store and on this node. Other nodes may still spend their
+// tokens in hand. So each Reset admits at most one additional limit, and one additional [Overdraft] of this node. If a
+// renewal of any node is in progress, the store may charge the tokens of the renewal after the reset.
 //
 // Reset waits until the client's timeout is over or the context is done. The error is [ErrStore] with its cause, or the
 // context's error. After an error, the key may or may not be reset.

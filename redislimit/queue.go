@@ -220,8 +220,8 @@ func (q *queue) next() (next call, ok bool) {
 // callTime is shorter than the timeout, so that the caller still gets the reason for a failure.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// ask waits for an answer in pieces of time. A piece that takes at least one and a half times as long as planned does
-// not count, but this applies to at most latePieces pieces.
+// ask waits for an answer in pieces of time. A piece does not count if it takes one and a half times as long as
+// planned. At most latePieces pieces do not count.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A share decides for a node when the store does not answer. The store is charged with its tokens afterwards. A share
-// gets tokens back only at its own rate, so over any time, all shares together admit at most one limit. Some nodes may
-// notice later than others that the store is back. Until then, the store admits in addition at most the tokens that
-// come back in it.
+// A share decides for a node when the store does not answer. The tokens that it admits are charged to the store
+// afterwards. A share gets tokens back only at its own rate, so over any time, all shares together admit at most one
+// limit. Some nodes may notice later than others that the store is back. Until then, the store admits in addition at
+// most the tokens that come back in it.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]

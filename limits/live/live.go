@@ -215,7 +215,7 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 // charged only once.
 //
 // While a previous configuration still decides requests, its limiter keeps the debts. The tokens that these requests
-// take are charged to l, too, except those that have come back since the key's last request.
+// take are charged to l, too. Tokens that have come back since the key's last request are not.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
 		_, lost := l.Charge(to, n)

@@ -223,8 +223,8 @@ func TestForgotten(t *testing.T) {
 	require.False(t, now.Formers().Any())
 }
 
-// TestThePreviousConfigurationStillDecides: requests that the previous configuration decides find the tokens that were
-// handed over, and the tokens that they take are charged to the next limiter, too.
+// TestThePreviousConfigurationStillDecides: the previous configuration may still decide requests. They find the tokens
+// that were handed over, and their own tokens are charged to the next limiter, too.
 func TestThePreviousConfigurationStillDecides(t *testing.T) {
 	window := time.Hour
 	for name, p := range map[string]engine.Policy{

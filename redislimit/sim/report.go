@@ -52,16 +52,16 @@ type Result struct {
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
 	// Bound is burst + rate*T + O + N*D over the run. O is Held. D is the overdraft for leases and, for comparison, for
-	// settling later; otherwise it is 0. With shares, each loss of the store adds one burst, and the tokens that come
-	// back until all nodes have noticed that the store is back.
+	// settling later; otherwise it is 0. With shares, each loss of the store adds one burst. It also adds the tokens
+	// that come back until all nodes have noticed that the store is back.
 	Bound float64 `json:"bound"`
 	// Worst is the largest excess of any key over any interval. The excess is the admitted tokens, minus rate*T and
 	// minus the tokens in hand when the interval began. For windows, intervals begin at the start of the run and end
 	// with a window.
 	//
-	// WorstBound is burst + N*D. With shares, a loss adds two terms: the tokens of the shares (a burst in total, or one
-	// token for each node), and the tokens that come back until all nodes have noticed that the store is back, at most
-	// a burst. Holds is true if Worst is within WorstBound and the admitted tokens of each key are within Bound.
+	// WorstBound is burst + N*D. With shares, a loss adds the tokens of all shares: a burst in total, or one token for
+	// each node. It also adds, up to a burst, the tokens that come back until all nodes have noticed that the store is
+	// back. Holds is true if Worst is within WorstBound and the admitted tokens of each key are within Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`

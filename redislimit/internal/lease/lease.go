@@ -95,7 +95,7 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 // is true, it asks for the n tokens of the waiting request.
 //
 // It also asks for the tokens of the next 2τ, if the measured pace promises at least two requests of n tokens in that
-// time. Otherwise the tokens would stay unused, and other nodes could not use them.
+// time. At a slower pace, it leaves these tokens to other nodes.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
