@@ -107,8 +107,8 @@ func (ps policies) most() uint64 {
 }
 
 // lasts returns how long tokens may count after the length of windows has changed (R24). If keys may have several
-// limits, it is the longest window so far. If all keys have one limit, it is a window, or the time in which the tokens
-// of the highest limit so far come back.
+// limits, it is the longest window so far, because a key may have taken tokens under another limit. If all keys have
+// one limit, it is a window, or the time in which the tokens of the highest limit so far come back.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {

@@ -27,11 +27,11 @@ type Policy struct {
 // its tokens come back continuously. A request of cost n is admitted if the bucket has n tokens, and takes them. Over
 // any time t a key gets at most burst + rate*t. The implementation is the generic cell rate algorithm (ITU-T I.371).
 //
-// The bucket is exact to the nanosecond if the burst comes back within 39 hours, and the time between two tokens is a
-// whole number of nanoseconds, or of halves, thirds, ... sixteenths of a nanosecond: 100/s and 10/m are such rates,
-// 97/s is not. Otherwise no request is early, and it is late by at most two nanoseconds, or one 2^18th of a token's
-// time if that is longer. Until then, a part of a token may be missing: at 97/s with burst 10, Remaining is 8 after the
-// first request.
+// The bucket is exact to the nanosecond under two conditions. The burst comes back within 39 hours, and the time
+// between two tokens is a whole number of nanoseconds, or of halves, thirds, ... sixteenths of a nanosecond. 100/s and
+// 10/m are such rates, 97/s is not. With other numbers, no request is early. A request is late by at most two
+// nanoseconds, or one 2^18th of a token's time if that is longer. Until then, a part of a token may be missing: at 97/s
+// with burst 10, Remaining is 8 after the first request.
 func TokenBucket(rate Rate, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmTokenBucket, rate: rate, limit: burst}
 }
@@ -82,8 +82,8 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 //
 // limit is 1 to 4,096, and window is 1µs to 365 days. New returns an error if the logs do not fit into the machine's
 // memory, or if the window is too short: limits above some hundreds need a second or more. [Limiter.SetPolicy] may
-// change the limit up to the highest limit of all tiers at New, and the window if it does not become much longer than
-// at New.
+// change the limit up to the highest limit of all tiers at New. It may change the window if the new window is not much
+// longer than the window at New.
 //
 // A request never leaves the window early. If the window is long, a request leaves late by less than a
 // hundred-thousandth of it. [Policy.Precision] returns this delay; docs/algorithms.md has the lengths that are exact.
@@ -218,7 +218,8 @@ func (p Policy) build(most uint64) (atomicbucket.Algorithm, error) {
 	return p.buildRoomy(most, p.window)
 }
 
-// buildRoomy is build with room for windows of earlier limits, which may last for room after a change.
+// buildRoomy is build with room for windows that last longer than the policy's. After a change of the limit, a window
+// may last for the duration room.
 func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbucket.Algorithm, err error) {
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)

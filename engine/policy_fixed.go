@@ -13,23 +13,23 @@ const (
 
 // Unlimited is the policy without a limit: every request is allowed, nothing is counted, and Limit and Remaining are
 // 2^64-1. It can be a [Quota], a tier, or the policy of a limiter. [Limiter.SetPolicy] can change a limiter to it and
-// back. While a limiter is Unlimited, takes do not change the keys' records, but tokens come back with time. A limiter
-// that [New] makes with this policy has the table of [TokenBuckets] of a day.
+// back. While a limiter is Unlimited, takes do not change the keys' records, but tokens come back with time. If [New]
+// makes a limiter with this policy, its table is as for [TokenBuckets] of 24 hours.
 func Unlimited() Policy { return Policy{grant: grantsAll} }
 
 // Blocked is the policy of a ban: every request is refused, nothing is counted, Limit is 0, and RetryAfter is [Never].
 // Like [Unlimited] it can be a [Quota], a tier, or the policy of a limiter.
 func Blocked() Policy { return Policy{grant: grantsNone} }
 
-// TokenBuckets is the policy of a limiter whose limits come with the requests: every call needs a [Quota] made of a
-// [TokenBucket] that fills within longest, 1ns to 365 days. A call without a quota is refused, as under [Blocked]. When
-// the quota of a key changes, the tokens that it has taken still count. For that, each record stores what a token cost,
-// so a key takes 54 bytes ([MaxKeys]).
+// TokenBuckets is the policy of a limiter whose limits come with the requests. Every call needs a [Quota], made of a
+// [TokenBucket] that fills within longest, which is 1ns to 365 days. A call without a quota is refused, as under
+// [Blocked]. When the quota of a key changes, the tokens that the key has taken still count. For that, each record
+// stores what a token cost, so a key takes 54 bytes ([MaxKeys]).
 //
-// All records count in one tick (unit of time), which is as fine as longest allows: a sixteenth of a nanosecond up to
-// 39 hours, a nanosecond at 26 days, 16 nanoseconds at a year. A token takes a whole number of ticks. Up to 26 days,
-// rates up to a million tokens per second are slower than requested by less than a thousandth. Above 26 days, a request
-// may be admitted up to a tick early.
+// All records count in one unit of time, the tick, which is as fine as longest allows. It is a sixteenth of a
+// nanosecond if longest is at most 39 hours, a nanosecond at 26 days, and 16 nanoseconds at a year. A token takes a
+// whole number of ticks. Up to 26 days, rates up to a million tokens per second are slower than requested by less than
+// a thousandth. Above 26 days, a request may be admitted up to a tick early.
 //
 // [Stats].Forgiven then counts seconds: how long each evicted bucket would still have taken to fill, rounded up.
 func TokenBuckets(longest time.Duration) Policy {
@@ -44,7 +44,8 @@ func (p Policy) Longest() time.Duration {
 	return 0
 }
 
-// fixedTable is the longest of the [TokenBuckets] table that New makes for Unlimited and Blocked.
+// fixedTable is the parameter longest of a [TokenBuckets] policy. New makes the table of that policy for Unlimited and
+// Blocked.
 const fixedTable = 24 * time.Hour
 
 // isFixed reports whether the policy is [Unlimited] or [Blocked], which any limiter can have.

@@ -8,8 +8,8 @@ import (
 
 // Precision returns the largest delay that rounding adds to the wait of a request, by the limiter's own clock. It is 0
 // for a policy that is exact to the nanosecond, as most are: see [TokenBucket], [FixedWindow] and [SlidingLog]. No
-// request is admitted early, except up to a tick by [TokenBuckets] of more than 26 days. The argument tiers has the
-// limiter's tiers, because their limits matter, too. For numbers that [New] refuses, Precision returns an error.
+// request is admitted early, except up to a tick by [TokenBuckets] of more than 26 days. Pass the limiter's tiers, too,
+// because the delay depends on their limits. For numbers that [New] refuses, Precision returns an error.
 func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err

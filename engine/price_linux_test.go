@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPricesOfASharedTable (I1): all processes, a copy of the file, and a table restored from it count the same number
-// of tokens, because the price of a token is in the file.
+// TestPricesOfASharedTable (I1): the price of a token is in the file, so all processes count the same number of tokens.
+// A copy of the file and a table restored from it count the same number, too.
 func TestPricesOfASharedTable(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, options ...Option) *Limiter {

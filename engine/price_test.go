@@ -25,7 +25,8 @@ var (
 	}
 )
 
-// A pricedTable makes a limiter with limits of several rates. under returns the same key under a given limit.
+// A pricedTable makes a limiter whose limits have several rates. Its function under returns the same key under a given
+// limit.
 type pricedTable func(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key)
 
 func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key) {
@@ -33,8 +34,8 @@ func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *tim
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
-// forEachPriced runs a test with limits that come with the calls, also with an own limit of the limiter, and with
-// tiers. The ticks of the last two have the same length.
+// forEachPriced runs a test with three kinds of limiters: with quotas only, with quotas next to the limiter's own
+// limit, and with tiers. The ticks of the last two kinds have the same length.
 func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	t.Run("quotas", func(t *testing.T) { test(t, priced) })
 	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
@@ -142,8 +143,8 @@ func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
 	require.Equal(t, before, l.Peek(other, 1), "another key")
 }
 
-// TestAQuotaThatIsLowered: a key that has taken more than its lower quota waits until the excess has come back, at the
-// rate under which it was taken, because refusals under a slower rate change nothing.
+// TestAQuotaThatIsLowered: a key that has taken more than its lower quota waits until the excess has come back. The
+// excess comes back at the rate under which it was taken, because refusals under a slower rate change nothing.
 func TestAQuotaThatIsLowered(t *testing.T) { forEachPriced(t, testAQuotaThatIsLowered) }
 
 func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
@@ -186,8 +187,8 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
 }
 
-// TestAQuotaWhileSomebodyWaits (I1): a reservation and the requests under a faster quota in the meantime fit the limit
-// together.
+// TestAQuotaWhileSomebodyWaits (I1): a reservation waits, and the key takes under a faster quota meanwhile. The
+// reserved tokens and the taken tokens together fit the faster limit.
 func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
 
 func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
@@ -205,14 +206,14 @@ func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
 			taken++
 		}
 	}
-	// With the five reserved tokens, a bucket of 100 has not granted more than it may.
+	// In five seconds, a bucket of 100 tokens at 100/s may grant 600. The five reserved tokens are among these.
 	require.LessOrEqual(t, taken+5, uint64(100+500))
 	require.LessOrEqual(t, l.Peek(fast, 1).Remaining, uint64(100-5))
 	require.False(t, l.TakeKey(slow, 6).Allowed)
 }
 
-// TestAQuotaByALateClock (I1, I8): after a call under a slower quota, late calls under a fast quota must not get the
-// tokens again that came back in between.
+// TestAQuotaByALateClock (I1, I8): tokens come back, and then the key takes under a slower quota. Late calls under a
+// fast quota must not get the same tokens again.
 func TestAQuotaByALateClock(t *testing.T) { forEachPriced(t, testAQuotaByALateClock) }
 
 func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
@@ -236,7 +237,7 @@ func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestPricesFollowThePolicy: after a change of the tick or of a tier, debts are the same number of tokens.
+// TestPricesFollowThePolicy: after a change of the tick or of a tier, keys owe the same number of tokens as before.
 func TestPricesFollowThePolicy(t *testing.T) {
 	l, _, under := priced(t, engine.Tiers(perSecond100))
 	require.True(t, l.TakeKey(under(perSecond100), 40).Allowed)
@@ -251,7 +252,7 @@ func TestPricesFollowThePolicy(t *testing.T) {
 	}
 }
 
-// TestOwedByQuotas: Owed counts in tokens of the quota of the take, whatever quota the key of the call has.
+// TestOwedByQuotas: Owed counts in tokens of the quota of the take, whatever quota the key given to Owed has.
 func TestOwedByQuotas(t *testing.T) {
 	l, _, under := priced(t)
 	for _, k := range []engine.Key{l.Key("anna"), under(perSecond1)} {
@@ -288,13 +289,13 @@ func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	}
 }
 
-// nearRoom is a limit whose full debt takes almost 2^51 ns (26 days), all that a record has room for. Several of its
-// tokens come back within the time by which a call may be ahead of the clock.
+// nearRoom is a limit whose full debt uses almost all room of a record: it takes almost 2^51 ns (26 days) to come back.
+// A call may be ahead of the clock. Within that lead, several tokens of nearRoom come back.
 var nearRoom = engine.TokenBucket(engine.Per(nearTokens, 1<<51-1<<24), nearTokens)
 
 const nearTokens = 1 << 23
 
-// TestADebtWithoutRoomAdmitsNothing (I1): a key owes more than a record has room for at the price of nearRoom. A
+// TestADebtWithoutRoomAdmitsNothing (I1): at the price of nearRoom, a record has no room for the debt of a key. A
 // request under nearRoom is refused, even ahead of the clock.
 func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	fast := engine.TokenBucket(engine.PerSecond(1_000_000), 2*nearTokens)
@@ -319,8 +320,8 @@ func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	}
 }
 
-// TestAFasterPriceKeepsWhatWasTakenAhead (I1): a record owes more than 26 days, because tokens were taken ahead of the
-// clock. A refusal under a faster quota converts it, and must keep all of that debt.
+// TestAFasterPriceKeepsWhatWasTakenAhead (I1): tokens were taken ahead of the clock, so a record owes more than 26
+// days. A refusal under a faster quota converts the debt, and must keep all of it.
 func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	l, now := limiterOf(t, engine.TokenBuckets(1<<51))
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -330,8 +331,8 @@ func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	assert.False(t, l.TakeAt(faster, 1, ahead).Allowed)
 }
 
-// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): a change of the policy keeps a debt above a record's usual room,
-// which tokens taken ahead of the clock have caused.
+// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): tokens taken ahead of the clock have caused a debt above a
+// record's usual room. A change of the policy keeps that debt.
 func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	l, now := limiterOf(t, nearRoom)
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -410,8 +411,8 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
 }
 
-// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, a receipt seems to be for the current
-// version. It must give back at most the tokens of its take, and only once.
+// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, a record has the version of an old
+// receipt again. The receipt must give back at most the tokens of its take, and only once.
 func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
 	for changes := 120; changes <= 136; changes += 2 {
 		l, now, under := priced(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPartOfWhatWaits (I1): after a refund of a part of a waiting reservation, its other tokens and what others can
-// then take fit the limit.
+// TestAPartOfWhatWaits (I1): a part of a waiting reservation is refunded. The reservation's other tokens, and the
+// tokens that others can then take, fit the limit together.
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
@@ -36,7 +36,8 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	assert.EqualValues(t, 5, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestAHoldWithoutALimit: a hold from a time without a limit is settled under the limit at the settlement.
+// TestAHoldWithoutALimit: a hold that was made without a limit is settled under the limit at the time of the
+// settlement.
 func TestAHoldWithoutALimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 50))
 	require.NoError(t, l.SetPolicy(Unlimited()))
@@ -50,8 +51,9 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
-// TestWhatComesBackWhileOthersWait (I1): a refund gives back only tokens that will not have come back when the last of
-// the later reservations is due. Otherwise the tokens due then would exceed the limit.
+// TestWhatComesBackWhileOthersWait (I1): other callers reserve tokens after a take. A refund of the take then gives
+// back only tokens that will not have come back when the last reservation is due. Otherwise the tokens due at that time
+// would exceed the limit.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)
@@ -68,8 +70,8 @@ func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestARefundUnderAHigherLimit (I1): after the limit was raised, a refund gives back no tokens that a reservation under
-// the lower limit needs, although the debt is not above the higher limit.
+// TestARefundUnderAHigherLimit (I1): a key takes under a higher limit and then reserves under a lower limit. A refund
+// of the take gives back no tokens that the reservation needs, although the debt is not above the higher limit.
 func TestARefundUnderAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(PerSecond(1), 100)))
 	k := l.Key("k")
@@ -93,8 +95,8 @@ func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 	assert.Equal(t, 16*time.Second, l.Peek(l.Key("k"), 0).ResetAfter)
 }
 
-// TestTheFirstInLineGoesAway (I1): the token of the first released reservation does not come back, because a bucket
-// cannot represent the gap. Otherwise a new caller would be due at the same time as the last one.
+// TestTheFirstInLineGoesAway (I1): if the first reservation in line is released, its token does not come back, because
+// a bucket cannot represent the gap. Otherwise a new caller would be due at the same time as the last caller in line.
 func TestTheFirstInLineGoesAway(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	require.True(t, l.Allow("k"))

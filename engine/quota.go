@@ -14,9 +14,9 @@ import (
 // limiter. [Key.With] returns a key under a quota. The zero Quota means the limiter's own policy. A Quota is safe for
 // concurrent use.
 //
-// A Quota with numbers is valid only in the limiter that made it, until a [Limiter.SetPolicy] changes the rate of a
-// [TokenBucket] or [BatchRefill], or the room for the limit of a window. Otherwise every request under it is refused,
-// and RetryAfter is [Never]. Quotas of [TokenBuckets] stay valid in their limiter, and those of [Unlimited] and
+// A Quota with numbers is valid only in the limiter that made it. It becomes void if [Limiter.SetPolicy] changes the
+// rate of a [TokenBucket] or [BatchRefill], or the room for the limit of a window. Every request under a void Quota is
+// refused, and RetryAfter is [Never]. Quotas of [TokenBuckets] stay valid in their limiter. Quotas of [Unlimited] and
 // [Blocked] are valid everywhere.
 type Quota struct{ quota shard.Quota }
 
@@ -39,10 +39,10 @@ type Quota struct{ quota shard.Quota }
 // the rate of the last admitted request, or of a later refused request with a faster rate. The first request under
 // another quota takes some hundred nanoseconds.
 //
-// Quota takes microseconds and some memory for an error, for a rate of more than 15 digits, and if a token takes a
-// thousand ticks (units of time) or less. A Quota that is larger than all earlier ones of the limiter may have to wait
-// for a SetPolicy that is under way. With [Shared], if the process of that SetPolicy is stopped, Quota returns an error
-// after 5s.
+// The call takes microseconds and some memory for an error, for a rate of more than 15 digits, and if a token takes a
+// thousand ticks (units of time) or less. If the new Quota is larger than all earlier ones of the limiter, the call may
+// have to wait for a SetPolicy that is under way. With [Shared], if the process of that SetPolicy is stopped, the call
+// returns an error after 5s.
 func (l *Limiter) Quota(p Policy) (Quota, error) {
 	l.requireMade()
 	switch p.grant {

@@ -49,8 +49,8 @@ func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	return estimate
 }
 
-// takeReceipt is TakeReceipt, or [Limiter.Hold] if estimate is true. r must be zero. It repeats the code of a take,
-// because a shared function would have to pass on the data for the receipt, and a take would cost a third more.
+// takeReceipt is TakeReceipt, or [Limiter.Hold] if estimate is true. r must be zero. It repeats the code of a take.
+// With a function that both use, a take would pass on the data for the receipt, too, and cost a third more.
 func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate bool) {
 	place := l.table.Find(k.hash)
 	place.Touch()
@@ -106,7 +106,8 @@ func (l *Limiter) takeReceiptSlowly(
 		r.limiter, r.hash = l, k.hash
 		r.of.Enter(&o, n, k.quota, ends)
 	} else if d.Allowed {
-		// There is nothing to give back, but the receipt charges a higher cost, even if there was no limit at the time.
+		// The take has nothing to give back. But a settlement charges a higher cost, even if there was no limit at the
+		// time of the take.
 		r.limiter, r.hash = l, k.hash
 		r.of.EnterNone(n, k.quota)
 	}
@@ -115,15 +116,15 @@ func (l *Limiter) takeReceiptSlowly(
 // Refund gives back n of the tokens that were taken, or all that are left. The record becomes what it would be if the
 // tokens had never been taken. If that can no longer be determined, Refund gives back less:
 //
-//   - A token bucket gives back only tokens that have not come back with time. If other callers have reserved tokens
-//     ([Limiter.Reserve]) after the take, for this key or one near it in the table, it gives back only tokens that will
-//     come back after the last of these reservations is due, because the reservations need the others.
+//   - A token bucket gives back only tokens that have not come back with time. Other callers may have reserved tokens
+//     ([Limiter.Reserve]) after the take, for this key or one near it in the table. It then gives back only tokens that
+//     will come back after the last of these reservations is due, because the reservations need the others.
 //   - A fixed window gives nothing back after the window of the take. If nothing else was taken in it, a refund of all
 //     tokens ends the window.
 //   - A sliding window counter gives back to the window of the take, and a sliding log forgets exactly this request.
 //   - After a change of the policy, nothing is given back, except by a log.
-//   - After a reset or eviction of the key, nothing is given back. (These are counted for some hundred keys together,
-//     so constant evictions may also prevent refunds to a key that was not evicted.)
+//   - After a reset or eviction of the key, nothing is given back. (Resets and evictions are counted for some hundred
+//     keys together. So constant evictions may also prevent refunds to a key that was not evicted.)
 //   - Tokens in flight ([Concurrency]) are always released, also after a change of the policy and after evictions of
 //     other keys.
 func (r *Receipt) Refund(n uint64) {

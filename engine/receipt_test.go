@@ -72,8 +72,8 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	})
 }
 
-// TestARefundForgivesNoTakeAhead (I1): a request ahead of the clock uses tokens of an earlier take that have come back
-// by its time. A refund of the earlier take must not give them back again.
+// TestARefundForgivesNoTakeAhead (I1): after a take, a request ahead of the clock uses tokens that have come back by
+// its time. A refund of the take must not give these tokens back again.
 func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, r *Receipt){
 		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },

@@ -10,12 +10,12 @@ import (
 // ReceiptBytes is the length in bytes of the text of a receipt ([Receipt.Append]).
 const ReceiptBytes = 16 + shard.ReceiptBytes
 
-// Append appends the receipt as 64 bytes, from which [Limiter.ParseReceipt] makes it again, for a request that begins
-// on one connection and ends on another. Append does not end the receipt.
+// Append appends 64 bytes for the receipt. [Limiter.ParseReceipt] makes the receipt again from these bytes, for a
+// request that begins on one connection and ends on another. Append does not end the receipt.
 //
-// Anyone who can write such bytes can give tokens back, and each receipt made from the same bytes gives them back
-// again. So seal the bytes, and end only one of the receipts made from them. A receipt from the bytes of a [Spread]
-// gives nothing back.
+// Anyone who can write such bytes can give tokens back. Each receipt made from the same bytes gives back the same
+// tokens. So seal the bytes, and end only one of these receipts. A receipt from the bytes of a [Spread] gives nothing
+// back.
 func (r *Receipt) Append(to []byte) []byte {
 	var limiter uint64
 	if r.limiter != nil { // the receipt is not of a Spread

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptOfElsewhereChargesUnderItsKey: for a receipt of another limiter or earlier policy, a cost above its
-// tokens is charged to the given key, under its tier or quota, in the current ticks.
+// TestAReceiptOfElsewhereChargesUnderItsKey: a receipt of another limiter or earlier policy is settled at a cost above
+// its tokens. The difference is charged to the given key, under the key's tier or quota, in the current ticks.
 func TestAReceiptOfElsewhereChargesUnderItsKey(t *testing.T) {
 	own, tier := TokenBucket(PerSecond(1), 10), TokenBucket(Per(1, 7*time.Second), 10)
 	l, _ := newLimiter(t, own, Tiers(tier))

@@ -65,8 +65,8 @@ func TestAReceiptAsText(t *testing.T) {
 	require.EqualValues(t, 97, left(tiers, "k"))
 }
 
-// TestAReceiptOfElsewhere (I1): a receipt of another limiter, an earlier record or policy gives nothing back, but
-// charges a higher cost.
+// TestAReceiptOfElsewhere (I1): a receipt of another limiter, an earlier record or an earlier policy gives nothing
+// back. But a cost above its tokens is charged.
 func TestAReceiptOfElsewhere(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		other, _ := newLimiter(t, a.policy(100))

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelMintsNoTokens (I1): of pairs of reservations, the first is always canceled. The others must be due at least
-// a token's time apart.
+// TestCancelMintsNoTokens (I1): reservations are made in pairs, and the first of each pair is canceled. The others must
+// be due at least a token's time apart.
 func TestCancelMintsNoTokens(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	var instants []time.Duration
@@ -65,8 +65,8 @@ func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	})
 }
 
-// TestCancelGivesBackTheLastReservation: reservations that are released from the end of the queue on give back all
-// tokens, once.
+// TestCancelGivesBackTheLastReservation: reservations are released one after the other, beginning at the end of the
+// queue. They give back all tokens, once.
 func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 2))
 	require.True(t, l.Take("k", 2).Allowed)
@@ -84,8 +84,8 @@ func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	require.Equal(t, before, l.Peek(l.Key("k"), 1))
 }
 
-// TestAllThatIsRefusedLetsNoneThroughLater (I1): if another limit refuses, exactly that request leaves the log, no
-// other one.
+// TestAllThatIsRefusedLetsNoneThroughLater (I1): if another limit refuses a request, the log forgets exactly this
+// request, and no other one.
 func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	d, own := l.TakeReceipt(l.Key("k"), 1)
@@ -114,8 +114,8 @@ func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	require.False(t, l.Allow("k"))
 }
 
-// TestLateRefundsGiveNothingBack (I1): a refund gives nothing back after the window of the take, or when a bucket would
-// be full without later takes.
+// TestLateRefundsGiveNothingBack (I1): after the window of a take, a refund gives nothing back. For a bucket, a refund
+// gives nothing back once the tokens of the take have come back.
 func TestLateRefundsGiveNothingBack(t *testing.T) {
 	for name, policy := range map[string]Policy{
 		"bucket": TokenBucket(PerSecond(1), 10), "batch": BatchRefill(10, 10*time.Second, 10),
@@ -140,8 +140,8 @@ type granted struct {
 	n  uint64
 }
 
-// TestARefundBehindATimeAhead (I1): a request ahead of the clock is made when an earlier one has left its window. A
-// refund at the clock's time must not forget the earlier one, which is still in the window then.
+// TestARefundBehindATimeAhead (I1): a request is ahead of the clock, at a time when an earlier request has left its
+// window. By the clock, the earlier request is still in the window. So a refund at the clock's time must not forget it.
 func TestARefundBehindATimeAhead(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(3, time.Second))
 	k, begun := l.Key("k"), h.now()
@@ -222,8 +222,8 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 	}
 }
 
-// TestRefusedTakeAllLeavesNoTrace: a refused TakeAll changes no limit and begins no window. Each answer is that of a
-// request alone.
+// TestRefusedTakeAllLeavesNoTrace: a refused TakeAll changes no limit and begins no window. Each answer is the same as
+// if its request had been made alone.
 func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

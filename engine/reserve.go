@@ -23,17 +23,18 @@ var (
 
 var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
-// Reserve takes n tokens from the key, all or none, also tokens that the key will have only within maxWait. The caller
-// must wait for delay, and may then proceed. The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket] with the
-// numbers of the request, and the receipt is then void. Reserve allocates only for an error.
+// Reserve takes n tokens from the key, all or none. It also takes tokens that the key does not have yet, but will have
+// within maxWait. The caller must wait for delay, and may then proceed. The error is [ErrNever], [ErrTooLong] or
+// [ErrNotTokenBucket] with the numbers of the request, and the receipt is then void. Reserve allocates only for an
+// error.
 //
 // Reservations form a queue: each takes its tokens behind those that were taken or reserved before. While the queue is
 // not empty, requests that do not wait are refused. The queue, including the burst, is at most 2^51 ticks of the bucket
 // long: 26 days if a token takes a whole number of nanoseconds.
 //
-// A caller that does not want to wait calls [Receipt.Release]. But the tokens are lost if another caller has taken or
-// reserved tokens behind them, because that caller already knows when its reservation is due. So a long queue hardly
-// gets shorter if callers leave. (With [Limiter.Queue], callers move up.)
+// A caller that does not want to wait calls [Receipt.Release]. But its tokens are lost if another caller has taken or
+// reserved tokens behind them, because the other caller already knows when its reservation is due. So a long queue
+// hardly gets shorter if callers leave. (With [Limiter.Queue], callers move up.)
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation

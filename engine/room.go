@@ -15,8 +15,9 @@ import (
 // spareTicks is the number of ticks that rounding may add when a debt is converted.
 const spareTicks = 3
 
-// capacity returns for how much debt a record has room: in nanoseconds if records store prices, because a change of the
-// policy then preserves the time of a debt under a quota; otherwise in tokens.
+// capacity returns how large a debt may be for a record to have room for it. If records store prices, the result is in
+// nanoseconds, because a change of the policy then preserves the time of a debt under a quota. Otherwise the result is
+// in tokens.
 func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	most := atomicbucket.Most(bucket)
 	switch {
@@ -28,11 +29,12 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// anyQuota is what the table remembers for every quota of a limiter with windows. It is not a size, because such
-// records have room for every quota. It means only that keys may have other limits than the tiers.
+// anyQuota is what the table remembers for every quota of a limiter with windows. It is not a size, because the records
+// of windows have room for every quota. It means only that keys may have limits other than the limits of the tiers.
 const anyQuota = math.MaxInt64
 
-// extent returns how much of the capacity a quota may use, or 0 if every bucket to which the limiter can change has it.
+// extent returns how much of a record's capacity a debt under a quota may use. If every bucket to which the limiter can
+// change has that capacity, extent returns 0.
 func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint64) {
 	always := bucket.Quota().Tokens
 	if needs = q.Tokens; bucket.HasPrices() {
@@ -44,8 +46,8 @@ func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint6
 	return needs
 }
 
-// remembers reports whether the table already remembered that keys may owe that much under a quota. If not, the table
-// does now, and the quota must be made again, because the policy may have changed meanwhile.
+// remembers makes the table remember that keys may owe the amount needs under a quota. It returns true if the table
+// already remembered that. Otherwise the quota must be made again, because the policy may have changed meanwhile.
 func (l *Limiter) remembers(needs uint64) (bool, error) {
 	if needs <= l.table.Largest() {
 		return true, nil

@@ -67,7 +67,8 @@ func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
 	return nil, Key{}
 }
 
-// TestWhoHasNoRoomIsNamed: if a limit of TakeAll has no room for a key, its answer is a refusal with a RetryAfter.
+// TestWhoHasNoRoomIsNamed: if a limiter of TakeAll has no room for a key, the answer of that limiter is a refusal with
+// a RetryAfter.
 func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	l, k := withoutRoom(t, Refuse)
 	other, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
@@ -87,8 +88,8 @@ func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	require.False(t, allowed)
 }
 
-// TestAHoldWithoutRoomIsOfTheLimit: a hold that is admitted without a record has at most the limit, gives nothing back,
-// and charges nothing.
+// TestAHoldWithoutRoomIsOfTheLimit: a hold that is admitted without a record has at most the limit. Its settlement
+// gives nothing back, and charges nothing.
 func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {

@@ -19,29 +19,29 @@ import (
 //
 // Over any time t a key under one tier gets at most L + R * t tokens, where L and R are the highest limit and rate that
 // the tier had in that time. (With batch refill it may get one more batch of each policy, and with fixed windows one
-// more limit, because these tokens come back all at once.) The drawback is that a key that has taken more than a
-// lowered limit waits until the excess has come back at the new rate: after 1000/h is used up, 99 hours for the first
-// token of 10/h with burst 10. ([Limiter.Reset] ends such a wait.)
+// more limit, because these tokens come back all at once.) The drawback: a key that has taken more than a lowered limit
+// waits until the excess has come back at the new rate. For example, a key has used up 1000/h, and its limit becomes
+// 10/h with burst 10. It then waits 99 hours for its first token. ([Limiter.Reset] ends such a wait.)
 //
-// If the length of windows changes, a fixed window that has begun gets the new length. With more tokens than the lowest
-// limit of all tiers (or 1 after a [Quota]), it lasts until all of them have come back at the new rate, but at most
-// until its previous end or the end of a new window, whichever is later. An aligned window ends with a window of the
-// clock; if it begins in the clock's window of the change, with the next one. A sliding window counter counts the
-// estimate at the change, rounded up, until it has come back. A sliding log keeps its requests; while requests that
-// have left a shorter window fill the log of a key, a refund gives nothing back. docs/decisions/0051 has the exact
-// rules.
+// If the length of windows changes, a fixed window that has begun gets the new length. If it has more tokens than the
+// lowest limit of all tiers (or 1 after a [Quota]), it lasts until all of them have come back at the new rate. But it
+// lasts at most until its previous end or the end of a new window, whichever is later. An aligned window ends with a
+// window of the clock. If it begins in the window of the clock in which the length changes, it ends with the next one.
+// A sliding window counter counts the estimate at the change, rounded up, until it has come back. A sliding log keeps
+// its requests. While requests that have left a shorter window fill the log of a key, a refund gives nothing back.
+// docs/decisions/0051 has the exact rules.
 //
 // A debt under a [Quota] of another rate keeps its price, so it takes the same time to come back. Debts are rounded up,
 // by less than a nanosecond or a tick (the bucket's unit of time). A reservation ([Limiter.Reserve]) stays due at the
-// time that its caller was told. Until then, and until the time of tokens granted ahead of the clock
-// ([Limiter.TakeAt]), tokens of its key and of some hundred keys near it come back no faster than before, so that the
-// bound above holds.
+// time that Reserve has returned. Until then, tokens of its key and of some hundred keys near it come back no faster
+// than before. Otherwise the bound above would be exceeded. For the same reason, tokens granted ahead of the clock
+// ([Limiter.TakeAt]) have this effect until their time.
 //
-// A record must have room for tokens taken under the highest limit since New, and with windows and tiers or quotas for
-// the longest window since New; otherwise SetPolicy returns an error. A debt above the limit is reduced to what comes
-// back in 39 hours at the new rate, or in 26 days if a token takes a whole number of nanoseconds. For tokens of the
-// largest [Quota] that was ever made, the limiter counts in longer ticks, or returns an error if the rate is too fast
-// for these.
+// A record must have room for tokens taken under the highest limit since New. With windows and tiers or quotas, it must
+// also have room for the longest window since New. If it does not, SetPolicy returns an error. A debt above the limit
+// is reduced to what comes back in 39 hours at the new rate, or in 26 days if a token takes a whole number of
+// nanoseconds. For tokens of the largest [Quota] that was ever made, the limiter counts in longer ticks. If the rate is
+// too fast for longer ticks, SetPolicy returns an error.
 //
 // With [Shared] the change applies to each process from its next decision on, and all processes see several changes in
 // the same order. If a process is killed during its change, the next sweep of any other process completes a change that

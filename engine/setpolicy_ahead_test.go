@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens for a time ahead of the clock have not come back by
-// then, however the rate changes.
+// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens are taken for a time ahead of the clock. However the
+// rate changes, they have not come back by that time.
 func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 100), TokenBucket(PerSecond(100), 100)
 	l, h := newLimiter(t, slow)
@@ -23,8 +23,8 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	h.advance(10 * time.Millisecond)
 	assert.True(t, l.AllowKey(k), "from then on at the new rate")
 
-	// A debt that would end before that time at the old rate was not taken ahead of the clock, so it comes back at the
-	// new rate.
+	// At the old rate, this debt would end before that time. So it was not taken ahead of the clock, and comes back at
+	// the new rate.
 	l, h = newLimiter(t, TokenBucket(PerSecond(10), 100))
 	require.True(t, l.Take("k", 5).Allowed)
 	require.True(t, l.TakeAt(l.Key("another"), 1, ahead).Allowed)
@@ -62,8 +62,8 @@ func TestASetterThatIsSuspended(t *testing.T) {
 	}
 }
 
-// TestAFasterRateBehindAHigherLimit (I1): after the limit was raised, the debt of a waiting reservation is not above
-// it. Still, tokens come back at the old rate until the reservation is due.
+// TestAFasterRateBehindAHigherLimit (I1): a reservation waits, and the limit is raised above its debt. Then the rate
+// becomes faster. Tokens still come back at the old rate until the reservation is due.
 func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -76,8 +76,8 @@ func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(90), "ten go now")
 }
 
-// TestASlowerRateWhileSomeWait (I1): tokens of a high limit count when it returns, even if the rate became slower while
-// a reservation nearby waits.
+// TestASlowerRateWhileSomeWait (I1): a high limit is lowered, and returns with a slower rate while a reservation nearby
+// waits. Tokens taken under the high limit still count.
 func TestASlowerRateWhileSomeWait(t *testing.T) {
 	for name, waits := range map[string]string{"of the key": "k", "of another near by": "n"} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1000), MaxKeys(10), Shards(1))

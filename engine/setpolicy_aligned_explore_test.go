@@ -10,8 +10,8 @@ import (
 )
 
 // TestAChangeOfAlignedWindowsAtEveryStep (I1): before any atomic operation of a change of the length, a key takes all
-// that it can, before and after ends of windows, also in another process. Over any time it gets at most two limits and
-// what the faster rate grants.
+// that it can. It takes before and after ends of windows, also in another process. Over any time it gets at most two
+// limits and what the faster rate grants.
 func TestAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, before := range []string{"nothing", "takes", "is forgotten"} {
@@ -45,7 +45,7 @@ func TestAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 }
 
 // TestATakeBesideAChangeOfAlignedWindowsAtEveryStep (I1): the length changes before any atomic operation of a take that
-// has read its clock. The same bound as in TestAChangeOfAlignedWindowsAtEveryStep holds.
+// has read its clock. The bound is the same as in TestAChangeOfAlignedWindowsAtEveryStep.
 func TestATakeBesideAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, meanwhile := range [][]int{{0}, {1}, {1, 2}, {0, 1, 2}, {61, 63}} {

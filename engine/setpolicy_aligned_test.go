@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlignedWindowsWhoseLengthChanges (I1): however often the length changes, a key gets over any time t at most two
-// limits and what the fastest of its limits grants in t. It takes at random times and just before changes.
+// TestAlignedWindowsWhoseLengthChanges (I1): the length changes often, and a key takes at random times and just before
+// changes. Over any time t it gets at most two limits and what the fastest of its limits grants in t.
 func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	type grant struct {
 		at    time.Duration
@@ -83,8 +83,8 @@ func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	}
 }
 
-// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. If windows become days just before
-// that date, a key's first day ends with the 31st.
+// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. If the windows of a limiter become
+// days just before that date, a key's first day ends with the 31st.
 func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	apia, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 }
 
 // TestALateTakeInAFirstWindowThatWasGivenBack (I1): a key's first window after a change covers two windows of the
-// clock. After a refund in the second one, a call with a late clock takes in the first.
+// clock. In the second one, all its tokens are given back. Then a call with a late clock takes in the first one.
 func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k := newChangingKey(t, false)
 	k.takesAt(0)
@@ -123,8 +123,8 @@ func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k.requireFits("a late take")
 }
 
-// TestAChangeOfTheLimitLeavesAlignedWindows: only a change of the length makes windows longer, and only the first of a
-// key.
+// TestAChangeOfTheLimitLeavesAlignedWindows: a change of the limit makes no window longer. A change of the length makes
+// only the first window of a key longer.
 func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(5, time.Minute).Aligned())
 	require.NoError(t, l.SetPolicy(FixedWindow(9, time.Minute).Aligned()))
@@ -157,8 +157,8 @@ func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	}
 }
 
-// TestDaysOfAnotherZone (I1): shortly after midnight, days of UTC become days of another zone. The days are as long as
-// before, but tokens of the previous day may be forgotten.
+// TestDaysOfAnotherZone (I1): shortly after midnight, a policy for days in UTC becomes a policy for days in another
+// zone. The days are as long as before, but tokens of the previous day may be forgotten.
 func TestDaysOfAnotherZone(t *testing.T) {
 	later := time.FixedZone("ten seconds later", -10)
 	l, h := newLimiter(t, CalendarWindow(10, Day, nil))
@@ -175,8 +175,8 @@ func TestDaysOfAnotherZone(t *testing.T) {
 	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in ten seconds")
 }
 
-// A changingKey takes all that it can while the length of aligned windows changes from 60s to 61s. These windows end
-// one and two seconds after the start.
+// A changingKey takes all that it can while the length of aligned windows changes from 60s to 61s. A window of 60s ends
+// one second after the start, and a window of 61s ends two seconds after it.
 type changingKey struct {
 	t       *testing.T
 	sets    *Limiter // its process changes the policy

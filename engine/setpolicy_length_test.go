@@ -17,7 +17,7 @@ func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	return left
 }
 
-// windowsOfTests has the algorithms of these tests. limits is how many times the limit a key may get at once.
+// windowsOfTests has the algorithms of these tests. The field limits is how many times its limit a key may get at once.
 var windowsOfTests = map[string]struct {
 	policy func(n uint64, window time.Duration) Policy
 	limits uint64
@@ -27,8 +27,8 @@ var windowsOfTests = map[string]struct {
 	"sliding log":    {SlidingLog, 1},
 }
 
-// TestWindowsToAndFro (I1): while the policy changes between 1000 per hour and 20 per minute, a key gets at most 1000
-// tokens and 20 per minute, or one limit more with fixed windows, whether or not it takes in every minute.
+// TestWindowsToAndFro (I1): the policy changes between 1000 per hour and 20 per minute. A key gets at most 1000 tokens
+// and 20 per minute, or one limit more with fixed windows. In one variant, the key takes in every minute.
 func TestWindowsToAndFro(t *testing.T) {
 	for name, kind := range windowsOfTests {
 		for way, takesFew := range map[string]bool{"all": false, "all, and in each minute": true} {
@@ -102,8 +102,8 @@ func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
 	}
 }
 
-// TestAWindowThatBecomesShorter (I1): a shorter window lasts until its tokens have come back at the new rate, and never
-// longer than before. A longer one lasts as long as a new one.
+// TestAWindowThatBecomesShorter (I1): a window that becomes shorter lasts until its tokens have come back at the new
+// rate. It never lasts longer than before. A window that becomes longer lasts as long as a new one.
 func TestAWindowThatBecomesShorter(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -160,8 +160,8 @@ func TestACounterThatIsAheadStaysAhead(t *testing.T) {
 	assert.False(t, l.Allow("k"), "broken: (b)")
 }
 
-// TestALongerWindowOfARaisedLimitIsShorter: a window that a lowered limit made longer ends like a new one when the
-// limit and the length are raised together.
+// TestALongerWindowOfARaisedLimitIsShorter: after the limit was lowered, a window lasts longer than usual. When the
+// limit and the length are raised together, that window ends like a new one.
 func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	require.True(t, l.Take("k", 1000).Allowed)
@@ -170,8 +170,8 @@ func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	assert.Equal(t, 2*time.Minute, l.Peek(l.Key("k"), 1).ResetAfter.Truncate(time.Second), "broken: (d)")
 }
 
-// TestARaisedLimitLastsItsWindow (I1): tokens that a raised limit adds, together with a longer length, do not come back
-// at the end of the short window.
+// TestARaisedLimitLastsItsWindow (I1): a higher limit and a longer length give a key additional tokens. These tokens do
+// not come back at the end of the short window.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	few, many := FixedWindow(60, time.Minute), FixedWindow(1000, time.Hour)
 	l, h := newLimiter(t, few)
@@ -187,8 +187,8 @@ func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	}
 }
 
-// TestTheLowestLimitOfAllTiers (I1): a change shortens a window to the time of its tokens under the lowest limit of all
-// tiers, or 1 with quotas, because a key may change its limit.
+// TestTheLowestLimitOfAllTiers (I1): after a change, a window lasts until its tokens have come back under the lowest
+// limit of all tiers. With quotas, the limit 1 counts. The reason is that a key may change its limit.
 func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	hours := FixedWindow(20, time.Hour)
 	for _, c := range []struct {
@@ -223,8 +223,8 @@ func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	}
 }
 
-// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens for a time ahead of the clock still count then, after
-// windows became shorter.
+// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens are taken for a time ahead of the clock, and windows become
+// shorter. At that time, the tokens still count.
 func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	for name, policy := range map[string]func(n uint64, window time.Duration) Policy{
 		"fixed window":   FixedWindow,

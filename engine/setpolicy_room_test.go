@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnEstimateKeepsItsPartOfAToken (I1): a changed length rounds an estimate up, perhaps to one token more than the
-// highest limit. A record has room for it, also under a tier or after a lower limit.
+// TestAnEstimateKeepsItsPartOfAToken (I1): a change of the length rounds an estimate up, so it may be one token above
+// the highest limit. A record has room for this token, also under a tier or after a lower limit.
 func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	minute := func(n uint64) Policy { return SlidingWindow(n, time.Minute) }
 	for name, between := range map[string][]Policy{
@@ -46,8 +46,8 @@ func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	}
 }
 
-// TestTheRoomForAPartOfAToken: no room for one token more is needed if the length stays the same, or if the limit is
-// the highest count.
+// TestTheRoomForAPartOfAToken: records need no room for an additional token if the length stays the same, or if the
+// limit is the highest possible count.
 func TestTheRoomForAPartOfAToken(t *testing.T) {
 	most := SlidingWindow(atomicbucket.MaxCount, time.Hour)
 	l, _ := newLimiter(t, most)
@@ -103,8 +103,7 @@ func TestAllTiersAreBlocked(t *testing.T) {
 	}
 }
 
-// TestOwedUnderAQuotaOfAnotherRate: the key that [Limiter.Owed] returns has the price of the last take, whatever key
-// the call had.
+// TestOwedUnderAQuotaOfAnotherRate: Owed returns a key with the price of the last take, whatever key its argument is.
 func TestOwedUnderAQuotaOfAnotherRate(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 10)
 	for name, options := range map[string][]Option{"quotas": {MaxQuota(10)}, "tiers": {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
@@ -131,8 +130,8 @@ func quotaOf(t *testing.T, l *Limiter, p Policy) Quota {
 	return q
 }
 
-// TestOwedUnderAQuotaOfTheLimitersRate: for a quota of the limiter's rate, Owed returns its key unchanged, even if it
-// is now unlimited or blocked.
+// TestOwedUnderAQuotaOfTheLimitersRate: the last take was under a quota of the limiter's rate. Owed then returns its
+// argument unchanged, even if that key is now unlimited or blocked.
 func TestOwedUnderAQuotaOfTheLimitersRate(t *testing.T) {
 	for _, options := range [][]Option{nil, {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)

@@ -138,7 +138,7 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 }
 
 // TestWhatAnotherLimitGrantedIsKept (I1): a key owes all tokens of a high limit while it waits under a low one. A lower
-// rate must not change that.
+// rate must not change this debt.
 func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	bucket := func(seconds int, n uint64) Policy { return TokenBucket(Per(1, time.Duration(seconds)*time.Second), n) }
 	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }
@@ -189,7 +189,7 @@ func TestATierThatWasBlocked(t *testing.T) {
 }
 
 // TestARecordHasRoomForWhatWasTaken: if a slower rate leaves no room for a possible debt, SetPolicy makes the ticks
-// longer, but returns an error for a tier, which must use the limiter's ticks.
+// longer. For a tier it returns an error, because a tier must use the limiter's ticks.
 func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
 	l, _ := newLimiter(t, own, Tiers(TokenBucket(Per(1000, time.Hour), 1000)))

@@ -47,8 +47,8 @@ func Shared(path string) Option {
 }
 
 // ReplacePolicy makes New with [Shared] change the policy in the file to the policy of this limiter, as
-// [Limiter.SetPolicy] does, or return an error if SetPolicy would. Use it to deploy new numbers. Give it only to the
-// process that knows the right numbers: if several processes have different numbers, the last one wins.
+// [Limiter.SetPolicy] does. If SetPolicy would return an error, New does. Use this option to deploy new numbers. Give
+// it only to the process that knows the right numbers: if several processes have different numbers, the last one wins.
 func ReplacePolicy() Option {
 	return func(c *config) error {
 		c.replaces = true
@@ -115,7 +115,8 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 }
 
 // enter puts the clock on the timeline of a shared table. It returns an error if the table's time is further ahead than
-// any process of this version can have moved it: all processes would decide at that time until the timeline reaches it.
+// any process of this version can have moved it. Otherwise all processes would decide at that time until the timeline
+// reaches it.
 func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	if c.kind == clockFunc {
 		c.function.latest.Store(max(c.origin, table.Watermark()))

@@ -33,8 +33,8 @@ func BenchmarkShared(b *testing.B) {
 	}
 }
 
-// allow makes the decisions of a round, and reports whether all are admitted. The functions for other calls are
-// separate, because a function pointer would hide a part of the difference.
+// allow makes the decisions of a round, and reports whether all are admitted. Each other call has its own function,
+// because a function pointer would hide a part of the difference.
 func (d *decider) allow() bool {
 	all := true
 	for _, key := range d.keys[d.at : d.at+roundDecisions] {

@@ -25,8 +25,8 @@ func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
 }
 
-// TestSharedInFlightWorker is the program of a worker. It takes and releases tokens, and writes itself into the tally
-// word of the key. If the word names another process, the worker records that process in a second word.
+// TestSharedInFlightWorker is the program of a worker. It takes tokens, stores its process id in the tally word of the
+// key, and releases the tokens. If the word had the id of another process, the worker stores that id in a second word.
 func TestSharedInFlightWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -123,8 +123,8 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 }
 
-// TestSharedInFlightOfAnotherBoot: after a reboot nothing is in flight, even if the system has written a record but not
-// its entry.
+// TestSharedInFlightOfAnotherBoot: after a reboot nothing is in flight, even if the system has written a record to disk
+// but not the entry of its take.
 func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	holder := processOf(t, "TestSharedInFlightHolder", path)
@@ -169,8 +169,8 @@ func TestSharedInFlightHolder(t *testing.T) {
 	select {}
 }
 
-// TestSharedInFlight: a take is released only once, also in parts, after a reset, a change of the limit, or its
-// lifetime. A copy has no takes in flight.
+// TestSharedInFlight: a take is released only once, also if it is released in parts. The same is true after a reset, a
+// change of the limit, or the take's lifetime. A copy has no takes in flight.
 func TestSharedInFlight(t *testing.T) {
 	now, folder := frozen(), t.TempDir()
 	path := filepath.Join(folder, "table")

@@ -21,8 +21,8 @@ func fastShared(path string) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(1e6), 1), Shared(path), MaxKeys(1000))
 }
 
-// admits requires that at least 19 of a million requests are admitted, because more than 19 microseconds pass. In a
-// table whose time is hours ahead, it would be one.
+// admits requires that at least 19 of a million requests are admitted, because more than 19 microseconds pass. If the
+// table's time were hours ahead, only one request would be admitted.
 func admits(t *testing.T, l *Limiter, key string) {
 	admitted := 0
 	for range 1_000_000 {
@@ -35,8 +35,8 @@ func admits(t *testing.T, l *Limiter, key string) {
 	assert.Fail(t, "no bucket refills", "%s: %d of a million requests are admitted", key, admitted)
 }
 
-// TestSharedBesideAClockThatRanAhead: a process whose counter ran while the machine slept does not move the table's
-// time, whatever it does first. So all processes continue to admit requests.
+// TestSharedBesideAClockThatRanAhead: the counter of a process ran while the machine slept. Whatever this process does
+// first, it does not move the table's time. So all processes continue to admit requests.
 func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	for name, first := range map[string]func(l *Limiter){
 		"decides":       func(l *Limiter) { l.Allow("key") },

@@ -94,8 +94,8 @@ func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	return s
 }
 
-// both returns the time from the start of the first of two rounds to the end of the last. If they overlapped for less
-// than nine tenths of it, it returns noRound, because decisions alone are faster.
+// both returns the time from the start of the first of two rounds to the end of the last. If the rounds overlapped for
+// less than nine tenths of this time, it returns noRound, because the decisions of one round alone are faster.
 func both(s, t span) time.Duration {
 	took, shared := max(s.end, t.end)-min(s.begin, t.begin), min(s.end, t.end)-max(s.begin, t.begin)
 	if shared < took/10*9 {
@@ -232,8 +232,8 @@ func BenchmarkSharedWriteBack(b *testing.B) {
 	}
 }
 
-// writtenBytes returns how many bytes the process has caused the system to write to disks. A page counts when it first
-// changes after it was written.
+// writtenBytes returns how many bytes the process has caused the system to write to disks. After a page was written, it
+// counts again when it changes for the first time.
 func writtenBytes(tb testing.TB) (n int64) {
 	text, err := os.ReadFile("/proc/self/io")
 	require.NoError(tb, err)

@@ -11,10 +11,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// CopyShared makes a file in which keys have the same debts as in another shared table, which may be in use: a backup,
-// or a table with other [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] or [Tiers]. Tiers
-// change the numbers as [Limiter.SetPolicy] does. All other settings stay the same, except that a number of shards that
-// [New] chose by MaxKeys is chosen again. Tokens that are taken while CopyShared runs may or may not count in the copy.
+// CopyShared makes a file in which keys have the same debts as in another shared table, which may be in use. The new
+// file can be a backup, or a table with other [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals]
+// or [Tiers]. Tiers change the numbers as [Limiter.SetPolicy] does. All other settings stay the same, except that a
+// number of shards that [New] chose by MaxKeys is chosen again. Tokens that are taken while CopyShared runs may or may
+// not count in the copy.
 //
 // In windows, a key's tokens count in a new window that begins with the copy. So the key may wait longer than before,
 // or less if an earlier change of the length had made its window longer.
@@ -94,9 +95,9 @@ func (c config) copied(to string, options []Option) (config, error) {
 	return c, nil
 }
 
-// withTiers returns the policies before and after a change of the tiers. The result before has the new number of tiers,
-// with the numbers and the room of existing tiers. The result after also has the new numbers. If tiers is nil, both are
-// ps.
+// withTiers returns the policies before and after a change of the tiers. The policies before already have the new
+// number of tiers, but existing tiers have their current numbers and room. The policies after have the new numbers. If
+// tiers is nil, both results are ps.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -198,8 +199,8 @@ func (d *debts) policies() (p *policies) {
 	return &known
 }
 
-// now returns the current time on the timeline of the table, or the time at which the timeline would continue if no
-// process has attached since the machine was booted.
+// now returns the current time on the timeline of the table. If no process has attached since the machine was booted,
+// it returns the time at which the timeline would continue.
 func (d *debts) now() (now int64) {
 	_ = d.view.Read(func() {
 		known := false

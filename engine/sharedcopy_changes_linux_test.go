@@ -19,7 +19,8 @@ func copied(t *testing.T, from string, policy Policy, options ...Option) *Limite
 	return l
 }
 
-// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers of a blocked tier, for when it is active again.
+// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers of a blocked tier, because the tier may become active
+// again.
 func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own, tier := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000)

@@ -48,8 +48,8 @@ func TestCopySharedCarriesDebts(t *testing.T) {
 	}
 }
 
-// TestCopySharedOfAnotherSize: a limiter with the new MaxKeys can attach to the copy, even if the number of shards
-// depends on it. An explicit number of shards is kept.
+// TestCopySharedOfAnotherSize: if New chose the number of shards, the copy has the number for its new MaxKeys, so a
+// limiter can attach to it. An explicit number of shards stays the same.
 func TestCopySharedOfAnotherSize(t *testing.T) {
 	folder := t.TempDir()
 	path := func(name string) string { return filepath.Join(folder, name) }

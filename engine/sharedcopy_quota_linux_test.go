@@ -30,8 +30,8 @@ func TestACopyWithTiersHasRoomForQuotas(t *testing.T) {
 	require.False(t, c.TakeKey(c.Key("anna").With(q), 1).Allowed)
 }
 
-// TestQuotasOfWindowsInAFile (I1): if windows become shorter after any process of the file has made a quota, a window
-// lasts as long as its tokens need under a limit of 1, also in a copy. Without a quota, the policy's limit counts.
+// TestQuotasOfWindowsInAFile (I1): a process of the file makes a quota, and then windows become shorter. A window lasts
+// as long as its tokens need under a limit of 1, also in a copy. Without a quota, the policy's limit counts.
 func TestQuotasOfWindowsInAFile(t *testing.T) {
 	for name, quota := range map[string]bool{"a quota": true, "none": false} {
 		t.Run(name, func(t *testing.T) {

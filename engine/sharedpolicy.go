@@ -12,8 +12,8 @@ import (
 
 // The memory of a shared table contains its policies as numbers. Every process makes its own plan from these numbers.
 
-// A policy is policyNumbers numbers. periodNumber is the index of the period of its rate, and refillNumber of its
-// refill.
+// In this list, a policy takes policyNumbers numbers. The number at periodNumber is the period of its rate, and the
+// number at refillNumber is its refill.
 const (
 	policyNumbers = 7
 	periodNumber  = 2
@@ -25,9 +25,9 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers: first ps.base, followed by what keys may owe under quotas. If ps.base has
-// windows, ps.longest and ps.rounded replace its period and refill, which it does not use. A tier that is unlimited or
-// blocked still has its latest numbers.
+// numbers returns the policies as numbers. The policy ps.base is first, with what keys may owe under quotas. If ps.base
+// has windows, ps.longest and ps.rounded replace its period and refill, because windows have neither. A tier that is
+// unlimited or blocked still has its latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {
@@ -53,8 +53,8 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers represent, with the calendar of the table, or nil if it has
-// none. The numbers may have any value: policies.plan checks whether the policies are valid.
+// policiesOfNumbers returns the policies that the numbers represent. The parameter of is the calendar of the table, or
+// nil. The numbers may have any value: policies.plan checks whether the policies are valid.
 func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
 	var room []uint64
@@ -125,8 +125,9 @@ func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, err
 }
 
 // Kind returns the part of a policy that [Limiter.SetPolicy] cannot change in a file ([Shared]): the algorithm, whether
-// windows are aligned, and the calendar of a [CalendarWindow], with a number that changes with the rules of the zone in
-// this program's time zone data. With a separate file for each kind, New never returns an error about the kind.
+// windows are aligned, and the calendar of a [CalendarWindow]. The calendar includes a number that changes with the
+// rules of the zone in this program's time zone data. With a separate file for each kind, New never returns an error
+// about the kind.
 func (p Policy) Kind() string {
 	switch {
 	case p.calendar != nil:
@@ -142,8 +143,8 @@ func (p Policy) Kind() string {
 }
 
 // agree ensures that a process and the table have the same policies, or returns an error. own is the plan of the
-// process. First, agree completes a change that a dead process had announced, because that change would later replace
-// the policies again.
+// process. If a dead process had announced a change, agree completes that change first. Otherwise the change would
+// later replace the policies again.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)
 	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)

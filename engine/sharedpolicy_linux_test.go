@@ -102,8 +102,8 @@ func TestEveryAlgorithmInAFile(t *testing.T) {
 	}
 }
 
-// TestSetPolicyOfAllAtOnce: after concurrent changes, all limiters of a file have one and the same of these policies,
-// with its tiers.
+// TestSetPolicyOfAllAtOnce: several limiters of a file change the policy concurrently. After that, all of them have the
+// same policy, which is one of those that were set, with its tiers.
 func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	tier := func(limit uint64) Policy { return TokenBucket(PerSecond(1), 10*limit) }
 	one, other := pair(t, TokenBucket(PerSecond(1), 1), Tiers(tier(1)))
@@ -263,8 +263,8 @@ func TestSharedSetter(t *testing.T) {
 }
 
 // TestSharedSettersKilled (I1): processes that decide or change the policy are killed at any instruction. No key gets
-// more than the larger limit, or less than the smaller one minus uncounted tokens of killed processes. The policy can
-// still be changed, and no slot is lost.
+// more than the larger limit. No key gets less than the smaller limit minus uncounted tokens of killed processes. The
+// policy can still be changed, and no slot is lost.
 func TestSharedSettersKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")

@@ -18,14 +18,13 @@ type SharedTable struct {
 	Made     time.Time // when the file was made; zero if the file system does not know
 	Policies []Policy  // the current policies: the limiter's own, and then its tiers
 	// Options has the options of [New] that all processes must have in common, and settings that result from several
-	// options. The value is 0 if the option was not given.
+	// options. If an option was not given, its value is 0.
 	Options []struct{ Name, Value string }
 
 	// Stats has the statistics that every limiter of the file returns. Bytes is the length of the file.
 	Stats Stats
-	// At is the time on the file's timeline by which buckets counted as full: the current time if known. It is not
-	// known for a [ClockFunc], or if no process has attached since the boot; At is then the latest time that the table
-	// has seen.
+	// At is the time on the file's timeline by which buckets counted as full. It is the current time if that is known.
+	// For a [ClockFunc], or if no process has attached since the boot, it is the latest time that the table has seen.
 	At    time.Time
 	Swept time.Time // end of the last complete sweep, or start of the table; same timeline
 
@@ -38,8 +37,8 @@ type SharedTable struct {
 	Deserted  uint64 // claimed slots of dead processes; the next sweep frees them
 
 	// Attached has the processes that have made a limiter with [Shared] and have not ended. Seat is a number from 0 to
-	// 1023. PID is what the process itself sees, and may have no meaning in another container. For is the time since it
-	// attached.
+	// 1023. PID is the process id that the process itself sees. In another container, it may have no meaning. For is
+	// the time since the process attached.
 	Attached []struct {
 		Seat int
 		PID  uint64
@@ -51,8 +50,9 @@ type SharedTable struct {
 // file must belong to the user of the process, with mode 0600; root may read any user's file. ReadShared takes some
 // nanoseconds for each slot that was ever used. It needs Linux.
 //
-// It refuses a file for the same reasons as Shared, and if the header has values that no limiter of this version
-// writes, the file became shorter during the call, or the system does not report which processes are attached.
+// ReadShared refuses a file for the same reasons as Shared, and in three other cases. The header has values that no
+// limiter of this version writes, the file became shorter during the call, or the system does not report which
+// processes are attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func openShared(path string) (*sharedTable, error) {
 	return &t, nil
 }
 
-// anyOf returns policies with which a table has the same length as a file with these fields.
+// anyOf returns policies for which a table is as long as the file with these fields.
 func anyOf(fields []sharedfile.Field) policies {
 	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, as most policies have
 	for _, f := range fields {

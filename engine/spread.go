@@ -18,13 +18,13 @@ import (
 // all processors would write the same word, which gets slower with each processor. Make a Spread with [NewSpread]. All
 // its methods are safe for concurrent use. The methods that decide are lock-free and do not allocate.
 //
-// Over any time t a Spread admits at most burst + rate * (t + 1ms), slightly more than a Limiter. It is never stricter:
-// before it refuses, it counts and takes the tokens that other processors hold. At rates below two tokens per
-// millisecond and processor, processors hold no tokens, and a Spread is as exact as a Limiter.
+// Over any time t a Spread admits at most burst + rate * (t + 1ms), slightly more than a Limiter. A Spread is never
+// stricter than a Limiter: before it refuses, it counts and takes the tokens that other processors hold. At rates below
+// two tokens per millisecond and processor, processors hold no tokens, and a Spread is as exact as a Limiter.
 //
 // The policy is a [TokenBucket]. A Spread has no keys, tiers, reservations or waiting. It has a cell for each
-// processor: GOMAXPROCS when it is made, rounded up to a power of two, and at most 128. If there are more processors
-// later, some share a cell, which is slower, but the bound stays the same.
+// processor. The number of cells is GOMAXPROCS at NewSpread, rounded up to a power of two, and at most 128. If there
+// are more processors later, some share a cell, which is slower, but the bound stays the same.
 type Spread struct {
 	bucket  *spread.Bucket
 	clock   *clock
@@ -177,7 +177,7 @@ func (s *Spread) take(n uint64) (o spread.Outcome) {
 	return o
 }
 
-// says sets d, which must be zero, to the decision for a request for n tokens.
+// says sets d to the decision for a request for n tokens. d must be zero before the call.
 func (d *Decision) says(o *spread.Outcome, n uint64) {
 	limit := o.Terms.Quota.Tokens
 	d.Allowed, d.Limit = o.Admitted, limit
@@ -229,8 +229,8 @@ func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 }
 
 // Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. Tokens that processors
-// hold count as owed. [MaxDebt] bounds the debt; by default to 10 times the limit, or 1 to 9 times if a higher bound
-// does not fit into a word. The result lost is how many tokens were above the bound and were not charged.
+// hold count as owed. [MaxDebt] bounds the debt. By default, the bound is 10 times the limit, or 1 to 9 times if a
+// higher bound does not fit into a word. The result lost is how many tokens were above the bound and were not charged.
 func (s *Spread) Charge(n uint64) (lost uint64) {
 	s.requireMade()
 	charged, _ := s.bucket.Charge(n)

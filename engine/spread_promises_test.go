@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheCellsOfASpread: the number of cells is that of the processors, rounded up to a power of two, and at most 128.
+// TestTheCellsOfASpread: the number of cells is the number of processors, rounded up to a power of two, and at most
+// 128.
 func TestTheCellsOfASpread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for processors, cells := range map[int]int{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 64: 64, 65: 128, 128: 128, 200: 128} {
@@ -24,8 +25,8 @@ func TestTheCellsOfASpread(t *testing.T) {
 	}
 }
 
-// TestWhatNewSpreadSaysOfAMistake: errors of NewSpread contain the wrong numbers, and equal those of New if New
-// refuses, too.
+// TestWhatNewSpreadSaysOfAMistake: errors of NewSpread contain the wrong numbers. If New refuses a policy, too, both
+// return the same error.
 func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	fine := TokenBucket(PerSecond(1e6), 1000)
 	_, err := NewSpread(fine, MaxDebt(2), ClockPrecise(), nil, MaxDebt(3))

@@ -17,7 +17,8 @@ func (l *Limiter) Allow(key string) bool {
 		return l.allowUnseeded(key)
 	}
 	// The clock is read first, because values that are known before a call must be saved on the stack during the call.
-	// The clock and AllowKey are written inline, because each call would take a twentieth of the time.
+	// The code of the clock and of AllowKey is inline, because each call of a function would take a twentieth of the
+	// time.
 	var now int64
 	if line := l.clock.line.Load(); line != nil {
 		now = line.nanosAt(tsc.Read())
@@ -30,8 +31,8 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded is Allow for keys that are hashed without the seed. With the secret of a shared table, it makes as few
-// calls as Allow.
+// allowUnseeded is Allow for keys that are hashed without the seed of the process. For the secret of a shared table, it
+// makes as few function calls as Allow.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))
@@ -143,7 +144,8 @@ func (l *Limiter) takeMissed(d *Decision, k Key, n uint64, place shard.Place, o 
 	l.takeSlowly(d, k, n, place, o, status)
 }
 
-// takeSlowly makes a take that a fast path has not admitted. After a refusal, status is the status of that refusal.
+// takeSlowly makes a take that a fast path has not admitted. If the fast path has refused, status describes that
+// refusal.
 func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome, status atomicbucket.Status) shard.Outcome {
 	nanos := o.At
 	if o.Verdict == shard.Undecided {
@@ -173,11 +175,11 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // which a request arrived. The time must come from the limiter's own clock: for every clock except [ClockFunc], that is
 // time.Now. A time before 1970 counts as 1970, and a time after April 2262 as April 2262.
 //
-// A time earlier than a previous decision admits nothing that the later time would refuse. A time ahead of the
-// limiter's clock affects only this decision and the key's record. If it is more than a second ahead, the request is
-// refused and takes nothing, and RetryAfter is when it will be at most a second ahead. If a [FixedWindow] is shorter
-// than a second, takes ahead of the clock may admit one limit more, because a take in the next window ends the current
-// one.
+// If a call's time is earlier than the time of a previous decision, it admits nothing that the later time would refuse.
+// A time ahead of the limiter's clock affects only this decision and the key's record. If the time is more than a
+// second ahead, the request is refused and takes nothing. RetryAfter is then how long it takes until the time is at
+// most a second ahead. If a [FixedWindow] is shorter than a second, takes ahead of the clock may admit one limit more,
+// because a take in the next window ends the current one.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
@@ -193,8 +195,8 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 // little.
 const maxLead = time.Second
 
-// instant returns a caller's time on the timeline, and the time of the limiter's clock. If the caller's time is too far
-// ahead, early is by how much; otherwise it is 0 or less.
+// instant returns a caller's time on the timeline, and the time of the limiter's clock. The result early is by how much
+// the caller's time is too far ahead. If it is not too far ahead, early is 0 or less.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
 	return nanos, clock, time.Duration(max(nanos-clock, 0)) - maxLead
@@ -236,8 +238,8 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision from the status of a record. late is by how many nanoseconds the caller's time is behind the
-// status's time.
+// answer makes a decision from the status of a record. The caller's time is late nanoseconds before the time of the
+// status.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -246,8 +248,8 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later returns the wait of a caller whose time is late nanoseconds behind the status's time: wait plus late, but 0 for
-// a wait of 0.
+// later converts a wait that begins at the time of a status to a wait of the caller, whose time is late nanoseconds
+// earlier. A wait of 0 stays 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0

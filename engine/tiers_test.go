@@ -21,8 +21,8 @@ type tieredKey struct {
 	story []tierEvent
 }
 
-// A tierEvent has the tokens that a key was granted under the numbers of a tier, or 0 for a refusal, and when they are
-// due.
+// A tierEvent has the tokens that a key was granted, and the numbers of the tier. For a refusal, tokens is 0. The field
+// at is when the tokens are due.
 type tierEvent struct {
 	at     time.Duration
 	tokens uint64
@@ -30,8 +30,8 @@ type tierEvent struct {
 	burst  uint64
 }
 
-// These are the rates and bursts of the tiers. Some of the rates are rounded. The ticks of the first tier are the ticks
-// of all.
+// These are the rates and bursts of the tiers. Some of the rates are rounded. All tiers count in the ticks of the first
+// tier.
 var (
 	tierRates  = []float64{1, 7, 10, 97, 100, 999.5, 1000}
 	tierBursts = []uint64{1, 7, 10, 100, 1000}
@@ -78,7 +78,8 @@ func (k *tieredKey) reserved(key Key, n uint64) (time.Duration, *reserved, error
 	return r.delay, r, nil
 }
 
-// changes changes the numbers of a tier. A debt of its last charge comes back at the new rate from now on.
+// changes sets new numbers for a tier. If the key was last charged under that tier, its debt comes back at the new rate
+// from now on.
 func (k *tieredKey) changes(random *rand.Rand) {
 	tier := random.IntN(len(k.tiers))
 	p := TokenBucket(PerSecond(tierRates[random.IntN(len(tierRates))]), tierBursts[random.IntN(len(tierBursts))])
@@ -116,9 +117,9 @@ func (k *tieredKey) requireFits() {
 	}
 }
 
-// TestAnyCourseUnderTiers (I1): while a key changes its tier and the tiers change their numbers, it gets in any
-// interval at most what a bucket with the highest burst and rate of the interval grants, including tokens for which it
-// waits.
+// TestAnyCourseUnderTiers (I1): a key changes its tier, and the tiers change their numbers. In any interval, the key
+// gets at most what a bucket with the highest burst and rate of the interval grants. Tokens for which the key waits
+// count, too.
 func TestAnyCourseUnderTiers(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -151,8 +152,8 @@ func TestAnyCourseUnderTiers(t *testing.T) {
 	}
 }
 
-// TestATierToAndFro (I1): when a tier's limit goes from 1000 to 10 and back, the key does not get 1000 tokens again,
-// whatever tier it uses in between, with and without waits and sweeps. Other keys lose nothing.
+// TestATierToAndFro (I1): a tier's limit changes from 1000 to 10 and back, with and without waits and sweeps. The key
+// does not get 1000 tokens again, whatever tier it uses in between. Other keys lose nothing.
 func TestATierToAndFro(t *testing.T) {
 	for _, between := range []int{0, 1, 2} {
 		for _, sweeps := range []bool{false, true} {
@@ -203,8 +204,8 @@ func TestALimiterOfOneRateHasOne(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfTheSameRateAfterAChange (I1): after a change of the limiter's rate, tokens taken under a quota of that
-// rate still count, and the quota is void.
+// TestAQuotaOfTheSameRateAfterAChange (I1): a key takes under a quota of the limiter's rate, and then the limiter's
+// rate changes. The taken tokens still count, and the quota is void.
 func TestAQuotaOfTheSameRateAfterAChange(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(100), 100))
 	large, err := l.Quota(TokenBucket(PerSecond(100), 1000))

@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// all calls TakeAll and returns one decision: with the fewest tokens left if all limits admit, otherwise with the
-// longest wait.
+// all makes a call of TakeAll and combines its answers into one decision. If all limits admit, that is the decision
+// with the fewest tokens left. Otherwise it is the decision with the longest wait.
 func all(requests ...Request) (Decision, error) {
 	return together(requests, make([]Answer, len(requests)))
 }
@@ -23,7 +23,7 @@ func together(requests []Request, answers []Answer) (d Decision, err error) {
 	return d, nil
 }
 
-// holdAll is all for requests that hold estimates. It writes the receipts to holds.
+// holdAll is like the function all, for requests that hold estimates. It writes the receipts to holds.
 func holdAll(requests []Request, holds []Receipt) (Decision, error) {
 	estimates, answers := make([]Request, len(requests)), make([]Answer, len(holds))
 	for i, r := range requests {

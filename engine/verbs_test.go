@@ -105,8 +105,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	})
 }
 
-// TestARefusalThatIsInDoubtUnderATier (I1): a refusal that a coarse clock may have caused is decided again by the exact
-// clock, under its own tier or quota.
+// TestARefusalThatIsInDoubtUnderATier (I1): a coarse clock may have caused a refusal. The exact clock then decides
+// again, under the tier or quota of the request.
 func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := TokenBucket(PerSecond(20), 2) // a token comes back within the time by which the clock may be late
