@@ -17,9 +17,9 @@ func trusts(r *http.Request) bool {
 // must not be passed on, because servers behind this server would trust it.
 type hearsay []string
 
-// remove removes the fields of h from header and trailer, unless a trusted proxy sent the request. It always removes
-// fields with other names that some servers treat as the same names, because the proxy may have passed them on from its
-// client.
+// remove removes the fields of h from header and trailer, unless a trusted proxy sent the request. Some servers treat
+// other names as the names of these fields. remove always removes fields with such names, because the proxy may have
+// passed them on from its client.
 func (h hearsay) remove(r *http.Request) {
 	if len(h) == 0 {
 		return

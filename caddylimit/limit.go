@@ -60,7 +60,7 @@ type Limit struct {
 	// Tiers contains other numbers for some requests.
 	Tiers *Tiers `json:"tiers,omitempty"`
 	// MaxWait is how long a request may wait for its tokens, in the order of arrival: 1 ms to 1 minute, or 0 for no
-	// wait. It needs a token bucket in this process.
+	// wait. A wait needs a token bucket in this process.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
 	// RefundStatus contains statuses such as 404, 5xx or 400-499, for which a request gets its tokens back.
 	RefundStatus []string `json:"refund_status,omitempty"`
@@ -74,8 +74,8 @@ type Limit struct {
 	// MaxKeys is the number of keys for which there is room. The default is a million, or 100,000 for a sliding log. If
 	// 256 MiB is too small for these keys, the default is lower.
 	MaxKeys int `json:"max_keys,omitempty"`
-	// Overflow is what happens to a new key without room: evict (the default) drops the key that has used least; refuse
-	// refuses the new key; admit admits the new key without a record.
+	// Overflow is what happens to a new key without room. With evict, the default, the key that has used least is
+	// dropped. With refuse, the new key is refused. With admit, the new key is admitted without a record.
 	Overflow string `json:"overflow,omitempty"`
 }
 

@@ -22,8 +22,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// Quotas are limits from outside the configuration, from one source: a file or a hash in the store with the limits of
-// keys, or a header that a trusted proxy sends.
+// Quotas are limits from outside the configuration. They come from one source. The source is a file or a hash in the
+// store with the limits of keys, or a header that a trusted proxy sends.
 type Quotas struct {
 	// File is the name of a file that contains the limit of each key: JSON if the name ends in .json, otherwise CSV.
 	File string `json:"file,omitempty"`

@@ -69,7 +69,7 @@ func claims(t *testing.T) []claim {
 	return all
 }
 
-// TestTheTableOfVerbsIsTrue checks the tables of correctness.md that say which test covers which kind of call (verb).
+// TestTheTableOfVerbsIsTrue checks tables of correctness.md. They say which test covers which kind of call (verb).
 // Capital letters stand for tests of the table's invariant, no cell is blank, and cells without a test are explained
 // and counted.
 func TestTheTableOfVerbsIsTrue(t *testing.T) {

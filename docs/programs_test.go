@@ -36,8 +36,8 @@ func TestProgramsOfTheDocuments(t *testing.T) {
 		}
 	}
 
-	// An overlay puts the programs into folders of this directory that do not exist, so that this module's requirements
-	// apply.
+	// An overlay puts the programs into folders of this directory that do not exist. So the requirements of this module
+	// apply to them.
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()

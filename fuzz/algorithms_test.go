@@ -28,8 +28,8 @@ type plain struct {
 	refill uint64        // tokens of a batch
 }
 
-// An algorithm has functions that make its policy and its reference model, and numbers for which it is exact. SetPolicy
-// can change the policy from any of these numbers to any other.
+// An algorithm has functions that make its policy and its reference model. It also has a list of numbers for which it
+// is exact. SetPolicy can change the policy from any numbers of the list to any other numbers of the list.
 type algorithm struct {
 	numbers []plain
 	policy  func(p plain) engine.Policy
@@ -100,8 +100,9 @@ var algorithmsOfLimits = map[string]algorithm{
 
 // A clerk makes calls to a limiter with room for all keys, and compares every answer with the model of the key.
 //
-// A call with the latest time so far, or after a sweep at that time, is decided then. The limiter decides any other
-// late call between its time and the latest time, so the answer must be between the model's answers for both times.
+// A call with the latest time so far is decided at that time. The same is true for any call after a sweep at the latest
+// time. The limiter decides any other late call between the call's own time and the latest time. So the answer must be
+// between the model's answers for these two times.
 type clerk struct {
 	algorithm
 	at      int // index of the current numbers
@@ -245,7 +246,7 @@ func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, l
 }
 
 // lateTake (I8): a late call admits nothing that the latest time would refuse, and refuses nothing that its own time
-// would admit. Its time is unknown, so the key is reset afterwards.
+// would admit. The time of the decision is unknown, so the key is reset afterwards.
 func (c *clerk) lateTake(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["late take"]++
 	m := c.models[key]

@@ -23,8 +23,8 @@ const (
 	callEnd // peeks, after all other calls
 )
 
-// A holding is one call in the history of one key: it makes a hold with an estimate, settles a hold with a cost, or
-// peeks.
+// A holding is one call in the history of one key. The call makes a hold with an estimate, settles a hold with a cost,
+// or peeks.
 type holding struct {
 	what, hold int
 	n, taken   uint64
@@ -40,8 +40,9 @@ type told struct {
 	to        int64 // what the clock read after the call
 }
 
-// A heldWindowState is the model's state of one key's window: its number, its tokens and, for each hold, the number of
-// the window of the hold. The latter is 0 for a hold that was not made, and the constant settled for a settled hold.
+// A heldWindowState is the model's state of one key's window: the number of the window, its tokens and, for each hold,
+// the number of the window of the hold. A hold that was not made has the number 0. A settled hold has the constant
+// settled.
 type heldWindowState struct {
 	window int64
 	taken  uint64

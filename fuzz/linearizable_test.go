@@ -44,8 +44,8 @@ type answer struct {
 	watermark uint64        // the watermark after a reset
 }
 
-// bucketModel returns the model of one key's bucket, whose state is the time at which it is full. Every call, even a
-// refusal, must be possible at a moment between its start and its return.
+// bucketModel returns the model of one key's bucket. The state is the time at which the bucket is full. Every call,
+// even a refusal, must be possible at a moment between its start and its return.
 func bucketModel(burst uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
@@ -217,8 +217,8 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 	return r.table, history
 }
 
-// requireLinearizable checks that a history is linearizable, and that no call was decided before its own time or after
-// the latest time of any call.
+// requireLinearizable checks that a history is linearizable. It also checks that no call was decided before its own
+// time, or after the latest time of any call.
 func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table, history []porcupine.Operation) (admitted, refused, noRoom int) {
 	latest := uint64(start)
 	for _, op := range history {

@@ -29,7 +29,7 @@ import (
 
 // # Twins
 //
-// At the end of a text, xxHash64 mixes the remaining groups of eight bytes, its lanes, into the hash, one after the
+// At the end of a text, groups of eight bytes remain, the lanes. xxHash64 mixes the lanes into the hash, one after the
 // other:
 //
 //	h = rotl(h ^ r(lane), 27) * P1 + P4,   r(x) = rotl(x * P2, 31) * P1
@@ -453,8 +453,8 @@ func TestAimedKeys(t *testing.T) {
 		l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), burst), options...)
 		require.NoError(t, err)
 		defer l.Close()
-		// A shard of a table consists of homes, which are lines of four slots, and of a few more lines that complete
-		// the window of the last home.
+		// A shard of a table consists of homes and of a few more lines. A home is a line of four slots. The further
+		// lines complete the window of the last home.
 		const homes = (10_000*10/6/shards + 1 + 3) / 4
 		require.EqualValues(t, shards*(homes-1+8)*4, l.Stats().Slots)
 		place := func(text string) (sh, home uint64) {

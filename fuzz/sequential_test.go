@@ -117,8 +117,8 @@ func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst
 	}
 }
 
-// drawWait draws a time to wait: about the time of a token or of a burst, or, rarely, a leap of up to a turn of the
-// payload's circle and more.
+// drawWait draws a time to wait: about the time of a token or of a burst. Rarely, it draws a leap: up to a turn of the
+// payload's circle, and more.
 func drawWait(t *rapid.T, p numbers) int64 {
 	token := float64(p.period) / p.tokens
 	scale := rapid.SampledFrom([]float64{0, 0, token / 3, token, token, 2 * token, token * float64(p.burst), token * float64(p.burst) / 2}).Draw(t, "scale")
@@ -365,9 +365,9 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 	return rapid.Uint64Range(1, min(burst, 3)).Draw(t, "small cost")
 }
 
-// TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls on a small table, while times leap and are late, give the
-// buckets of a map that keeps every key. Without room for a key, the table follows the overflow policy and counts the
-// case.
+// TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls on a small table give the same buckets as a map that keeps
+// every key. Times leap and are late. If there is no room for a key, the table follows the overflow policy and counts
+// the case.
 //
 // Buckets of an algorithm that rounds are never early, and at most two ticks late. In this case there are no more keys
 // than slots, because otherwise it would not always be certain whether there is room.

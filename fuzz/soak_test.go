@@ -19,9 +19,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestStressSoak (I1, I2, I6, I7): one limiter after another is tested, with every clock, every overflow policy, and a
-// sweeper that hardly rests, for the duration in WEIR_STRESS (make soak). Meanwhile goroutines open and drop other
-// limiters, and other stress tests run.
+// TestStressSoak (I1, I2, I6, I7): limiters are tested one after another, for the duration in WEIR_STRESS (make soak).
+// They have every clock, every overflow policy, and a sweeper that hardly rests. Meanwhile goroutines open and drop
+// other limiters, and other stress tests run.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
 // between them. After each limiter, memory and goroutines must not exceed those after the first limiter.
@@ -351,8 +351,8 @@ type soakAudit struct {
 // first time of this or an earlier segment, and end at a last time of this segment. (Any other interval can be
 // shortened to one of these.)
 //
-// If an admission of a later segment has a first time before the latest X of the earlier segments, it is left out of
-// the intervals that begin in an earlier segment.
+// An admission of a later segment may have a first time before the latest X of the earlier segments. Such an admission
+// is left out of the intervals that begin in an earlier segment.
 func (a *soakAudit) excess(list []soakAdmission) int64 {
 	const none = math.MinInt64 / 2
 	if len(list) == 0 {

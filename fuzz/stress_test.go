@@ -73,7 +73,7 @@ func table(t *testing.T, rate float64, burst uint64, slots uint64, probeWindow i
 }
 
 // TestStressFrozenClockAdmitsExactlyTheBurst (I1, I2, I3): while the clock stands still, every key gets exactly its
-// burst, whichever goroutines take from it, although sweeps run and slots are claimed again.
+// burst. This is true whichever goroutines take from the key, although sweeps run and slots are claimed again.
 func TestStressFrozenClockAdmitsExactlyTheBurst(t *testing.T) { rounds(t, 300, frozenRound) }
 
 func frozenRound(t *testing.T, seed uint64) {
@@ -115,8 +115,8 @@ func frozenRound(t *testing.T, seed uint64) {
 	require.Zero(t, tb.Stats().Evictions)
 }
 
-// TestStressTokensAreConserved (I2, I7): while the clock stands still and keys are evicted, the admitted tokens are
-// exactly those that the table's keys owe plus those that Stats reports as forgiven.
+// TestStressTokensAreConserved (I2, I7): the clock stands still, and keys are evicted. The number of admitted tokens is
+// exactly the tokens that the table's keys owe, plus the tokens that Stats reports as forgiven.
 func TestStressTokensAreConserved(t *testing.T) { rounds(t, 150, conservedRound) }
 
 func conservedRound(t *testing.T, seed uint64) {
@@ -148,9 +148,9 @@ func conservedRound(t *testing.T, seed uint64) {
 
 type admission struct{ at, cost int64 } // both in ticks
 
-// TestStressMovingClock (I1): with running clocks, late times and slots that change hands, at most burst + rate * t is
-// admitted from any admission of a key to any later one, both included. In every second round, each key has its own
-// window, so that only a sweep forgets it.
+// TestStressMovingClock (I1): from any admission of a key to any later one, both included, at most burst + rate * t is
+// admitted. Clocks run, times are late, and slots change hands. In every second round, each key has its own window, so
+// that only a sweep forgets the key.
 func TestStressMovingClock(t *testing.T) { rounds(t, 60, movingRound) }
 
 func movingRound(t *testing.T, seed uint64) {

@@ -23,8 +23,8 @@ func (b *tape) byte() byte   { return b.take(1)[0] }
 func (b *tape) int64() int64 { return int64(binary.LittleEndian.Uint64(b.take(8))) }
 
 // FuzzTakeAt (I1, I2, I3, I7, I8): calls in any order, at any times, with any cost. The first byte chooses the policy.
-// Each call has a byte for its kind and key, a byte for its cost, and a time: a byte for its kind, and the bytes of
-// this kind.
+// Each call has a byte for its kind and key, a byte for its cost, and a time. A time has a byte for its kind, and
+// further bytes that depend on the kind.
 func FuzzTakeAt(f *testing.F) {
 	all := slices.Concat(whole, broken, rounded)
 	f.Add([]byte{0})

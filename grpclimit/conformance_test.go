@@ -101,7 +101,7 @@ func (s *conforming) start() {
 	require.NoError(s.env.T, err)
 }
 
-// recovering is an interceptor that recovers from panics, so that a handler that panics does not end the server.
+// recovering is an interceptor that recovers from panics. Without it, a handler that panics would end the server.
 func recovering(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 	defer func() {
 		if recover() != nil {

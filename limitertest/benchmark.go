@@ -21,8 +21,8 @@ import (
 //	mixed      50,000 clients, half of whose requests are refused
 //
 // Each row except mixed has a floor: the least work that any limiter must do for such a request. The floor hashes the
-// key, reads the clock, and changes or loads one word of a table. (In the row hot, it only changes one word.) Limiter
-// and floor take turns, so that a busy machine slows both down. The metrics are:
+// key, reads the clock, and changes or loads one word of a table. (In the row hot, it only changes one word.) The
+// limiter and the floor take turns, so that a busy machine slows both of them down. The metrics are:
 //
 //	ns/op        the time of the limiter
 //	floor-ns/op  the time of the floor

@@ -30,8 +30,8 @@
 //	Real        16 goroutines in real time, outside of a bubble, stay below the bound, even in the densest interval
 //	Leak        no goroutine remains after Cleanup, and the resident memory of idle keys is released
 //
-// Test skips what a limiter does not promise, and says so: an entry in [Config.Skip], a method that the Limiter does
-// not have, a limit for which New returns nil, or a RetryAfter below 0.
+// Test skips what a limiter does not promise, and prints what it skips. The reason is an entry in [Config.Skip], a
+// method that the Limiter does not have, a limit for which New returns nil, or a RetryAfter below 0.
 //
 // # Pitfalls
 //

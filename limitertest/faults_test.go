@@ -81,7 +81,8 @@ func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			// Only that subtest runs, so that no other subtest can end the process before it.
+			// Only the subtest that must catch the fault runs. Otherwise another subtest could end the process before
+			// it.
 			run := exec.Command(os.Args[0], "-test.run", "^TestFaults$/^"+strings.ReplaceAll(f.caughtBy, "/", "$/^")+"$", "-test.v", "-test.timeout", "5m")
 			run.Env = append(os.Environ(), "LIMITERTEST_FAULT="+f.name)
 			out, err := run.CombinedOutput()

@@ -61,8 +61,8 @@ type TakeFunc func(key string, n int64) Decision
 func (f TakeFunc) Take(key string, n int64) Decision { return f(key, n) }
 
 // A ClockedLimiter has its own clock, which stands still until the test moves it. With [Config.Outside], the test uses
-// this clock instead of a bubble's: for a limiter in a server with sockets, or with an injected clock. Each limiter
-// that New returns must have its own clock, which begins between 2000 and 2100.
+// this clock instead of the clock of a bubble. This is for a limiter in a server with sockets, or with an injected
+// clock. Each limiter that New returns must have its own clock, which begins between 2000 and 2100.
 type ClockedLimiter interface {
 	Limiter
 	Now() time.Time

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// real checks, in real time, that many goroutines together get at most what the limit allows: over the complete time,
-// and in the interval with the most tokens beyond the rate.
+// real checks that many goroutines in real time together get at most what the limit allows. It checks this over the
+// complete time, and in the interval with the most tokens beyond the rate.
 func (s *suite) real(t *testing.T) {
 	const rounds = 3
 	limits := []Limit{{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1000, Per: time.Second, Burst: 50}}
@@ -64,8 +64,8 @@ type answered struct {
 	starts, ends []time.Duration // times of the calls that were admitted
 }
 
-// ask makes many goroutines send requests for one key. On a busy machine they run only part of the time, so they
-// continue for up to five times the usual time until they have made enough calls.
+// ask makes many goroutines send requests for one key. On a busy machine, the goroutines run only part of the time. So
+// they continue until they have made enough calls, for up to five times the usual time.
 func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answered) {
 	const length, enough = 100 * time.Millisecond, askers * 200
 	var mu sync.Mutex
@@ -106,7 +106,7 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 			}
 		}
 		// By the end of the interval, i+1 calls had ended. Only the calls that began before the interval may have been
-		// admitted before it. Their number is at most from, so at least i+1-from calls were admitted within the interval.
+		// admitted before it. Their number is at most from, so at least i+1-from calls were admitted within it.
 		if v := float64(i+1) - rate*float64(end) - least; v > best {
 			best, n, within = v, i+1-from, end-a.starts[from]
 		}

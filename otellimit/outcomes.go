@@ -27,7 +27,7 @@ func decided(o limits.Outcome) instrument.Reading[counts] {
 }
 
 // outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once for a limit. It
-// includes requests that are refunded later, or that a local limiter decides instead of the store, so refunds and
+// also counts a request that is refunded later, or that a local limiter decides instead of the store. So refunds and
 // failures of stores are separate metrics.
 var outcomes = []instrument.Reading[counts]{
 	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),

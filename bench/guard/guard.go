@@ -98,7 +98,7 @@ func (b Bound) Check() error {
 	return nil
 }
 
-// checkFound counts the requests that find their record. It measures no time, so other programs do not affect it.
+// checkFound counts the requests that find their record. Other programs do not affect it, because it measures no time.
 func (b Bound) checkFound() error {
 	if b.Found == 0 {
 		return nil

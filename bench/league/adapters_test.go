@@ -21,7 +21,7 @@ import (
 )
 
 // Unlike the benchmark, these adapters use costs above one, the time to wait, and cancelable reservations. They never
-// pass a negative cost to a library, because no library documents its meaning.
+// pass a negative cost to a library, because no library documents the meaning of a negative cost.
 
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 

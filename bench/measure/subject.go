@@ -83,8 +83,8 @@ func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
 func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 
 // FloorOf returns the floor with which a subject is compared. For weir, this is the floor with the same clock. For
-// peers it is the floor with the default clock, although they read the precise clock, so that all bars of a chart have
-// one unit.
+// peers, it is the floor with the default clock, so that all bars of a chart have one unit. The peers themselves read
+// the precise clock.
 func FloorOf(r *workload.Row, name string) string {
 	switch {
 	case r.Batch:

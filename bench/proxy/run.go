@@ -1,5 +1,5 @@
-// Package proxy measures what a limiter costs the web server that contains it: weir, nginx and HAProxy, each with and
-// without its limiter, in alternating rounds.
+// Package proxy measures what a limiter costs the web server that contains the limiter. The servers are weir, nginx and
+// HAProxy, each with and without its limiter, in alternating rounds.
 package proxy
 
 import (

@@ -61,8 +61,8 @@ func (t target) verdict(r *Run) string {
 }
 
 // interval returns bounds of the median with a confidence of at least 95 %, for any distribution. The bounds are the
-// k-th smallest and the k-th largest of n figures. For this k, n coin tosses have fewer than k heads with a probability
-// of at most 2.5 %, and k is the largest such number. Fewer than 6 figures have no bounds.
+// k-th smallest and the k-th largest of n figures. The number k is the largest for which n coin tosses have fewer than
+// k heads with a probability of at most 2.5 %. Fewer than 6 figures have no bounds.
 func interval(figures []float64) (low, high float64, ok bool) {
 	const tail = 0.025
 	n, k := len(figures), 0

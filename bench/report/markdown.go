@@ -32,8 +32,9 @@ func Document(path string, r *result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// Short writes a summary for new readers between the same lines as Document: the tables of r and of others, which are
-// runs on other machines. It also calls WriteCharts, to write r's pictures into the folder images.
+// Short writes a summary for new readers between the same lines as Document. The summary has the tables of r and of
+// others, which are runs on other machines. Short also calls WriteCharts, to write the pictures of r into the folder
+// images.
 func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
 	note := ""

@@ -165,8 +165,8 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer contains the peers for rows with a long setup: two whose memory grows, one that sweeps, and one with bounded
-// memory.
+// fewer contains the peers for rows with a long setup: two peers whose memory grows, a peer that sweeps, and a peer
+// with bounded memory.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {

@@ -4,8 +4,8 @@
 //	...
 //	app.Use(fiberlimit.Handler(limits))
 //
-// To limit by address, use the key of an [httplimit.ClientIP]. Fiber's own IP trusts the header that it is configured
-// to read, no matter which client sends it.
+// To limit by address, use the key of an [httplimit.ClientIP]. Fiber's own IP is not safe: if it is configured to read
+// a header, it trusts this header of every client.
 package fiberlimit
 
 import (

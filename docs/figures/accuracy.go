@@ -19,8 +19,8 @@ type tally struct {
 	// differ is the number of requests that only one of the two admitted. Each of the two decides by its own history.
 	differ int
 
-	// Requests that the counter admitted or refused wrongly: other than an exact log of the requests that the counter
-	// has admitted so far.
+	// These are requests that the counter admitted or refused wrongly. A decision of the counter is wrong if it differs
+	// from an exact log of the requests that the counter has admitted so far.
 	wronglyAdmitted, wronglyRefused int
 	most                            int // the most requests of a client that the counter admitted in one window
 

@@ -22,8 +22,8 @@ var counters = []struct {
 	{1, time.Second}, {2, time.Microsecond}, {10, 10 * time.Second}, {100, time.Minute}, {1000, time.Hour}, {7, 365 * day},
 }
 
-// The sliding window counter wrongly admits most in this case: the whole limit in the last nanosecond of a window, and
-// again by the end of the next window.
+// The sliding window counter wrongly admits most in the following case. A client uses the whole limit in the last
+// nanosecond of a window, and again by the end of the next window.
 func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 	for _, c := range counters {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {

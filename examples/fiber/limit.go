@@ -64,7 +64,7 @@ func limited(limits ...limit) fiber.Handler {
 	}
 }
 
-// seconds rounds up, so that a client that waits that long does not come too early.
+// seconds rounds up, because a client that waits for this time must not come too early.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // clientKey returns a key function for the client's address. An IPv6 address is cut to its /64 prefix.

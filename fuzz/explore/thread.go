@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A thread makes its calls one after the other. Its history has their results, and the values that the current call has
-// read.
+// A thread makes its calls one after the other. Its history has the results of the calls, and the values that the
+// current call has read.
 type thread struct {
 	*interleave.Thread
 	name    int
@@ -36,8 +36,8 @@ type thread struct {
 	taken     uint64  // slots of its probe window that were owned at some moment
 }
 
-// A sight is a debt that a call could have seen: the debt of its key at the call's clock, or at the watermark if that
-// is later.
+// A sight is a debt that a call could have seen. This is the debt of the call's key at the call's clock, or at the
+// watermark if the watermark is later.
 type sight struct {
 	at   int64
 	owed uint64
@@ -58,7 +58,7 @@ func (w *world) newThread(name int, program []call) *thread {
 }
 
 // read returns the time that a thread's call reads from the clock: the call's own time, or the latest time at which any
-// call has begun if that is later.
+// call has begun. The later of the two counts.
 func (w *world) read(th *thread) int64 {
 	if c := th.call(); !c.clock {
 		return c.reads()

@@ -17,11 +17,12 @@
 // exit status is 1 if a change in neither list survives.
 //
 // A change counts as new if its kind was never tried completely, or if it is in engine but not in noticed.txt: see
-// isNew. A sample contains new and other changes. It prints all survivors, and fails only if one is not new.
+// isNew. A sample contains new and other changes. The program prints all survivors of a sample, and fails only if a
+// survivor is not new.
 //
 // The history is the file bin/mutants.txt, which git ignores. A stopped run continues with the next run. An entry is
-// valid as long as the text of its function, without comments, stays the same, even if tests, other functions or
-// constants change. Samples and -fresh cover such cases. Survivors are tried again last. A sample neither reads nor
+// valid as long as the text of its function, without comments, stays the same. It stays valid if tests, other functions
+// or constants change. Samples and -fresh cover these cases. Survivors are tried again last. A sample neither reads nor
 // writes the history.
 //
 //	mutations.go   the kinds of changes

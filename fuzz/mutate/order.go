@@ -132,8 +132,8 @@ func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	}
 }
 
-// tooLate adds changes for a flag that the condition of an if statement tests and sets in one call: the flag is set
-// only after the statements that follow.
+// tooLate adds changes for a flag that the condition of an if statement tests and sets in one call. The changed code
+// sets the flag only after the statements that follow.
 func (f *finder) tooLate(s *ast.IfStmt) {
 	f.endsTooLate(s)
 	c, ok := s.Cond.(*ast.CallExpr)

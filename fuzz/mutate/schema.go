@@ -67,8 +67,8 @@ type schema struct {
 	files   []file
 }
 
-// at says that the lines of a file, up to the line upTo, belong to the change with the given number, or to no change if
-// it is 0.
+// at says that the lines of a file, up to the line upTo, belong to the change with the given number. If the number is
+// 0, they belong to no change.
 type at struct{ upTo, number int }
 
 // newSchema writes the packages with all changes into a directory, and numbers the changes in the order of the files.

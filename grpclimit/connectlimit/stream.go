@@ -57,8 +57,8 @@ func (c *handlerConn) Send(m any) error {
 }
 
 // WrapStreamingClient implements [connect.Interceptor]. The stream is checked when its first message is sent or its
-// sending side is closed, because its header may change until then. A refused call or message is not sent, and ends the
-// stream.
+// sending side is closed, because the header of the stream may change until then. A refused call or message is not
+// sent, and ends the stream.
 func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := &clientConn{limits: i.limits, ctx: ctx}

@@ -16,8 +16,8 @@ import (
 
 // Write replaces the content of a file with the output of the function write. It writes a temporary file in the same
 // folder, flushes it to the disk, and renames it. If name is a symbolic link, Write replaces the link's target. A new
-// file has the permissions 0666, without those that the umask removes; an existing file keeps its own. A file that is
-// not a regular one, such as /dev/stdout or a named pipe, is written directly.
+// file has the permissions 0666, without the bits of the umask. An existing file keeps its permissions. A file that is
+// not regular, such as /dev/stdout or a named pipe, is written directly.
 //
 // The error names the file. When Write returns, the temporary file no longer exists.
 func Write(name string, write func(io.Writer) error) error {

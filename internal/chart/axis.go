@@ -107,7 +107,8 @@ func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	return Log(from, to, ticks...)
 }
 
-// around returns the marks from the last one at or below low to the first one at or above high, as far as they exist.
+// around returns the marks around the range from low to high. The first is the last mark at or below low, and the last
+// is the first mark at or above high, as far as these marks exist.
 func around(marks []float64, low, high float64) []float64 {
 	from, to := 0, len(marks)-1
 	for from < to && marks[from+1] <= low {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// promises are the cases in which package limitertest looks for requests that were decided incorrectly. This module
-// does not require limitertest, so the test of each front provides a function that runs these cases: [Front.Promise].
+// promises are the cases in which package limitertest looks for wrong decisions. This module does not require
+// limitertest. So the test of each front provides a function that runs these cases: [Front.Promise].
 var promises = []*Case{
 	{Name: "promise/bucket", Promise: true,
 		Expects: "package limitertest finds no fault: a key gets its tokens at the first instant, and never more"},

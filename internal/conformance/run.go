@@ -269,8 +269,8 @@ func (n *Node) Reload(limits ...Limit) {
 	n.reload(config)
 }
 
-// ReloadIn expects that the server accepts a configuration that moves its limits to the files of a folder, or to memory
-// if dir is "".
+// ReloadIn expects that the server accepts a new configuration. The configuration moves the limits to the files of a
+// folder, or to memory if dir is "".
 func (n *Node) ReloadIn(dir string) {
 	config := n.config
 	config.Dir = dir

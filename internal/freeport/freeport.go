@@ -16,8 +16,8 @@ const (
 
 var errNone = fmt.Errorf("freeport: no TCP port from %d to %d is free", first, last)
 
-// Port returns a TCP port of 127.0.0.1 on which nothing listens. Until release is called or this process ends, no other
-// call of Port returns the same port, in this or in another process.
+// Port returns a TCP port of 127.0.0.1 on which nothing listens. No other call of Port returns the same port, in this
+// or in another process, until release is called or this process ends.
 func Port() (port int, release func(), err error) {
 	for range last - first {
 		port = first + rand.IntN(last-first+1)

@@ -3,7 +3,7 @@
 package interleave
 
 // Mix returns a hash of two numbers. Mix(0, 0) is not 0, so that a history in which a zero was read differs from an
-// empty one.
+// empty history.
 func Mix(h, v uint64) uint64 {
 	h = (h + 0x9e3779b97f4a7c15 ^ v) * 0xd6e8feb86659fd93
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93

@@ -26,12 +26,12 @@ type Mutant = struct {
 // An Edit replaces Old with New in a file. The file must contain Old exactly once.
 type Edit = struct{ File, Old, New string }
 
-// Catch requires, for each mutant, that its scenario breaks its invariant. The scenario is one of TestScenarios, which
-// call [Test], or another test that reports what is broken in the same form. If it runs for ten minutes, the mutant
-// counts as not caught.
+// Catch requires, for each mutant, that the mutant's scenario breaks the mutant's invariant. The scenario is one of
+// TestScenarios, which call [Test], or another test that reports the broken invariant in the same form. If a scenario
+// runs for ten minutes, the mutant counts as not caught.
 //
-// Catch builds the test of the package in the working directory with the mutant instead of the code, by the overlay of
-// the go command, so production code contains nothing for mutants. The names of files are relative to root.
+// Catch builds the test of the package in the working directory, with the mutant instead of the code. It uses the
+// overlay of the go command, so production code contains nothing for mutants. The names of files are relative to root.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	for _, m := range mutants {

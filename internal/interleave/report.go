@@ -18,10 +18,10 @@ var endless = flag.Bool("endless", false, "explore also scenarios that take hour
 
 var explored int
 
-// isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names, or
-// whether the variable is not set. A process can have only one scheduler, so several processes share the scenarios,
-// such as the parts 1/2 and 2/2. WEIR_EXPLORE is not a flag, because the go command does not cache the result of a test
-// that has its own flags.
+// isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names. If the
+// variable is not set, every scenario is. A process can have only one scheduler, so several processes share the
+// scenarios, such as the parts 1/2 and 2/2. WEIR_EXPLORE is not a flag, because the go command does not cache the
+// result of a test that has its own flags.
 func isInPart(t *testing.T) bool {
 	part, of := 1, 1
 	if text := os.Getenv("WEIR_EXPLORE"); text != "" {

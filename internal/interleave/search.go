@@ -54,8 +54,8 @@ type Failure struct {
 // Unwrap returns what is broken.
 func (f Failure) Unwrap() error { return f.error }
 
-// A choice is a step of a schedule: the thread that made it, the number of its outcome (way), the threads to try
-// instead, and the resulting state.
+// A choice is a step of a schedule. It has the thread that made the step, the number of the step's outcome (way), the
+// threads to try instead, and the resulting state.
 type choice struct {
 	thread    int
 	way, ways int

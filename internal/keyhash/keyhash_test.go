@@ -29,7 +29,7 @@ func TestSeeds(t *testing.T) {
 }
 
 // TestSpread: even if the keys differ little, each bit of the hash is set for about half of the keys, and no two keys
-// have the same hash. The table takes its shard, its line and its label from these bits.
+// have the same hash. The bits must be good, because the table takes its shard, its line and its label from them.
 func TestSpread(t *testing.T) {
 	const keys = 1 << 14
 	seed, seen, set := NewSeed(), map[uint64]bool{}, [64]int{}

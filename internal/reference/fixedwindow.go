@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A FixedWindow is one key's window. It begins with the first request, at a multiple of its length since 1970 if it is
-// aligned, or with a period of the calendar.
+// A FixedWindow is one key's window. Usually it begins with the first request. An aligned window begins at a multiple
+// of its length since 1970. A calendar's window begins with a period of the calendar.
 type FixedWindow struct {
 	limit   uint64
 	length  int64

@@ -61,9 +61,9 @@ func (c *Concurrency) Mark() Mark { return Mark{place: c.period} }
 // GiveBack removes tokens that entered in the period of the take.
 func (c *Concurrency) GiveBack(_ int64, of Mark, n uint64) { c.Leave(of.place, n) }
 
-// An Owed is one key's token bucket in which a token is a whole number of ticks. It records the tick at which it is
-// full, and how often tokens of a take were given back after other calls had changed the bucket. A tick is a nanosecond
-// or, in a bucket that is refilled in batches, a token.
+// An Owed is one key's token bucket in which a token is a whole number of ticks. It records the tick at which the
+// bucket is full. It also records how often tokens of a take were given back after other calls had changed the bucket.
+// A tick is a nanosecond or, in a bucket that is refilled in batches, a token.
 type Owed struct {
 	ticks        func(nanos int64) int64 // since 1970
 	token, burst uint64                  // ticks
@@ -116,8 +116,8 @@ func (o *Owed) Remaining(nanos int64) uint64 {
 	return (o.burst - min(owed, o.burst)) / o.token
 }
 
-// Mark returns the mark of the last take: the tick and the cost of the take, the tick at which the bucket is full after
-// it, and the number of changes before it.
+// Mark returns the mark of the last take. The mark has the tick and the cost of the take, the tick at which the bucket
+// is full after the take, and the number of changes before the take.
 func (o *Owed) Mark() Mark { return o.last }
 
 // GiveBack gives back what the bucket still owes because of the take:

@@ -2,10 +2,10 @@ package reference
 
 import "math/big"
 
-// A Debt is one key's record in a table whose limits come with the calls. It has the time at which its bucket is full,
-// and the price of a token at the last charge: the time in which a token comes back. A quota admits a take if the
-// record then owes at most as many tokens as the limit of the quota. Times are rational numbers of nanoseconds, and
-// multiples of a tick.
+// A Debt is one key's record in a table whose limits come with the calls. It has the time at which the key's bucket is
+// full. It also has the price of a token at the last charge: the time in which a token comes back. A quota admits a
+// take if the record then owes at most as many tokens as the limit of the quota. Times are rational numbers of
+// nanoseconds, and multiples of a tick.
 type Debt struct{ full, token, tick *big.Rat }
 
 // NewDebt returns the record of a key that owes nothing.

@@ -84,8 +84,8 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund removes the n oldest tokens of the window that ends at the time of the refund, and the entries that can never
-// count again.
+// Refund removes the n oldest tokens of the window that ends at the time of the refund. It also removes the entries
+// that can never count again.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	inside := l.inside(nanos)
 	if len(inside) == 0 || n == 0 || l.isFull(nanos) {

@@ -126,9 +126,9 @@ func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
 // Change returns the counters with other numbers. A key whose estimate is 0 starts with empty counters. If the window
 // has the same length, both counts stay. Otherwise the estimate, rounded up, becomes the count of one new window. This
-// is the window in which the last tokens may have been taken, or a later window. So the count does not disappear too
-// early: not before it would have without the change, or not before the tokens have come back at the new rate,
-// whichever is earlier.
+// is the window in which the last tokens may have been taken, or a later window. The count would have disappeared at
+// some time without the change, and the tokens come back at the new rate at some time. The count does not disappear
+// before the earlier of these two times.
 func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
 	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
 	if w.Estimate(nanos) == 0 { // an idle key has taken nothing

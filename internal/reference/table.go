@@ -25,9 +25,9 @@ func (t *Table[K]) bucket(key K) *TokenBucket {
 	return t.full
 }
 
-// Tokens returns the tokens in the key's bucket at an instant. For an instant before the last take, it returns the
-// tokens at the last take, minus those that come back in between, so a late call has no advantage. The result may be
-// below zero.
+// Tokens returns the tokens in the key's bucket at an instant. For an instant before the last take, the tokens that
+// come back between the instant and the take are subtracted from the tokens at the take. So a late call has no
+// advantage. The result may be below zero.
 func (t *Table[K]) Tokens(key K, nanos int64) *big.Rat { return t.bucket(key).Tokens(nanos) }
 
 // Debt returns how many tokens are missing in the key's bucket at an instant.

@@ -1,5 +1,6 @@
-// Package sharedfile manages the file of a table that several processes of one machine have mapped: its header, the
-// attached processes, and their common time. It does not know the content of the table: see shard.Map.
+// Package sharedfile manages the file of a table that several processes of one machine have mapped. It manages the
+// file's header, the attached processes, and their common time. It does not know the content of the table: see
+// shard.Map.
 //
 // # The file
 //
@@ -10,14 +11,14 @@
 //	page 2-9  1,024 seats, one for each attached process: how often each was taken, by which process, and when
 //	page 10-  the table
 //
-// A file is made without a name, allocated completely, and filled. Only then it gets its name. So no process maps an
-// incomplete file, a write to a page never fails because the disk is full, and no file is left if the maker is killed.
-// (On a file system without nameless files, the file has a temporary name and is renamed.) Only the file's user can
-// access it (0600), because a program that reads the secret can find keys with equal hashes.
+// A file is made without a name, allocated completely, and filled. Only then it gets its name. This has three effects.
+// No process maps an incomplete file. A write to a page never fails because the disk is full. No file is left if the
+// maker is killed. (On a file system without nameless files, the file has a temporary name and is renamed.) Only the
+// file's user can access it (0600), because a program that reads the secret can find keys with equal hashes.
 //
-// One process makes the file. Meanwhile it has the lock of a lock file (.NAME.lock), which it removes afterwards. Other
-// processes that start wait for it, so many processes that start at once need only the space of one file. The folder,
-// and all folders above it, must belong to the user or to root.
+// One process makes the file. Meanwhile it has the lock of a lock file (.NAME.lock), and afterwards it removes the lock
+// file. Other processes that start at this time wait for the lock. So many processes that start at once need only the
+// space of one file. The folder, and all folders above it, must belong to the user or to root.
 //
 // # Who is attached
 //
@@ -31,12 +32,12 @@
 //
 // All processes use CLOCK_MONOTONIC, which is the same on the whole machine. The common time of the processes is the
 // timeline. The file says how far the timeline is ahead of this clock. After a boot, this offset is no longer valid, so
-// the file also has the kernel's boot id. The first process that attaches after a boot continues the timeline at the
-// wall clock's time, or at the table's watermark if that is later. So time never goes back, and no bucket fills sooner
-// than it would according to the wall clock. A process that starts a timeline in this way has the lock on another byte
-// behind the end of the file, so only one process does so at a time. While other processes are attached, no process
-// starts a timeline. If the page of the clock is damaged meanwhile, a process that attaches gets an error until an
-// attached process has rewritten the page ([File.Check]).
+// the file also has the kernel's boot id. The first process that attaches after a boot starts the timeline again, at
+// the wall clock's time. If the table's watermark is later, the timeline starts at the watermark. So time never goes
+// back, and no bucket fills sooner than it would according to the wall clock. A process that starts a timeline has the
+// lock on another byte behind the end of the file, so only one process does so at a time. While other processes are
+// attached, no process starts a timeline. If the page of the clock is damaged meanwhile, a process that attaches gets
+// an error until an attached process has rewritten the page ([File.Check]).
 package sharedfile
 
 // A Field is a setting that must be the same in all processes of a file.

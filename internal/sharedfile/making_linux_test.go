@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneMakesTheFile: if many processes start at once, one of them allocates and fills the file, and all others attach
-// to it.
+// TestOneMakesTheFile: many processes start at once. One process allocates and fills the file, and all other processes
+// attach to it.
 func TestOneMakesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var made atomic.Int64
@@ -49,8 +49,8 @@ func TestAMakerThatDied(t *testing.T) {
 	assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)))
 }
 
-// TestAMakerThatIsStopped: if a maker is suspended with the lock, another process waits for a limited time, then makes
-// the file without the lock, and does not remove the lock file.
+// TestAMakerThatIsStopped: a maker is suspended with the lock. Another process waits for a limited time, then makes the
+// file without the lock, and does not remove the lock file.
 func TestAMakerThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	unlock, err := lockMaking(path, 0)

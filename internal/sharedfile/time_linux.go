@@ -128,8 +128,8 @@ func (c *clock) sum() uint64 {
 	return xxhash.Sum64(text[:]) | 1
 }
 
-// Now returns the time on the timeline. It costs a system call, so a process calls it only once, to find the offset of
-// its own clock.
+// Now returns the time on the timeline. A process calls Now only once, to find the offset of its own clock, because Now
+// costs a system call.
 func (f *File) Now() int64 {
 	now, _ := monotonic() // findTime has checked that it works
 	return f.ahead + now

@@ -60,8 +60,8 @@ func trusted(folder string, info *unix.Stat_t) error {
 	return nil
 }
 
-// ownerOf checks that a file, if there is one, belongs to the user of this process. In a folder for everyone, such as
-// /dev/shm, other users can take a name first.
+// ownerOf checks that a file belongs to the user of this process. If there is no file, the check succeeds. In a folder
+// for everyone, such as /dev/shm, other users can take a name first.
 func ownerOf(path, what string) error {
 	var info unix.Stat_t
 	if unix.Lstat(path, &info) != nil {

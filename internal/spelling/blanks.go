@@ -1,10 +1,10 @@
 package spelling
 
 // TrimBlanks removes blanks from both ends of a text. Blanks are the characters that Python's strip or JavaScript's
-// trim removes, whether a server reads the header as UTF-8 or as Latin-1: white space of Unicode, the byte-order mark,
-// and the single bytes 85 and A0. TrimBlanks also removes such a byte if it is the last one of a longer character. So
-// two different texts may become equal, but texts that a server reads as equal never become different. TrimBlanks does
-// not allocate.
+// trim removes, whether a server reads the header as UTF-8 or as Latin-1. They are white space of Unicode, the
+// byte-order mark, and the single bytes 85 and A0. TrimBlanks also removes a byte 85 or A0 that is the last byte of a
+// longer character. So two different texts may become equal, but texts that a server reads as equal never become
+// different. TrimBlanks does not allocate.
 func TrimBlanks(s string) string {
 	begin := 0
 	for begin < len(s) && !isVisible(s[begin]) {

@@ -2,9 +2,9 @@ package spelling
 
 import "strings"
 
-// Credentials returns a canonical text for the value of an Authorization header: "Bearer V". The text is the same for
-// all spellings that differ only in the case of the scheme, in the blanks after it (RFC 9110, section 11.4), or in the
-// blanks after V ([TrimBlanks]). Credentials does not allocate for a value that is already written in this way.
+// Credentials returns a canonical text for the value of an Authorization header: "Bearer V". Spellings have the same
+// text if they differ only in three things: the case of the scheme, the blanks after the scheme (RFC 9110, section
+// 11.4), and the blanks after V ([TrimBlanks]). Credentials does not allocate for a value that is already canonical.
 func Credentials(value string) string {
 	value = TrimBlanks(value)
 	end := strings.IndexAny(value, " \t")

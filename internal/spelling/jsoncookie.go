@@ -12,10 +12,10 @@ import (
 // maxJSON is the longest JSON that is read in a cookie, in bytes. No browser stores a longer cookie.
 const maxJSON = 4096
 
-// jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a JSON value. For a
-// string it returns that string, for an object its JSON with sorted names, and for any other value the string to which
-// JavaScript converts it. The second result is false if JavaScript treats the value as false, because cookie-parser
-// then keeps the cookie's text.
+// jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a JSON value. For a JSON
+// string, the text is the string. For an object, it is the object's JSON with sorted names. For any other value, it is
+// the string to which JavaScript converts the value. The second result is false if JavaScript treats the value as
+// false, because cookie-parser then keeps the cookie's text.
 func jsonCookie(s string) (text string, is bool) {
 	source, is := strings.CutPrefix(s, "j:")
 	if !is || len(source) > maxJSON {

@@ -3,8 +3,8 @@ package spelling
 import "strings"
 
 // OneLine returns the value of a header, or of metadata, that was sent with the given lines. Without a line, the value
-// is "". If the lines differ, ok is false: the header does not identify the client, because some servers read the first
-// line, some the last one, and some all lines. OneLine removes blanks around a line ([TrimBlanks]), unless the name
+// is "". If the lines differ, ok is false. The header then does not identify the client: some servers read the first
+// line, some the last line, and some all lines. OneLine removes blanks around a line ([TrimBlanks]), unless the name
 // ends in -bin, because the values of such metadata are decoded bytes. For Authorization, it returns the text of
 // [Credentials]. It allocates only where Credentials does.
 func OneLine(name string, lines []string) (value string, ok bool) {

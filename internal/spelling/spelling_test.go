@@ -101,8 +101,9 @@ func TestValue(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { Value("0123456789abcdef-_.~=/") }))
 }
 
-// Value returns the same text whether the characters are sent as bytes of Latin-1 or in UTF-8, and whether they are
-// encoded once more or not. If Value gets a text that it has returned, it returns this text unchanged.
+// Value returns the same text whether the characters are sent as bytes of Latin-1 or in UTF-8. It also makes no
+// difference whether they are encoded once more. If Value gets a text that it has returned, it returns this text
+// unchanged.
 func FuzzValue(f *testing.F) {
 	f.Add("\xe9\xc3\xa9", uint64(5))
 	f.Add("\xc2\x85a\xa0", uint64(2))

@@ -2,9 +2,9 @@ package spelling
 
 import "strings"
 
-// Value returns a canonical text for a value of a cookie or parameter, in which escapes are already undone. If some
-// common server treats two values as the same, they have the same text, so a client has one bucket no matter how it
-// spells a value. These values have the same text:
+// Value returns a canonical text for a value of a cookie or parameter. The escapes in the value must already be undone.
+// If some common server treats two values as the same, the values have the same text. So a client has one bucket,
+// however it spells a value. These values have the same text:
 //
 //   - V, and V with blanks ([TrimBlanks]) or control characters around it, because Tornado removes them
 //   - a plus sign and a blank, because many servers read a plus sign as a blank

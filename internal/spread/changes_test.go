@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTermsBeginBeforeTheyAreMet (U2, S7): new terms contain the time at which they begin before they are published.
-// The clock, which Replace reads for that time, checks this.
+// TestTermsBeginBeforeTheyAreMet (U2, S7): new terms are published only after the time at which they begin was stored
+// in them. Replace reads the clock for this time, and the clock of the test makes the check.
 func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	var b *Bucket
 	var coming *Terms

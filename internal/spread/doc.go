@@ -83,10 +83,11 @@
 // that makes it. Otherwise two requests could spend one token, or a token could be spent that was not charged.
 //
 // S2. A call that changes the shared word first settles the exchange that made the current state, because that state is
-// the only proof that the exchange was made. Any call may settle, by a compare-and-swap of the cell. It reads the
-// shared word again after the cell. If the word is unchanged, and the parities are equal, then the exchange in the cell
-// is the one that the word names: two successive exchanges of a cell have different parities. Without this rule a
-// suspended call could settle a later exchange that was not made, and create tokens that were never charged.
+// the only proof that the exchange was made. Any call may settle, by a compare-and-swap of the cell. The call first
+// reads the cell, and then the shared word again. If the shared word is unchanged and the parities are equal, the
+// exchange in the cell is the one that the shared word names. The reason is that two successive exchanges of a cell
+// have different parities. Without this rule a suspended call could settle a later exchange that was not made, and
+// create tokens that were never charged.
 //
 // S3. Only the call that began a draw makes it, and only from the shared word that this call had read before. So if the
 // shared word changes in another way, the draw can never be made. A call that has read the cell after the shared word,
@@ -95,9 +96,10 @@
 // forever.
 //
 // S4. Any call that has read the cell after the shared word may make a return. A return can always be made, so it is
-// never dropped. Its tokens are held until it is made, and in the bucket from then on: never in both, and never in
-// neither. If the cell were read first, the return could be made in between, and would then be made twice. A call that
-// needs tokens makes the returns that it finds, so it waits for no other call.
+// never dropped. The tokens of a return are held until it is made, and in the bucket from then on. They are never in
+// both, and never in neither. If the cell were read before the shared word, another call could make the return between
+// the two reads, and the return would be made twice. A call that needs tokens makes the returns that it finds, so it
+// waits for no other call.
 //
 // S5. A cell draws at most its share, and only if it holds nothing. The shares of all cells together are at most what
 // comes back in τ. Larger shares break U1. A draw also takes at most the tokens of the bucket divided by the number of
@@ -114,8 +116,8 @@
 // again. (There is one gap. A call can be suspended for four changes between its read of the shared word and its note.
 // Then a later call on the same cell once reports wrong numbers, which decide nothing.) A draw is made only from the
 // shared word that its call had read (S3), so the terms by which its size was chosen are still current. A change of the
-// terms changes the shared word, and then takes back what every cell holds, which may be more than the new share. After
-// that, no cell has tokens that were drawn under the old terms.
+// terms changes the shared word. Then it takes back what every cell holds, because a cell may hold more than the new
+// share. After that, no cell has tokens that were drawn under the old terms.
 //
 // S8. The tokens that requests take out of the bucket for a cell are counted from a time at most τ ago. A draw takes at
 // most that count. The cell is empty when it draws, so requests have used all tokens of the count. A call that takes
@@ -140,7 +142,7 @@
 //
 // # Why the law holds
 //
-// U1. Let D be the debt of the bucket and H what the cells hold. A draw adds the same amount to both. A call that
+// U1. Let D be the debt of the bucket and H what the cells hold. A draw adds the same amount to D and to H. A call that
 // spends tokens takes from H what it admits. A return takes from D at most what it takes from H. Between two moments a
 // and b, the number of admitted tokens is: the tokens that were drawn, plus the tokens that were taken in the bucket,
 // minus the tokens that were returned, plus H(a) - H(b). The first three numbers together are at most burst - D(a) +
@@ -155,11 +157,11 @@
 // Lock-free (I5). If a compare-and-swap fails, a compare-and-swap of another call has succeeded, and has completed a
 // request or one of the three steps of an exchange. A draw is dropped only after a change of the shared word, and every
 // such change completes a request, an exchange, or a call other than a request. If a call stops in a draw, requests do
-// not use its cell until one of them drops the draw.
+// not use the cell of the draw until a request drops the draw.
 //
 // # Clocks
 //
 // A call that spends tokens of a cell reads no clock for this: the request is admitted at the moment at which the word
-// is swapped. As everywhere in weir, a call that is suspended after it has read the clock is decided by the time that
-// it has read.
+// of the cell is swapped. As everywhere in weir, a call may be suspended after it has read the clock. Then it is
+// decided by the time that it has read.
 package spread

@@ -32,8 +32,8 @@ func (c call) String() string {
 	return fmt.Sprintf("%s %d", [...]string{"take", "refund", "settle", "reset", "peek", "replace", "wait"}[c.verb], c.n)
 }
 
-// A scenario is what one exploration runs: first the calls in before, one by one, then the calls of the threads,
-// interleaved in every possible way.
+// A scenario is what one exploration runs. First it makes the calls in the field before, one by one. Then it
+// interleaves the calls of the threads in every possible way.
 type scenario struct {
 	name    string
 	burst   uint64 // 0 means 8 tokens

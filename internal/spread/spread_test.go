@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestTheLawOverTime: for random calls, one after the other, with a load of a tenth of the rate to ten times the rate,
-// at most burst + rate * (t + τ) tokens are admitted in every interval of length t. At each refusal, an exact bucket
-// that has admitted the same requests would refuse, too.
+// TestTheLawOverTime: in every interval of length t, at most burst + rate * (t + τ) tokens are admitted. The calls are
+// random and come one after the other, with a load of a tenth of the rate to ten times the rate. At each refusal, an
+// exact bucket that has admitted the same requests would refuse, too.
 func TestTheLawOverTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(20) {
@@ -61,8 +61,8 @@ func TestTheLawOverTime(t *testing.T) {
 }
 
 // TestNoFewerThanAnExactBucketInAnyTime: between any two moments, the bucket admits at least as many requests for one
-// token as an independent exact bucket, minus one. This must be true even if it has admitted more before the first
-// moment.
+// token as an independent exact bucket, minus one. This must be true even if the bucket has admitted more than the
+// exact bucket before the first moment.
 func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(15) {

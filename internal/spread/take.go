@@ -41,7 +41,7 @@ func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	return Outcome{true, t, owed - min(owed, left*t.Quota.Token), nanos}
 }
 
-// Take takes n tokens, n >= 1, or none. It takes them from the cell with number i, from the bucket, or from other
+// Take takes n tokens, n >= 1, or no token. The tokens come from the cell with number i, from the bucket, or from other
 // cells.
 func (b *Bucket) Take(i int, n uint64) Outcome {
 	who := i&b.mask + 1
@@ -104,8 +104,8 @@ func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool
 
 // gather looks for n tokens in all cells, because the bucket has fewer. If one cell has n tokens, gather spends them
 // there. If the cells and the bucket together have n tokens, gather returns the tokens of one cell to the bucket, and
-// the caller starts over. Otherwise, if the shared word is unchanged, there was one moment at which all of them
-// together did not have n tokens (S6), so gather refuses the request.
+// the caller starts over. Otherwise, if the shared word is unchanged, gather refuses the request: there was one moment
+// at which the cells and the bucket together did not have n tokens (S6).
 func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	held := uint64(0)
 	for k := range b.cells {

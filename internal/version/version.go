@@ -20,8 +20,8 @@ func Info() *debug.BuildInfo {
 // Of returns the version of the program.
 func Of(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(unknown)") }
 
-// Text returns what a bug report needs: the version and the platform, the commit if the program was built in a
-// checkout, and the checksum of the module if it was installed from one.
+// Text returns what a bug report needs. This is the version and the platform. If the program was built in a checkout,
+// it also has the commit. If the program was installed from a module, it also has the checksum of the module.
 func Text(program string, info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {

@@ -10,8 +10,8 @@ import (
 )
 
 // A Word is a 64-bit word that is accessed only by atomic operations. It works like sync/atomic.Uint64 and has the same
-// size. But before some operations, it lets other goroutines run, so a goroutine is often suspended between two
-// operations, and not only once in ten milliseconds.
+// size. But it lets other goroutines run before some operations. So a goroutine is often suspended between two
+// operations. Otherwise this would happen only once in ten milliseconds.
 type Word struct{ value atomic.Uint64 }
 
 // Load returns the value.

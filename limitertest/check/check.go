@@ -145,8 +145,8 @@ func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	return k, k.at
 }
 
-// Until returns the wait, counted from the given instant, after which a request of n tokens is certain to be allowed,
-// if the key gets no other request meanwhile. It returns Never if the limit never allows the request.
+// Until returns the wait after which a request of n tokens is certain to be allowed, if the key gets no other request
+// meanwhile. The wait is counted from the given instant. It is Never if the limit never allows the request.
 func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	k, from := c.key(name, at)
 	if n == 0 {

@@ -127,8 +127,8 @@ func store() []instrument.Reading[redislimit.Health] {
 }
 
 // rising is a counter of the failures that are not timeouts: failures minus timeouts. A call that times out counts as a
-// timeout a moment before it counts as a failure, so the difference may briefly be too small. It is never too large, so
-// rising reports the largest difference that it has seen.
+// timeout a moment before it counts as a failure, so the difference may briefly be too small. The difference is never
+// too large, so rising reports the largest difference that it has seen.
 type rising struct{ seen atomic.Int64 }
 
 func (r *rising) to(n int64) uint64 {

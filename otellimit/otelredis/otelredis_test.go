@@ -28,8 +28,8 @@ func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
 	return p, func() collected.Series { return collected.From(t, reader) }
 }
 
-// open starts a store whose time stands still, and a client that treats the store as a cluster whose parts fail
-// independently.
+// open starts a store whose time stands still, and a client. The client treats the store as a cluster. The parts of a
+// cluster fail independently.
 func open(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	t.Helper()
 	server := miniredis.RunT(t)

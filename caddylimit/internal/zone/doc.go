@@ -14,9 +14,9 @@
 // Caddy gives up a configuration that is only provisioned. So only [App].Start changes zones. If another part then
 // fails to start, Caddy calls [App].Stop while this configuration is still the latest, and Stop reverts the change.
 //
-// The limiter takes over most new numbers in place ([engine.Limiter.SetPolicy]). It refuses, for example, another
-// algorithm, or a sliding log that becomes longer than its ring. Then the zone gets a limiter of a new generation, and
-// the tokens that keys have used still count: see package [live].
+// The limiter of a zone takes over most new numbers in place ([engine.Limiter.SetPolicy]). It refuses some changes,
+// such as another algorithm, or a sliding log that becomes longer than its ring. Then the zone gets a limiter of a new
+// generation, and the tokens that keys have used still count: see package [live].
 //
 // [live]: https://pkg.go.dev/github.com/weir-go/weir/limits/live
 package zone

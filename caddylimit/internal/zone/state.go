@@ -43,8 +43,8 @@ func stem(folder, name, format string, says ...any) string {
 	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", plain, said.Sum64()))
 }
 
-// shared makes the limiter that uses the spec's file. If possible, it keeps the file's numbers until the zone's use
-// starts, so that a configuration that never starts affects no other process.
+// shared makes the limiter that uses the spec's file. If possible, the limiter keeps the numbers in the file until the
+// zone's use starts. So a configuration that never starts affects no other process.
 func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
 	if table, err := engine.ReadShared(s.State); err == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// ports contains the ports in the configurations of the examples: for clients, of weir, of weir's admin page, of weir
-// behind other proxies, of the server behind weir, and for clients of Redis.
+// ports contains the ports in the configurations of the examples, in this order: for clients, of weir, of weir's admin
+// page, of weir behind other proxies, of the server behind weir, and for clients of Redis.
 var ports = []string{":8000", ":8080", ":8081", ":8090", ":3000", ":6380"}
 
 // Weir returns the path of weir. The script with-weir in the folder examples builds it.
@@ -48,7 +48,7 @@ func Script(t *testing.T, example, weir string) (url string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it has already ended
 		<-ended
 	})
-	// A server opens its ports one after the other, so each must be checked.
+	// A server opens its ports one after the other, so the test must wait for each port.
 	deadline := time.Now().Add(time.Minute)
 	for _, port := range listened(t, example) {
 		address := "127.0.0.1" + free[port]

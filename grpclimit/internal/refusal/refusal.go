@@ -39,8 +39,9 @@ func Pushback(res *rpclimit.Result) string {
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Details returns the details of a refused call's error: a QuotaFailure with a violation for every refusing limit, and
-// a RetryInfo if it is known when the call could pass. It returns nil if no limit refused the call.
+// Details returns the details of a refused call's error. There is a QuotaFailure with a violation for every refusing
+// limit. If it is known when the call could pass, there is also a RetryInfo. If no limit refused the call, Details
+// returns nil.
 func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return nil
