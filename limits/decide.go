@@ -18,8 +18,8 @@ func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 	return res
 }
 
-// DecideInto is Decide with the result in res, which must be zero. Fronts use it, because copying a result is
-// expensive.
+// DecideInto does what Decide does, and stores the result in res, which must be zero. Fronts use it, because copying a
+// result is expensive.
 func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	res.set, res.shown = s, -1
 	if s.options.Skip != nil && s.options.Skip(r) {

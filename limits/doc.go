@@ -19,11 +19,11 @@
 //
 // # The order of a decision
 //
-//  1. Limits in memory take, in the order of [New]. If one refuses, the limits before it give the tokens back by their
-//     receipts, as if nothing had been taken. So a refusal costs no other limit anything, and no store is called.
-//  2. Limits in stores take, with one call for all limits of one store ([Store]). If one refuses, its store has taken
-//     nothing, and the limits that took earlier give their tokens back.
-//  3. If all admit the request, limits in shadow mode take. They never refuse.
+//  1. Limits in memory take, in the order of [New]. If a limit refuses, the limits before it give their tokens back, as
+//     if nothing had been taken. So a refusal costs no other limit anything, and no store is called.
+//  2. Limits in stores take, with one call for all limits of one store ([Store]). If a limit refuses, its store has
+//     taken nothing, and the limits that took earlier give their tokens back.
+//  3. If all limits admit the request, limits in shadow mode take. They never refuse.
 //
 // Other requests see the effect of each step immediately. So a request may be refused because of tokens that another
 // decision has just taken, even if that decision gives them back a moment later. But a request that should be refused

@@ -27,7 +27,7 @@ func (h Hasher) Key(text string) engine.Key {
 	return h.limiter.Key(text)
 }
 
-// KeyBytes returns the same key as Key(string(text)), and does not keep text.
+// KeyBytes returns the same key as Key(string(text)). It does not keep the slice.
 func (h Hasher) KeyBytes(text []byte) engine.Key {
 	if h.record != nil {
 		h.record.text = append(append(h.record.text[:0], "text:"...), text...)

@@ -83,7 +83,7 @@ type Limit[R any] struct {
 	// without waiting.
 	MaxWait time.Duration
 
-	// Shadow lets the limit take tokens and report, but never refuse, so that it can be tried out.
+	// Shadow is for trying out a limit. The limit takes tokens and reports, but never refuses.
 	Shadow bool
 	// Unit says what a token stands for if it is not a request, such as "content-bytes". It is sent to clients if the
 	// protocol has a place for it: in HTTP, the parameter "qu" of RateLimit-Policy. It is printable ASCII, at most

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient returns a limit for which requests wait, in the simulated time of synctest.
+// patient returns a limit with a MaxWait. The time is the simulated time of synctest.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))
@@ -61,7 +61,7 @@ func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	}
 }
 
-// TestAWaitThatAnotherLimitEnds: a request whose turn has come takes nothing if another limit has no tokens then.
+// TestAWaitThatAnotherLimitEnds: if another limit has no tokens when a request's turn comes, the request takes nothing.
 func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)

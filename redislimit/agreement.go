@@ -22,7 +22,7 @@ const (
 	mostTold     = 8 // the most differing settings that are logged
 )
 
-// format is the version of the format in which keys store their state.
+// format is the version of the format in which the state of a key is stored.
 const format = 2
 
 func (c *clientConfig) settings() string {

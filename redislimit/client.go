@@ -79,7 +79,7 @@ func Timeout(d time.Duration) ClientOption {
 	}
 }
 
-// Partitions sets the number of hash tags among which keys are distributed: 1 to 4,096, 64 by default. One call to a
+// Partitions sets the number of hash tags, which group the keys for a cluster: 1 to 4,096, 64 by default. One call to a
 // cluster may carry several keys of one tag. Every node must use the same number.
 func Partitions(n int) ClientOption {
 	return func(c *clientConfig) error {

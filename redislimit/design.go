@@ -53,7 +53,8 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
-// newDesigns returns the design of a limiter, and then those of its tiers. A tier that does not count has no limit.
+// newDesigns returns the design of a limiter, and then the designs of its tiers. The design of a tier that is unlimited
+// or blocked has no limit.
 func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	}
 }
 
-// While a store drops keys, a share of less than one token starts empty, and a lease is not renewed.
+// While a store drops keys, a share of less than one token starts empty, and leases are not renewed.
 func TestSmallLimitsAndLeasesWhileAStoreDropsKeys(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)

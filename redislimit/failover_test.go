@@ -149,7 +149,7 @@ func TestClusterFailover(t *testing.T) {
 	here, there := nodeKeys(t, sure, master, 3), nodeKeys(t, sure, cluster.Nodes[1], 3)
 	everywhere := append(append([]string(nil), here...), there...)
 
-	// A call that waits long enough does not notice the failover, and no count is lost.
+	// A caller whose calls wait long enough does not notice the failover, and no count is lost.
 	steady := call(t, sure, everywhere...)
 	steady.awaitServed(t, everywhere...)
 	begin := time.Now()

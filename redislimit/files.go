@@ -133,7 +133,8 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	return d, nil
 }
 
-// read reads the files. If one cannot be read, perhaps because it is half written, the previous contents stay in use.
+// read reads the files. If a file cannot be read, perhaps because it is half written, the previous contents stay in
+// use.
 func (d *dialer) read() *material {
 	fresh, err := d.files.read()
 	if err == nil {
@@ -177,7 +178,8 @@ func (d *dialer) reached(address string) {
 	}
 }
 
-// A sentinelConn is a connection to a sentinel, recognized by its address when credentials are chosen.
+// A sentinelConn is a connection to a sentinel. Its address has a type of its own, by which the choice of credentials
+// recognizes it.
 type sentinelConn struct{ net.Conn }
 
 type sentinelAddr struct{ net.Addr }
@@ -240,8 +242,8 @@ func (d *dialer) secure(config *tls.Config) *tls.Config {
 	return config
 }
 
-// present returns the first certificate that the server accepts. It returns an error for an expired one, because the
-// server's alert about it might not arrive.
+// present returns the first certificate that the server accepts. For an expired certificate, it returns an error
+// itself, because the server's alert might not arrive.
 func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	for i := range all {
 		one := &all[i]

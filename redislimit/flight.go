@@ -197,7 +197,7 @@ func (l *Limiter) leave(key string, n uint64, number int64) {
 	_ = queue.putOne(item, nil, func(script.Answer, error) {})
 }
 
-// giveUp gives back the places of a request that another limit refused, and waits for the store.
+// giveUp is for a request that another limit refused. It gives back the places of the request, and waits for the store.
 func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) error {
 	if r.from == fromShare {
 		l.flight.remove(key, n)

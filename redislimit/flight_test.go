@@ -67,8 +67,8 @@ func TestPlacesOfAllNodes(t *testing.T) {
 	require.ErrorContains(t, err, "want one of engine.Concurrency")
 }
 
-// The places of a node that is cut off end after PlaceLife. A node reports its requests in flight again to a store that
-// forgot them.
+// When a node is cut off, its places end after PlaceLife. When a store has forgotten the requests in flight, nodes
+// report them again.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -97,8 +97,8 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node that was cut off for longer than its places live reports its requests again. Then no request enters until
-// there is room.
+// A node may be cut off for longer than its places live. It then reports its requests again, and no request enters
+// until there is room.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -316,7 +316,7 @@ func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond)
 }
 
-// A limiter that replaces another while the store is lost gives its node no second share.
+// If a limiter replaces another while the store is lost, its node gets no second share.
 func TestTheShareOfANewLimiter(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL())

@@ -60,7 +60,7 @@ func TestHash(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// TestAHashThatIsReplaced: fields that are in both hashes are read when RENAME replaces the hash meanwhile.
+// TestAHashThatIsReplaced: if RENAME replaces the hash during the call, the fields that are in both hashes are read.
 func TestAHashThatIsReplaced(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())

@@ -12,8 +12,8 @@ import (
 )
 
 // A Hold contains the tokens that were taken for a request whose cost is known only at its end: see [Limiter.Hold]. Its
-// methods may be called from any goroutine and do not wait. Only the first call has an effect. The zero Hold, and the
-// hold of a refused request, have no tokens.
+// methods may be called from any goroutine and do not wait. Only the first call of Settle or Release has an effect. The
+// zero Hold, and the hold of a refused request, have no tokens.
 type Hold struct {
 	claim  lease.Claim
 	quota  Quota
@@ -160,8 +160,8 @@ func (h *Hold) giveBack(n uint64) {
 	l.giveOnce(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
 }
 
-// giveOnce sends a question that gives tokens back, without waiting. It sends once, because the question may have
-// arrived although its answer was lost.
+// giveOnce sends a question that gives tokens back, without waiting. It never repeats the question: if only the answer
+// was lost, the tokens would be given back twice.
 func (l *Limiter) giveOnce(key string, ask script.Ask) {
 	queue, item := l.place(key, ask)
 	_ = queue.putOne(item, nil, func(_ script.Answer, err error) {

@@ -212,7 +212,7 @@ func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	}
 }
 
-// A hold is settled under the numbers with which it was made. Its tokens then count under the new numbers.
+// A hold is settled under the numbers with which it was made. After that, its tokens count under the new numbers.
 func TestAHoldOverAChangeOfNumbers(t *testing.T) {
 	server := redistest.Start(t)
 	wide := slowly(200)

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestAHoldOfAnotherProcess: a process cannot give back tokens from the lease or share of another process.
+// TestAHoldOfAnotherProcess: if another process took the tokens of a hold from its lease or share, this process cannot
+// give them back.
 func TestAHoldOfAnotherProcess(t *testing.T) {
 	store, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 
 const holdBytes = 41
 
-// process identifies this process, so that its holds differ from the holds of other processes.
+// process identifies this process in the bytes of holds.
 var process = rand.Uint64()
 
 // Append appends the hold as 41 bytes, for a request whose end another node reports. [Limiter.ParseHold] makes the hold

@@ -122,7 +122,7 @@ func TestHoldUpToOfALease(t *testing.T) {
 	}, backSoon, time.Millisecond, "the 200 takes, and a few that are in hand")
 }
 
-// Usage above the hold of a leased limiter is charged in full, even if the answer was lost.
+// If the usage is above the hold, a leased limiter charges all of it, even if the answer was lost.
 func TestALeaseIsChargedBeyondItsHold(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

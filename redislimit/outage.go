@@ -26,8 +26,8 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// another reports whether parts are lost and the kind of failure was not logged in this outage yet. It then counts as
-// logged.
+// another is called when a part fails in some way. If parts are lost and this kind of failure was not logged in this
+// outage yet, it returns true, and the kind counts as logged.
 func (o *outage) another(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

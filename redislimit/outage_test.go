@@ -31,7 +31,7 @@ func TestLostTime(t *testing.T) {
 	assert.Equal(t, 9*time.Second, after(5*time.Second), "outages add up")
 }
 
-// TestABreakerThatClosesBeforeItsOpeningIsNoted: a part's loss and its return may be noted in either order.
+// TestABreakerThatClosesBeforeItsOpeningIsNoted: the return of a part may be noted before its loss.
 func TestABreakerThatClosesBeforeItsOpeningIsNoted(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	now := func() time.Time { return at }

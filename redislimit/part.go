@@ -52,7 +52,7 @@ func (p *part) keep() {
 	}
 }
 
-// takeInHand takes tokens in hand for a request that can use fewer than it asks for.
+// takeInHand takes tokens in hand for a request that can use fewer tokens than it asks for.
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)
@@ -88,7 +88,8 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes the store's answer. If the whole group was admitted, the part keeps its tokens in hand.
+// answered notes the store's answer. all means that the whole group was admitted; the part then keeps its tokens in
+// hand.
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}

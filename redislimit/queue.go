@@ -172,8 +172,8 @@ type call struct {
 	limit     time.Duration // the time that the call may take
 }
 
-// next returns the next call, or false to end the sender. It drops questions that are given up or too late, because
-// tokens charged for them would be lost.
+// next returns the next call. ok is false if there is none, and the sender then ends. next drops questions that are
+// given up or too late, because tokens charged for them would be lost.
 func (q *queue) next() (next call, ok bool) {
 	var late []question
 	q.mu.Lock()

@@ -61,7 +61,7 @@ func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engi
 	return d, true
 }
 
-// remember notes the decision on a request that was sent at the time sent, if it is a refusal.
+// remember stores the decision if it is a refusal. The request was sent at the time sent.
 func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64, d engine.Decision) {
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return

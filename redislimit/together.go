@@ -139,7 +139,7 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 	return nil
 }
 
-// next returns the parts for the next call. Their keys are in the same part of the store, and each key occurs once.
+// next returns the parts for the next call. Their keys are in the same part of the store, and no key occurs twice.
 func (s store) next(parts []part) (group []*part) {
 	n, at := len(s.client.link.Load().breakers), 0
 	for i := range parts {

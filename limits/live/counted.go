@@ -143,7 +143,7 @@ func (c *counted) forgive(k engine.Key) {
 	c.Spread.Reset()
 }
 
-// takeBack reduces the debt n of a key by back. No other call may take tokens meanwhile.
+// takeBack reduces a key's debt of n tokens by the number back. No other call may take tokens meanwhile.
 func (c *counted) takeBack(k engine.Key, n, back uint64) {
 	if c.Spread != nil {
 		c.forgive(k)

@@ -43,7 +43,7 @@ func New(l *engine.Limiter) *Limiter {
 	return newLimiter(l, nil, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// NewSpread is [New] for a limit with one bucket on all processors. The embedded Limiter is then nil.
+// NewSpread is [New] for a limit with one bucket on all processors. The embedded *engine.Limiter is then nil.
 func NewSpread(s *engine.Spread) *Limiter {
 	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
@@ -109,8 +109,8 @@ func (l *Limiter) Release() {
 	l.release()
 }
 
-// Replace returns a Limiter for next, with one user, to which l hands over ([Limiter.HandOver]). After an error, next
-// is still open.
+// Replace returns a Limiter for next, with one user. It hands over l's debts to the new Limiter ([Limiter.HandOver]).
+// After an error, next is still open.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	to := New(next)
 	if err := l.HandOver(to); err != nil {

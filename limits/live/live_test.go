@@ -85,8 +85,8 @@ func TestDebtAboveTheLimit(t *testing.T) {
 	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek(now.Key("a"), 1).RetryAfter)
 }
 
-// TestALowerLimitInBetween: a limit that is lowered and raised again hands no token out twice, because a debt without
-// room stays.
+// TestALowerLimitInBetween: if a limit is lowered and raised again, no token is handed out twice. The debt for which
+// the lower limit has no room stays in the previous limiter.
 func TestALowerLimitInBetween(t *testing.T) {
 	window := time.Hour
 	of := map[string]func(uint64) engine.Policy{

@@ -56,7 +56,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestNoKeys: File returns an error for a file without a key, which may have been truncated.
+// TestNoKeys: File returns an error for a file without keys, because the file may have been truncated.
 func TestNoKeys(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "key,plan\n", "# nobody\n", "\ufeff"} {
 		_, err := reader(t).CSV([]byte(text))
@@ -86,7 +86,7 @@ func pairs(texts ...string) func(func(key, limit string) error) error {
 	}
 }
 
-// TestPairs: Pairs accepts the same texts as File, but the last limit of a key applies.
+// TestPairs: Pairs accepts the same texts as File. If a key comes twice, however, its last limit applies.
 func TestPairs(t *testing.T) {
 	table, err := reader(t).Pairs(pairs("anna", "paid", "berta", "paid", `carl, the "second"`, "9/m,4", "dora", "unlimited", "emil", "0",
 		"fred", ",3", "#gerd", "free", "anna", "free", "berta", "paid"))

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendar returns the policy for n, whose rate has a period of the calendar.
+// calendar returns the policy for the numbers n, whose rate is per day, week or month of the calendar.
 func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 	before := len(*es)
 	if l.Algorithm != engine.AlgorithmFixedWindow {

@@ -25,7 +25,7 @@ const (
 	// MinWindow and MaxWindow bound windows. MaxWindow is also the longest time in which a bucket may fill.
 	MinWindow = time.Microsecond
 	MaxWindow = 365 * 24 * time.Hour
-	// MaxJitter bounds the time added to the time after which a refused client may come back.
+	// MaxJitter bounds the random time that is added to a RetryAfter.
 	MaxJitter = time.Hour
 	// InFlight is the shortest time after which a request that has not ended may be forgotten. A server knows when each
 	// of its requests ends, so none should be forgotten before.
@@ -193,7 +193,8 @@ func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 	return engine.Policy{}
 }
 
-// tier returns the policy of a tier. Its numbers must be of the same kind as the limit's own numbers.
+// tier returns the policy of a tier. Its numbers must be of the same kind as the limit's own: of requests in flight, or
+// of a rate.
 func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	inFlight := l.Concurrency != 0 && l.Rate == Rate{}
 	switch {

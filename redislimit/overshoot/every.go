@@ -11,8 +11,8 @@ type every struct {
 	failures int
 }
 
-// settleEvery calls settle once per interval, first after offset plus one interval. Different offsets keep nodes from
-// settling at the same moment.
+// settleEvery calls settle once per interval, and first after offset plus one interval. Nodes with different offsets do
+// not settle at the same moment.
 func settleEvery(interval, offset time.Duration, settle func(context.Context) error) *every {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &every{stop: stop, done: make(chan struct{})}

@@ -51,7 +51,7 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	return r
 }
 
-// A request has its cost in tokens, and the time at which it is sent, in ns since the start.
+// A request has a cost in tokens, and is sent at a time in ns since the start.
 type request struct {
 	at   int64
 	cost uint64

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// arrivals generates the requests, the same for every strategy, as a Poisson process.
+// arrivals generates the requests as a Poisson process. They are the same for every strategy.
 type arrivals struct {
 	random      *rand.Rand
 	nodes, keys *lottery

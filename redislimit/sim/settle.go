@@ -78,7 +78,8 @@ func (s *settle) add(_ uint32, q *question) {
 	c.answer = s.totals[q.key].add(c.about, c.told)
 }
 
-// answered ends a report at the node. After a lost answer, the node reports the same tokens again, so they count twice.
+// answered ends a report at the node. If the answer was lost, the node reports the same tokens again, so they count
+// twice.
 func (s *settle) answered(_ uint32, q *question) {
 	c := &s.counts[q.slot]
 	c.talking = false

@@ -160,7 +160,7 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
 	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
-	// More questions come than fit into eight calls, so the node makes more calls, which are full.
+	// More questions come than fit into eight calls. So the node makes more than eight calls, which are full.
 	full, r := with(100 * time.Millisecond)
 	assert.Equal(t, r.Offered, full.Questions)
 	assert.Less(t, full.Calls, r.Offered/10)

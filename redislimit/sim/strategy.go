@@ -27,8 +27,8 @@ func Strict() Strategy { return Strategy{kind: kindStrict} }
 func Lease() Strategy { return Strategy{kind: kindLease} }
 
 // SettleLater counts on the node, in windows of the period of the rate, as gateways do. A node decides by the last
-// total of all nodes that the store reported, plus its own count since. It reports this count once per interval (1 ms
-// to 1 min).
+// total of all nodes that the store reported, plus its own count since then. Once per interval (1 ms to 1 min), it
+// reports this count to the store.
 func SettleLater(interval time.Duration) Strategy { return Strategy{kindSettle, interval} }
 
 // Strategies returns the default strategies of a report.

@@ -97,7 +97,7 @@ func TestRepeatedStallsCostAConstant(t *testing.T) {
 	}
 }
 
-// Nodes that are cut off admit their shares in addition to the limit, but only meanwhile.
+// While nodes are cut off, they admit their shares in addition to the limit. Afterwards they do not.
 func TestNodesThatAreCutOff(t *testing.T) {
 	for _, cut := range []int{1, 3} {
 		for _, o := range run(t, func(s *Scenario) {

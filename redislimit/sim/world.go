@@ -113,7 +113,8 @@ func (w *world) lost() bool {
 	return w.scenario.Loss > 0 && w.random.Float64() < w.scenario.Loss
 }
 
-// tick returns the next time after now for a node's periodic work, which is offset by phase.
+// tick returns the next time, after now, at which a node does its periodic work. phase is the offset of the node's
+// times.
 func (w *world) tick(phase, interval int64) int64 {
 	return phase + ((w.now-phase+interval)/interval)*interval
 }

@@ -131,7 +131,7 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	return r, nil
 }
 
-// A run whose requests come later than tooLate is repeated, because other programs use the machine.
+// If other programs use the machine, requests come late. A run with requests that come later than tooLate is repeated.
 const (
 	tooLate = 100 * time.Millisecond
 	tries   = 3

@@ -74,8 +74,8 @@ var (
 // compose makes a script without functions, because a function would be created again in every call.
 func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 
-// composeTogether makes the script for several limits, with a function for each algorithm, because one call may have
-// several limits of it.
+// composeTogether makes the script for several limits. It has a function for each algorithm, because one call may have
+// several limits of the same algorithm.
 func composeTogether() string {
 	var kinds []string
 	for _, a := range []*algorithm{

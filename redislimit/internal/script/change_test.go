@@ -94,8 +94,8 @@ func TestScriptsAreTheModelWhileNumbersChange(t *testing.T) {
 	}
 }
 
-// While numbers change, a bucket grants at most the largest burst plus the tokens of the largest rate. A window or a
-// log grants at most the largest limit for each window that overlaps with the time.
+// While numbers change, a bucket grants in any time at most the largest burst plus the tokens of the largest rate. A
+// window or a log grants at most the largest limit for each window that overlaps with this time.
 func TestChangesHandOutNoSecondLimit(t *testing.T) {
 	for name, policies := range changes {
 		t.Run(name, func(t *testing.T) {

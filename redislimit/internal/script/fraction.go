@@ -49,7 +49,7 @@ func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
-// floor returns the largest fraction above 0 that does not exceed x and whose denominator does not exceed most. It
+// floor returns the largest fraction above 0 that does not exceed x, and whose denominator does not exceed most. It
 // descends the Stern-Brocot tree, and combines consecutive steps in the same direction.
 func floor(x *big.Rat, most int64) *big.Rat {
 	if x.Denom().IsInt64() && x.Denom().Int64() <= most {

@@ -39,7 +39,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 	}
 }
 
-// Two limits have the same kind if, and only if, each can use the other's state.
+// Two limits must have the same kind exactly if each of them can use the other's state.
 func TestKind(t *testing.T) {
 	for want, policies := range map[string][]engine.Policy{
 		"bucket":         {engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.Per(1, time.Hour), 3)},

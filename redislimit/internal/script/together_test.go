@@ -35,7 +35,7 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 	return answers, admitted
 }
 
-// The script decides random groups as the models of their keys do: a group takes from all keys, or from none.
+// For random groups, the script must decide as the models of the keys do: a group takes from all keys, or from none.
 func TestGroupsAreTheModels(t *testing.T) {
 	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
 }

@@ -60,7 +60,8 @@ func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 	return added
 }
 
-// Forgive subtracts n tokens that were given back, except tokens whose charge is in progress.
+// Forgive subtracts n tokens that were given back from the debt. It does not subtract tokens whose charge is in
+// progress.
 func (d *Debts[K]) Forgive(key K, n uint64) {
 	d.change(key, func(old debt) debt {
 		old.tokens -= min(n, old.tokens-old.charging)

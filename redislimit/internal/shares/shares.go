@@ -35,8 +35,8 @@ func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (e
 	return Of(engine.SlidingWindow(n, period), divisor)
 }
 
-// Of returns a node's share: the same policy with the rate and the limit divided by divisor, which is at least 1. A
-// share has at least one token.
+// Of returns a node's share of the policy p. The share is the same policy, with the rate and the limit divided by
+// divisor, which is at least 1. It has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 	if longest := p.Longest(); longest > 0 { // a share of one token or more may fill more slowly, by this factor
 		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil
