@@ -168,7 +168,7 @@ func TestForwarded(t *testing.T) {
 		{[]string{``}, "10.0.0.1"},
 		{nil, "10.0.0.1"},
 
-		// A quote that a client leaves open does not swallow the address that the proxy appended.
+		// If a client leaves a quote open, the address that the proxy appended is still found.
 		{[]string{`for="1.1.1.1, for=203.0.113.9`}, "203.0.113.9"},
 		{[]string{`for=1.1.1.1;x=", for="[2001:db8::1]";proto=https`}, "2001:db8::1"},
 		{[]string{`x="\, for="[2001:db8::1]:80"`}, "2001:db8::1"},
@@ -194,7 +194,7 @@ func TestOneNamedHeader(t *testing.T) {
 	assert.Equal(t, "198.51.100.7", ip.Addr(getFrom(direct, "CF-Connecting-IP", "6.6.6.6")).String())
 }
 
-// TestUnixSockets: peers without an address share one key, unless their header is trusted.
+// TestUnixSockets: peers on Unix sockets have no address. They share one key, unless their header is trusted.
 func TestUnixSockets(t *testing.T) {
 	r := getFrom("@", "X-Forwarded-For", "203.0.113.9")
 	for _, options := range [][]httplimit.IPOption{nil, {httplimit.TrustProxies("0.0.0.0/0", "::/0")}} {
@@ -232,7 +232,7 @@ func TestPrefixes(t *testing.T) {
 	assert.False(t, normal.Prefix(getFrom("@")).IsValid())
 }
 
-// TestMappedProxies: an IPv4 address of a trusted proxy may be written as IPv4 or mapped into IPv6.
+// TestMappedProxies: a trusted proxy with an IPv4 address is also recognized if the address is mapped into IPv6.
 func TestMappedProxies(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("::ffff:10.0.0.0/104", "::ffff:192.0.2.1"))
 	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom("10.200.0.1:1", "X-Forwarded-For",
@@ -267,7 +267,7 @@ func TestBadClientIPOptions(t *testing.T) {
 	}
 }
 
-// FuzzClientIP: no header makes the search fail, and a header that is not from a trusted proxy has no effect.
+// FuzzClientIP: no header makes the search fail. A header has no effect if it is not from a trusted proxy.
 func FuzzClientIP(f *testing.F) {
 	for _, seed := range []string{
 		"203.0.113.9", "1.1.1.1, 203.0.113.9:80, 10.0.0.2", "[2001:db8::1%eth0]:443", "::ffff:1.2.3.4",
@@ -320,8 +320,8 @@ func TestClientIPDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestAddrOf: AddrOf returns the same address for other protocols as for HTTP, and reads metadata only of trusted
-// peers.
+// TestAddrOf: AddrOf returns the same address for other protocols as for HTTP. It reads metadata only if the peer is
+// trusted.
 func TestAddrOf(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "fe80::/64"), httplimit.IPHeader("x-real-ip"))
 	assert.Equal(t, "X-Real-Ip", ip.Header())
@@ -339,7 +339,8 @@ func TestAddrOf(t *testing.T) {
 	assert.Equal(t, netip.Prefix{}, ip.PrefixOf(netip.Addr{}))
 }
 
-// A long list of addresses is parsed once for all limits, and each limit gets the same address as a single limit would.
+// If a list of addresses is long, it is parsed only once for all limits. Each limit gets the same address as if it were
+// the only limit.
 func TestClientIPOfALongListIsFoundOnce(t *testing.T) {
 	c := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "192.0.2.0/24"))
 	for _, list := range [][]string{

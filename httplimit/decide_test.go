@@ -64,7 +64,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestTheLongestWaitIsTold: the answer has the longest wait of all limits that refuse, not of the first one.
+// TestTheLongestWaitIsTold: several limits refuse. The answer has the longest of their waits, not the wait of the
+// first.
 func TestTheLongestWaitIsTold(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -80,8 +81,8 @@ func TestTheLongestWaitIsTold(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"violated-policies":["second","hour","minute"]`)
 }
 
-// TestTheTightestIsShown: headers show the limit with the fewest tokens left. Among equals, they show the limit that
-// resets last.
+// TestTheTightestIsShown: headers show the limit with the fewest tokens left. If several limits have equally few,
+// headers show the one that resets last.
 func TestTheTightestIsShown(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -125,7 +126,8 @@ func TestShadowMode(t *testing.T) {
 	assert.NotContains(t, w.Header(), "Ratelimit-Policy")
 }
 
-// TestARefusalCostsShadowsNothing: if another limit refuses, a limit in shadow mode takes nothing either.
+// TestARefusalCostsShadowsNothing: if another limit refuses a request, a limit in shadow mode takes nothing for the
+// request.
 func TestARefusalCostsShadowsNothing(t *testing.T) {
 	c := testclock.New()
 	shadow := shared("trial", c.Burst(t, 10))
@@ -202,7 +204,8 @@ func TestManyLimits(t *testing.T) {
 	assert.EqualValues(t, 19, left(limits[0].Limiter))
 }
 
-// TestConcurrentRequests: concurrent requests together get exactly the tokens that are available under every limit.
+// TestConcurrentRequests: concurrent requests together get as many tokens as are available under every limit, no more
+// and no fewer.
 func TestConcurrentRequests(t *testing.T) {
 	c := testclock.New()
 	wide, narrow := c.Burst(t, 100), c.Burst(t, 40)

@@ -12,8 +12,8 @@ import (
 )
 
 // TestTheExamplesOfTheDraft: the headers equal the examples of draft-ietf-httpapi-ratelimit-headers-10. Two examples
-// are left out, because this module never writes such fields: an r without a t, and ("somepolicy") a t shorter than the
-// time in which r tokens come back.
+// are left out, because this module never writes such fields. The first has an r without a t. In the second
+// ("somepolicy"), t is shorter than the time in which r tokens come back.
 func TestTheExamplesOfTheDraft(t *testing.T) {
 	minute := func(n uint64) engine.Policy { return engine.FixedWindow(n, time.Minute).Aligned() }
 	type limit struct {

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// stopped is a clock that stands still, so that the output is always the same. The default is the system's clock.
+// stopped is a clock that stands still, so that the output of the examples is always the same. A program needs no such
+// option: the default is the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
 // Each client address may send one request per second, with a burst of five.
@@ -52,7 +53,7 @@ func Example() {
 	// 429 Retry-After:"1"
 }
 
-// A reverse proxy limits logins to the server behind it. Only failed logins count.
+// A reverse proxy limits logins to the server behind it. Only logins that fail count.
 func Example_reverseProxy() {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("password") != "right" {
@@ -81,7 +82,8 @@ func Example_reverseProxy() {
 			r.SetURL(target)
 			r.SetXForwarded() // replaces what the client sent
 		},
-		// The server behind the proxy may send headers of its own limits. Remove them, so that the client gets one set.
+		// The server behind the proxy may also send headers of limits. Remove these, so that the client gets only the
+		// proxy's.
 		ModifyResponse: func(resp *http.Response) error {
 			resp.Header.Del("RateLimit")
 			resp.Header.Del("RateLimit-Policy")

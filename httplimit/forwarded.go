@@ -2,9 +2,9 @@ package httplimit
 
 import "strings"
 
-// lastComma returns the index of the last comma outside of quoted strings in a Forwarded header (RFC 7239), or -1. The
-// last element begins after this comma. lastComma reads from the right, because otherwise a quote that a client left
-// open would swallow the element that a proxy appended.
+// lastComma returns the index of the last comma outside of quoted strings in a Forwarded header (RFC 7239), or -1.
+// After this comma, the last element begins. lastComma reads from the right. If it read from the left, a quote that a
+// client left open would hide the element that a proxy appended.
 func lastComma(list string) int {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
@@ -29,8 +29,8 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// forwardedFor returns the unquoted parameter "for" of an element of a Forwarded header. ok is false if the element is
-// malformed or does not have exactly one "for".
+// forwardedFor returns the parameter "for" of an element of a Forwarded header, without quotes. ok is false if the
+// element is malformed, or if the number of its "for" parameters is not one.
 func forwardedFor(element string) (node string, ok bool) {
 	found := false
 	for more := true; more; {
@@ -56,7 +56,7 @@ func forwardedFor(element string) (node string, ok bool) {
 	return node, found
 }
 
-// cutPair cuts the first pair off an element, at a semicolon that is not in a quoted string.
+// cutPair cuts the first pair off an element. The pair ends at a semicolon that is not in a quoted string.
 func cutPair(element string) (pair, rest string, more bool) {
 	quoted := false
 	for i := 0; i < len(element); i++ {

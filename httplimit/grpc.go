@@ -10,22 +10,22 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// The gRPC status codes of a refusal (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md).
+// These are the gRPC status codes of refusals (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md).
 const (
 	grpcResourceExhausted = 8
 	grpcUnavailable       = 14
 )
 
-// IsGRPC reports whether a request is a gRPC call: a POST over HTTP/2 with content type application/grpc or a variant
-// such as application/grpc+proto. A GET does not count: a refused gRPC call has HTTP status 200, and a cache could
-// store the answer to a GET. gRPC-Web does not count either, because its clients read HTTP statuses.
+// IsGRPC reports whether a request is a gRPC call. A gRPC call is a POST over HTTP/2 with content type application/grpc
+// or a variant such as application/grpc+proto. A GET is not: a refused gRPC call has HTTP status 200, and a cache could
+// store this answer to a GET. gRPC-Web is not either, because its clients read HTTP statuses.
 func IsGRPC(r *http.Request) bool {
 	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	return is && r.Method == http.MethodPost && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// failedGRPC reports whether header and trailers of an answer say that the gRPC call failed. A relaying server may send
-// trailers announced or unannounced ([http.TrailerPrefix]).
+// failedGRPC reports whether the header and trailers of an answer say that the gRPC call failed. A server that relays
+// an answer may announce its trailers, or may not ([http.TrailerPrefix]).
 func failedGRPC(h http.Header) bool {
 	if !strings.HasPrefix(h.Get("Content-Type"), "application/grpc") {
 		return false
@@ -37,8 +37,8 @@ func failedGRPC(h http.Header) bool {
 	return status != "0"
 }
 
-// refuseGRPC answers a gRPC call with headers only ("Trailers-Only"): HTTP status 200 and a gRPC status. gRPC clients
-// would read an HTTP status of 429 or 503 as UNAVAILABLE, and many of them would retry at once.
+// refuseGRPC answers a gRPC call with headers only ("Trailers-Only"). They have HTTP status 200 and a gRPC status. HTTP
+// status 429 or 503 must not be used: gRPC clients would read it as UNAVAILABLE, and many of them would retry at once.
 func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	code, message := uint64(grpcResourceExhausted), "rate limit exceeded"
 	switch {

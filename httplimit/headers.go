@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A HeaderStyle is a set of headers about the tokens that a client has left. Combine styles with |.
+// A HeaderStyle is a set of headers that tell a client how many tokens it has left. Combine styles with |.
 type HeaderStyle uint8
 
 const (
@@ -30,17 +30,17 @@ const (
 	//   - Window: t is the time until the full limit is available again.
 	//   - Refusal: t is the time until the request can pass.
 	//
-	// A limit of requests in flight has no window, so it has no w. It is not in RateLimit, because it is not known when
-	// a refused request could pass:
+	// A limit of requests in flight has no window, so it has no w. It is not in RateLimit, because no one knows when a
+	// refused request could pass:
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	IETF HeaderStyle = 1 << iota
-	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset for the tightest limit. Reset is when
-	// the full limit is available again or, after a refusal, when the request can pass: in seconds since 1970, rounded
-	// up.
+	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset for the tightest limit. Reset is a time
+	// in seconds since 1970, rounded up. It is when the full limit is available again or, after a refusal, when the
+	// request can pass.
 	Legacy
 	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset for the tightest limit, as in the draft up to
-	// version 6. Reset is the time of Legacy, in seconds from now.
+	// version 6. Reset is the same time as in Legacy, but in seconds from now.
 	Draft06
 
 	// NoHeaders sends none of these headers.
@@ -49,8 +49,8 @@ const (
 	allStyles = IETF | Legacy | Draft06
 )
 
-// Fields returns the names, in their usual spelling, of the header fields that answers have in addition to Retry-After.
-// Use these names for Access-Control-Expose-Headers, for example.
+// Fields returns the names of the header fields that answers have in addition to Retry-After. The names have their
+// usual spelling. Use them for Access-Control-Expose-Headers, for example.
 func (s HeaderStyle) Fields() (names []string) {
 	for _, style := range []struct {
 		HeaderStyle
@@ -80,8 +80,8 @@ const (
 	headerRetryAfter  = "Retry-After"
 )
 
-// WriteHeaders sets the headers of an answer, refused or not. It replaces headers of the same name from outer
-// middlewares.
+// WriteHeaders sets the headers of an answer, whether the request was refused or not. It replaces headers of the same
+// name that outer middlewares have set.
 func (res *Result) WriteHeaders(h http.Header) {
 	if res.m == nil {
 		return
@@ -117,8 +117,8 @@ func (res *Result) WriteHeaders(h http.Header) {
 	}
 }
 
-// A fieldWriter sets headers with canonical names. It stores all values in one array; [http.Header.Set] would allocate
-// one each.
+// A fieldWriter sets headers with canonical names. It stores all values in one array. [http.Header.Set] would allocate
+// an array for each value.
 type fieldWriter struct {
 	h      http.Header
 	room   int // places for values; no style needs more than three, and IETF leaves one for Retry-After
@@ -165,8 +165,8 @@ func (res *Result) policies() string {
 	return only
 }
 
-// policyItem returns the item of RateLimit-Policy for a check, or "" if the check does not limit the request. It
-// formats the item again only if its numbers changed.
+// policyItem returns the item of RateLimit-Policy for a check. If the check does not limit the request, it returns "".
+// An item is formatted again only if its numbers have changed.
 func policyItem(c *Check, t *texts) string {
 	if c.Unlimited() {
 		return ""
@@ -210,9 +210,9 @@ func (res *Result) rateLimit(c *Check) string {
 	return string(b)
 }
 
-// effective returns the parameter t of RateLimit: a client that spreads the remaining r requests over t is neither
-// refused nor slower than necessary. For a bucket, t is the time in which r tokens come back, or the time until the
-// next token if r is 0. For a window, t is the time until the reset, because no tokens come back before.
+// effective returns the parameter t of RateLimit. A client that spreads the remaining r requests over t is neither
+// refused nor slower than necessary. For a bucket, t is the time in which r tokens come back. If r is 0, it is the time
+// until the next token. For a window, t is the time until the reset, because no tokens come back before.
 func effective(c *Check) time.Duration {
 	p := c.Policy()
 	if !c.Decision.Allowed || p.Algorithm() != engine.AlgorithmTokenBucket || p.Limit() == 0 {
@@ -250,8 +250,8 @@ func seconds(d time.Duration) int64 {
 // maxInteger is the largest integer of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-// integer formats a number as an integer of RFC 9651. Numbers above maxInteger become maxInteger: no client can use up
-// such a limit.
+// integer formats a number as an integer of RFC 9651. A number above maxInteger becomes maxInteger. No client can use
+// up such a limit.
 func integer(n uint64) string { return strconv.FormatUint(min(n, maxInteger), 10) }
 
 func appendInteger(b []byte, n uint64) []byte { return strconv.AppendUint(b, min(n, maxInteger), 10) }

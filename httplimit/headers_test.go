@@ -68,7 +68,7 @@ func TestHeaderStyles(t *testing.T) {
 		serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
-// TestRounding: times in headers are rounded so that a client that obeys them does not come back too early.
+// TestRounding: times in headers are rounded. A client that obeys them does not come back too early.
 func TestRounding(t *testing.T) {
 	c := testclock.New()
 	c.Advance(300 * time.Millisecond)
@@ -93,7 +93,8 @@ func TestRounding(t *testing.T) {
 	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
 }
 
-// TestRetryAfterIsTrue: a client is admitted after Retry-After and refused a second earlier, with every algorithm.
+// TestRetryAfterIsTrue: a client that comes back after Retry-After is admitted. A second earlier, it is refused. This
+// is tested with every algorithm.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.Per(7, time.Minute), 3), engine.BatchRefill(2, 10*time.Second, 3),
@@ -186,7 +187,8 @@ func TestUnitAndNames(t *testing.T) {
 	}
 }
 
-// TestPartitionKeys: pk is equal for equal keys, different for different keys, and does not contain the key.
+// TestPartitionKeys: the parameter pk is equal for equal keys and different for different keys. It does not contain the
+// key.
 func TestPartitionKeys(t *testing.T) {
 	c := testclock.New()
 	key := header(t, "X-API-Key", nil)
@@ -244,8 +246,8 @@ func TestOnTheWire(t *testing.T) {
 	assert.Contains(t, string(raw), "\r\nRatelimit: \"default\";r=0;t=1\r\nRatelimit-Policy: \"default\";q=1;w=1\r\n")
 }
 
-// TestHeadersAreThisRequestsOwn: if a handler changes the values of a header, neither the other headers nor later
-// answers change.
+// TestHeadersAreThisRequestsOwn: a handler may change the values of a header. This changes neither other headers nor
+// later answers.
 func TestHeadersAreThisRequestsOwn(t *testing.T) {
 	m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 9)}, httplimit.Headers(allStyles))
 	h := http.Header{}
@@ -268,7 +270,8 @@ type item struct {
 	params map[string]any // string, int64 or []byte
 }
 
-// The grammar of the part of RFC 9651 that weir writes. fuzz/headers_test.go reads the headers with a complete parser.
+// This is the grammar of the part of RFC 9651 that weir writes. fuzz/headers_test.go reads the headers with a complete
+// parser.
 const (
 	sfString = `"(?:[ !#-\[\]-~]|\\["\\])*"`
 	sfParam  = `;([a-z*][a-z0-9_.*-]*)=(` + sfString + `|-?[0-9]{1,15}|:[A-Za-z0-9+/]*={0,2}:)`
@@ -354,8 +357,8 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 	}
 }
 
-// TestAnObedientClientIsAsFastAsItMayBe: a client that spreads its remaining tokens over t sends at the rate of the
-// limit and is never refused.
+// TestAnObedientClientIsAsFastAsItMayBe: a client spreads the tokens that it has left over the time t. It then sends at
+// the rate of the limit, and is never refused.
 func TestAnObedientClientIsAsFastAsItMayBe(t *testing.T) {
 	for _, used := range []int{1, 5, 15, 19, 20} {
 		c := testclock.New()

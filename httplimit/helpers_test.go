@@ -46,7 +46,7 @@ func getFrom(remote string, headers ...string) *http.Request {
 	return r
 }
 
-// serve lets a handler answer a request, and returns the answer.
+// serve passes a request to a handler, and returns the answer.
 func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

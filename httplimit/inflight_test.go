@@ -26,8 +26,8 @@ func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
 	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
 
-// TestARequestIsInFlightUntilItsHandlerReturns: a request is in flight until its handler returns or panics, whatever
-// the handler does with the answer.
+// TestARequestIsInFlightUntilItsHandlerReturns: a request is in flight until its handler returns or panics. What the
+// handler does with the answer does not matter.
 func TestARequestIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	l := inFlight(t, testclock.New(), 2)
 	var during uint64
@@ -86,8 +86,8 @@ func TestAHijackedConnectionIsInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left(l.Limiter) == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestNoMoreRequestsInside: at no moment are more requests in the handler than the limit allows. The other requests are
-// refused.
+// TestNoMoreRequestsInside: the handler never has more requests at the same time than the limit allows. The other
+// requests are refused.
 func TestNoMoreRequestsInside(t *testing.T) {
 	const limit = 3
 	l := inFlight(t, testclock.New(), limit)
@@ -114,7 +114,8 @@ func TestNoMoreRequestsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestARefusalByALimitInFlight: the answer names the limit, but no time to come back, because that time is not known.
+// TestARefusalByALimitInFlight: the answer has the name of the limit, but no time to come back, because no one knows
+// that time.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	full := shared("full", testclock.New().Burst(t, 1))
 	hold := func(m *httplimit.Middleware) (release func()) {
@@ -167,8 +168,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(full.Limiter))
 }
 
-// TestLimitsInFlightBesideRates: if a limit in flight or a rate refuses, nothing is taken from the other. Headers
-// describe the rates.
+// TestLimitsInFlightBesideRates: a limit in flight and a limit of the rate apply together. If one of them refuses,
+// nothing is taken from the other. Headers describe the rates.
 func TestLimitsInFlightBesideRates(t *testing.T) {
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {
 		c := testclock.New()
@@ -219,8 +220,7 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
-// TestADecisionThatPanicsLeaves: if a decision panics, the request gives back the places in flight that it has taken
-// before.
+// TestADecisionThatPanicsLeaves: a decision takes a place in flight and then panics. The request gives the place back.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, testclock.New(), 1)
 	m := one(t, l, httplimit.ObserveWith(panics{}))

@@ -12,15 +12,15 @@ import (
 )
 
 // Header returns a KeyFunc whose key is the value of a request header, such as X-API-Key. If the header is absent or
-// empty, fallback makes the key. With a nil fallback, the limit does not apply to such requests, so a client could
-// avoid the limit by omitting the header. Therefore give a fallback, such as [ClientIP.Key].
+// empty, fallback makes the key. With a nil fallback, the limit does not apply to such requests. Since a client could
+// then avoid the limit by omitting the header, give a fallback, such as [ClientIP.Key].
 //
-// All requests with several different lines of the header ([HeaderValue]) share one key. Otherwise a client could add
-// lines to get a new bucket for every request. Verify the header's value before the limit, because each made-up value
-// gets a fresh bucket.
+// If a request has several different lines of the header ([HeaderValue]), its key is the one key of all such requests.
+// Otherwise a client could add lines to get a new bucket for every request. Verify the header's value before the limit,
+// because each made-up value gets a fresh bucket.
 //
-// Header returns an error for an invalid or empty name, and for a name that net/http does not keep among the headers
-// (Host, Trailer, Transfer-Encoding).
+// Header returns an error for an invalid or empty name. It also returns an error for the names Host, Trailer and
+// Transfer-Encoding, which net/http does not keep among the headers.
 func Header(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Header(%q): want the name of an HTTP header, such as X-API-Key", name)
@@ -48,8 +48,8 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	return fallback.Or(h, r)
 }
 
-// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). An absent or empty cookie, and several
-// values, are treated as in [Header]. Cookie returns an error for a name that is not valid for a cookie.
+// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). A cookie that is absent, empty or has
+// several values is treated as a header in [Header]. Cookie returns an error for a name that is not valid for a cookie.
 func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)
@@ -63,12 +63,12 @@ func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Path is a KeyFunc whose key is the decoded path. A client can make up paths, or spell a path in several ways ("/a",
-// "/a/"), and each has its own bucket. So use Path only within [Join], and only if there are few paths or other paths
-// are refused before.
+// "/a/"). Each path and spelling has its own bucket. So use Path only within [Join], and only if there are few paths or
+// if other paths are refused before.
 //
-// A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, which
-// [net/http/httputil.ReverseProxy] passes on. All such requests share one key. Answer them with 400, because a limit
-// for a path does not match them.
+// A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path. All requests with such a
+// target share one key. Answer them with 400. Otherwise [net/http/httputil.ReverseProxy] passes the opaque part on,
+// although a limit for a path does not match it.
 func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	if r.URL.Opaque != "" {
 		return ambiguous(h)
@@ -76,9 +76,10 @@ func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key(r.URL.Path), true
 }
 
-// Method is a KeyFunc whose key is the request method, in any case, because many servers accept "post" as POST. Methods
-// without a constant in net/http share one key, so that made-up methods share a bucket. So do requests in which a
-// header field such as X-HTTP-Method-Override names another method, because some servers obey such a field.
+// Method is a KeyFunc whose key is the request method. Upper and lower case are the same, because many servers accept
+// "post" as POST. Methods without a constant in net/http share one key, so that made-up methods share a bucket. A
+// header field such as X-HTTP-Method-Override may name another method, and some servers obey it. All requests with such
+// a field share a further key.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	if reading.IsOverridden(r) {
 		return ambiguous(h)
@@ -104,7 +105,7 @@ func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 }
 
 // Join returns a KeyFunc whose key has several parts, for example for a limit per user and path. The parts ("a", "bc")
-// and ("ab", "c") make different keys. If the limit does not apply according to one part, it does not apply. Join
+// and ("ab", "c") make different keys. If one part says that the limit does not apply, the limit does not apply. Join
 // itself does not allocate for a request.
 //
 // Every part must make its key with the given [Hasher]; otherwise it counts as the empty text.

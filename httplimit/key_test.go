@@ -53,8 +53,8 @@ func TestCookieKey(t *testing.T) {
 	assert.ErrorContains(t, err, `Cookie("a=b")`)
 }
 
-// TestSeveralValuesHaveOneKey: a client that sends a second value, first or last, gets no new bucket and does not
-// escape the limit.
+// TestSeveralValuesHaveOneKey: a client sends a second value, before or after the first. It gets no new bucket, and
+// does not escape the limit.
 func TestSeveralValuesHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("id", nil)
 	require.NoError(t, err)
@@ -83,8 +83,8 @@ func TestSeveralValuesHaveOneKey(t *testing.T) {
 	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie", `id="good"; id=good`)))
 }
 
-// TestSpellingsOfACookieHaveOneKey: a client that respells its cookie so that some server reads the same value (see
-// package spelling) gets no fresh bucket and does not escape the limit.
+// TestSpellingsOfACookieHaveOneKey: a client spells its cookie in another way, which some server reads as the same
+// value (see package spelling). It gets no fresh bucket, and does not escape the limit.
 func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("sid", nil)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 		"sid=V", `sid="V"`, `sid="\126"`, "sid=%56", `sid="Vx`, "SID=V", "s%69d=V", "sid = V",
 		"a=b, sid=V", "a=b sid=V", "a=b c, sid = V d=e", `sid="V", x`, "a=b;;  sid=V", "a, sid=V", " ,\t sid\t=\tV",
 		"sid=V; SID=%56; x=y, sid=V",
-		// Python's strip or JavaScript's trim removes these blanks if the line is read as UTF-8 or as Latin-1.
+		// If the line is read as UTF-8 or as Latin-1, Python's strip or JavaScript's trim removes these blanks.
 		"sid=V\u00a0", "sid=\u3000V", "\u2028sid=V", "sid\u0085=V", "sid=V\ufeff", "sid=V\xa0\x85\xa0", "\x85sid\xa0=\xa0V",
 		"a=b,\xa0sid=V\u00a0", "sid=\"V\"\xa0", "sid=V \u00a0\t\x85",
 	} {
@@ -100,8 +100,8 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 	}
 	for _, line := range []string{
 		"sid=junk; SID=V", "sid=junk; a=b, sid=V", "sid=junk, sid=V", "a=b sid = V; sid=junk", `sid="junk"; sid="\126"`,
-		// Some servers end the value at the comma or blank. So these cookies share a key; otherwise a session a,b,c
-		// could have several buckets.
+		// Some servers end the value at the comma or blank. So these cookies must share a key. Otherwise a session
+		// a,b,c could have several buckets.
 		"sid=V,x", "sid=V x=1", "sid=V,", "sid=,V", "sid=V%2Cx,y", "sid=V\xa0 x", "sid =,", "sid=V; SID=%56, sid=V",
 	} {
 		assert.Equal(t, "number:0", textOf(t, cookie, getFrom(direct, "Cookie", line)), line)
@@ -197,7 +197,7 @@ func TestJoin(t *testing.T) {
 		textOf(t, inner, getFrom(direct, "A", "a", "B", "bc")))
 }
 
-// TestJoinKeepsNoLongKey: after a key of a megabyte, the key of the next request contains nothing of it.
+// TestJoinKeepsNoLongKey: a request has a key of a megabyte. The key of the next request contains nothing of it.
 func TestJoinKeepsNoLongKey(t *testing.T) {
 	join := httplimit.Join(header(t, "A", nil), httplimit.Method)
 	long := textOf(t, join, getFrom(direct, "A", string(make([]byte, 1<<20))))

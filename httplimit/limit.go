@@ -15,7 +15,7 @@ import (
 // read its body.
 //
 // Name appears in headers, bodies and metrics. Unit appears in RateLimit-Policy. Refund gets the status of the
-// response: 101 for a hijacked connection, and 500 if the handler panicked before it wrote a status. See
+// response. The status is 101 for a hijacked connection, and 500 if the handler panicked before it wrote a status. See
 // [RefundStatus].
 //
 // [Middleware.Handler] does not call Refund, and gives nothing back, in these cases:
@@ -25,8 +25,8 @@ import (
 //   - The handler panicked after it wrote a status.
 //   - A gRPC call has a status other than OK.
 //
-// A proxy may answer 502 because its server failed, or because the client has gone. Only the request's context
-// distinguishes these, so such a handler must use it.
+// A proxy may answer 502 because its server failed, or because the client has gone. Only the request's context shows
+// which of the two it was. So a handler that is a proxy must use this context.
 type Limit = limits.Limit[*http.Request]
 
 // A KeyFunc returns the key from which a request takes its tokens: see [limits.KeyFunc].
@@ -38,7 +38,7 @@ type Hasher = limits.Hasher
 // A Check has the effect of one limit on a request: see [limits.Check].
 type Check = limits.Check[*http.Request]
 
-// texts has the parts of headers that describe a limit. They are formatted only once.
+// texts has the parts of headers that describe a limit. They are formatted once and then reused.
 type texts struct {
 	quoted   string                       // the name as a string of RFC 9651, which is also a string of JSON
 	unit     string                       // ";qu=..." or ""
@@ -61,7 +61,7 @@ func newTexts(l *Limit) *texts {
 	return t
 }
 
-// quote writes printable ASCII as a string of RFC 9651, which is also a string of JSON.
+// quote writes printable ASCII as a string of RFC 9651. The result is also a string of JSON.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

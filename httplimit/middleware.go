@@ -57,7 +57,7 @@ func New(list []Limit, options ...Option) (*Middleware, error) {
 }
 
 // Headers sets which headers answers carry, such as IETF | Legacy. The default is [IETF]. Every refusal has
-// Retry-After, even with [NoHeaders], unless only limits of requests in flight refuse.
+// Retry-After, even with [NoHeaders]. The exception is a refusal only by limits of requests in flight.
 func Headers(styles HeaderStyle) Option {
 	return func(m *Middleware) error {
 		if styles > allStyles {
@@ -79,9 +79,9 @@ func Body(format BodyFormat) Option {
 	}
 }
 
-// RefuseWith sets the function that writes the status and body of refusals. When it is called, the headers are already
-// set. [Result.Status] is 429, or 503 if the store of a limit with [limits.Closed] failed or a limit could not be
-// applied.
+// RefuseWith sets the function that writes the status and body of refusals. The headers are already set when it is
+// called. [Result.Status] is 429. It is 503 if the store of a limit with [limits.Closed] failed, or if a limit could
+// not be applied.
 func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option {
 	return func(m *Middleware) error {
 		if respond == nil {
@@ -92,7 +92,8 @@ func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option
 	}
 }
 
-// Skip sets a function that reports whether a request is exempt from all limits. Its answer has no headers of limits.
+// Skip sets a function that reports whether a request is exempt from all limits. The answer to an exempt request has no
+// headers of limits.
 func Skip(skip func(*http.Request) bool) Option {
 	return func(m *Middleware) error {
 		if skip == nil {
@@ -103,7 +104,8 @@ func Skip(skip func(*http.Request) bool) Option {
 	}
 }
 
-// Modes sets how each limit is applied to a request. limit is the index in the list of [New]: see [limits.Options].
+// Modes sets how each limit is applied to a request. The limits are numbered as in the list of [New]. See
+// [limits.Options].
 func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	return func(m *Middleware) error {
 		if modes == nil {
@@ -114,8 +116,8 @@ func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	}
 }
 
-// OnLimited sets a callback for every limit that refuses a request, or would refuse it outside of shadow mode. It runs
-// in the goroutine of the request, before the answer is written.
+// OnLimited sets a callback for refusals. It is called for every limit that refuses a request, or that would refuse it
+// outside of shadow mode. It runs in the goroutine of the request, before the answer is written.
 func OnLimited(callback func(*http.Request, Check)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
@@ -126,7 +128,7 @@ func OnLimited(callback func(*http.Request, Check)) Option {
 	}
 }
 
-// OnError sets a callback for every error of a [limits.Source] and of a limit's Quota.
+// OnError sets a callback for errors. It is called for every error of a [limits.Source] and of a limit's Quota.
 func OnError(callback func(limit string, err error)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
@@ -148,9 +150,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds a random time to every Retry-After, so that clients that were refused together do not return
-// together. most is the longest added time, 1s to 1h. random returns numbers in [0, 1) and must be safe for concurrent
-// use; nil means math/rand/v2.
+// RetryJitter adds a random time to every Retry-After. So clients that were refused together do not return together.
+// The longest added time is most, from 1s to 1h. The function random returns numbers in [0, 1) and must be safe for
+// concurrent use. If it is nil, math/rand/v2 is used.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
 		if most < time.Second || most > spec.MaxJitter || most%time.Second != 0 {
@@ -161,8 +163,8 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// PartitionKeys adds the parameter "pk" to the [IETF] headers: eight bytes of an HMAC-SHA256 of the key, from which
-// no one can find the key without the secret. Processes with the same secret send the same pk for a key. A secret has
+// PartitionKeys adds the parameter "pk" to the [IETF] headers. It has eight bytes of an HMAC-SHA256 of the key. Without
+// the secret, no one can find the key from it. Processes with the same secret send the same pk for a key. A secret has
 // at least 16 bytes; nil means a random one. The parameter makes answers allocate.
 func PartitionKeys(secret []byte) Option {
 	return func(m *Middleware) error {
@@ -178,8 +180,8 @@ func PartitionKeys(secret []byte) Option {
 	}
 }
 
-// Clock sets the clock of X-RateLimit-Reset, by default time.Now. Nothing else needs the time of day. now must be safe
-// for concurrent use.
+// Clock sets the clock of X-RateLimit-Reset. The default is time.Now. Nothing else needs the time of day. The function
+// now must be safe for concurrent use.
 func Clock(now func() time.Time) Option {
 	return func(m *Middleware) error {
 		if now == nil {
@@ -190,9 +192,9 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// MaxWaiting sets how many requests may wait for tokens at once, for all limits with a MaxWait together: 1 or more, by
-// default 1,000. Further requests that would have to wait are refused at once, so that a flood does not occupy many
-// connections.
+// MaxWaiting sets how many requests may wait for tokens at once, for all limits with a MaxWait together. The number is
+// 1 or more, and the default is 1,000. Any further request that would have to wait is refused at once, so that a flood
+// does not occupy many connections.
 func MaxWaiting(most int) Option {
 	return func(m *Middleware) error {
 		if most < 1 {
@@ -203,9 +205,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause replaces the timer with which a request waits for a limit with a MaxWait, for tests and simulated time. pause
-// returns nil when the duration has passed, or the error of the context if the context is done before. It must be safe
-// for concurrent use.
+// Pause is for tests and simulated time: it replaces the timer with which a request waits for a limit with a MaxWait.
+// The function pause returns nil when the duration has passed. If the context is done before, pause returns the
+// context's error. It must be safe for concurrent use.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(m *Middleware) error {
 		if pause == nil {
@@ -220,15 +222,16 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 // when a decision allocates, see [limits.Set.Decide].
 //
 // If the request is refused, call [Result.Refuse]. If it is allowed, write the headers with [Result.WriteHeaders]. At
-// its end, call [Result.Finish] if a limit has a Refund function; otherwise call [limits.Result.Release] if there is a
-// limit of requests in flight.
+// the end of an allowed request, call [Result.Finish] if a limit has a Refund function. If none has, but there is a
+// limit of requests in flight, call [limits.Result.Release].
 func (m *Middleware) Decide(r *http.Request) (res Result) {
 	res.m = m
 	m.set.DecideInto(&res.Result, r.Context(), m.readOnce(r))
 	return res
 }
 
-// readOnce returns a request that caches what the limits read, if there are several limits and reading is costly.
+// readOnce returns a request that caches what the limits read. It does this only if there are several limits and
+// reading is costly.
 func (m *Middleware) readOnce(r *http.Request) *http.Request {
 	if m.set.Len() < 2 {
 		return r
@@ -247,16 +250,16 @@ func keeping(r *http.Request) *http.Request {
 // Waiting returns how many requests wait for tokens now, for all limits with a MaxWait together.
 func (m *Middleware) Waiting() int64 { return m.set.Waiting() }
 
-// Failures returns how many times the store of a limit has failed or a limit could not be applied.
+// Failures returns a count of failures: a limit could not be applied, or its store failed.
 func (m *Middleware) Failures() uint64 { return m.set.Failures() }
 
-// Handler returns a handler that passes allowed requests to next and refuses the others. Routers accept the method
-// value as a middleware. A request is in flight until next returns or panics, even if next hijacked the connection. If
-// a limit has Hold, next gets the hold from [limits.HoldFrom] with the context of its request.
+// Handler returns a handler that passes allowed requests to next and refuses the others. For a router, use the method
+// value (m.Handler) as a middleware. A request is in flight until next returns or panics, even if next hijacked the
+// connection. If a limit has Hold, next gets the hold from [limits.HoldFrom] with the context of its request.
 //
-// If no limit that applies has a Refund function, next gets the ResponseWriter unchanged. Otherwise a wrapper records
-// the status. The wrapper has the methods to flush, hijack and push if the original has them. [http.ResponseController]
-// finds the original.
+// If no limit that applies has a Refund function, next gets the ResponseWriter unchanged. Otherwise next gets a wrapper
+// that records the status. The wrapper can flush, hijack and push if the original can. [http.ResponseController] finds
+// the original.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res := Result{m: m}

@@ -12,19 +12,21 @@ import (
 )
 
 // RoundTripper returns a transport for requests that the program sends. It checks each request against the limits, and
-// sends admitted requests by next; a nil next means [http.DefaultTransport]. It is safe for concurrent use if next is.
+// sends admitted requests by next. A nil next means [http.DefaultTransport]. The transport is safe for concurrent use
+// if next is.
 //
 //	client := &http.Client{Transport: m.RoundTripper(nil)}
 //
-// If a limit has a MaxWait, a request waits for its tokens, at most until its context is done. If a request is refused,
-// it is not sent, and RoundTrip returns a [*RefusedError]. A request takes its tokens once, even if next sends it
-// again. A redirect is a new request.
+// If a limit has a MaxWait, a request waits for its tokens, at most until its context is done. A refused request is not
+// sent, and RoundTrip returns a [*RefusedError]. A request takes its tokens once, even if next sends it again. A
+// redirect is a new request.
 //
 // The key [Host] counts the requests to each server separately, and [Everyone] counts all together. A client's address,
 // such as [RemoteIP], makes no sense as a key here.
 //
 // A request is in flight until the body of its response is closed, was read to its end, or breaks off. Refund gets the
-// status when the body is closed or read. If there is no response, or it breaks off, no tokens are given back.
+// status when the body is closed or was read. If there is no response, or if its body breaks off, no tokens are given
+// back.
 func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -34,12 +36,12 @@ func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 
 // A RefusedError says that a request was not sent, because a limit of [Middleware.RoundTripper] refused it.
 type RefusedError struct {
-	// Limit is the name of the limit with the longest wait; empty if no limit has decided.
+	// Limit is the name of the limit with the longest wait. It is empty if no limit has decided.
 	Limit string
-	// RetryAfter is the time after which the request could pass: 0 if unknown, [engine.Never] if the request can never
-	// pass.
+	// RetryAfter is the time after which the request could pass. It is 0 if the time is unknown, and [engine.Never] if
+	// the request can never pass.
 	RetryAfter time.Duration
-	// Err is the error of the request's context if the context was done during the wait, and nil otherwise.
+	// Err is the error of the request's context if the context ended the wait. Otherwise it is nil.
 	Err error
 }
 
@@ -107,8 +109,8 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// A finishing is the body of a response. It ends the request once: when it is closed, was read to its end, or breaks
-// off.
+// A finishing is the body of a response, and ends the request once. The request ends when the body is closed, was read
+// to its end, or breaks off.
 type finishing struct {
 	io.ReadCloser
 	once sync.Once

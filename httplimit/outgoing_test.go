@@ -38,7 +38,7 @@ type watched struct {
 
 func (w *watched) Close() error { w.closed = true; return nil }
 
-// TestOutgoing: a request that the limits refuse is not sent, and the error names the limit and the wait.
+// TestOutgoing: if the limits refuse a request, it is not sent. The error names the limit and the wait.
 func TestOutgoing(t *testing.T) {
 	asked := 0
 	server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked++; io.WriteString(w, "hello") }))
@@ -160,7 +160,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestOutgoingRefund: successes give their token back. Failures and responses that break off give nothing back.
+// TestOutgoingRefund: in this test, successes give their token back. Failures and responses that break off give nothing
+// back.
 func TestOutgoingRefund(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -179,7 +180,7 @@ func TestOutgoingRefund(t *testing.T) {
 	}
 }
 
-// TestOutgoingUpgrade: the connection of another protocol can be written to.
+// TestOutgoingUpgrade: after an upgrade to another protocol, the connection can be written to.
 func TestOutgoingUpgrade(t *testing.T) {
 	server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

@@ -11,11 +11,12 @@ import (
 type BodyFormat uint8
 
 const (
-	// ProblemJSON is application/problem+json (RFC 9457) with the problem types of the IETF draft: quota-exceeded for
-	// 429, with the refusing limits in violated-policies, and temporary-reduced-capacity for 503.
+	// ProblemJSON is application/problem+json (RFC 9457), with the problem types of the IETF draft. For 429, the type
+	// is quota-exceeded, and violated-policies has the refusing limits. For 503, the type is
+	// temporary-reduced-capacity.
 	ProblemJSON BodyFormat = iota
-	// PlainJSON is {"error":"Too many requests","retryAfter":1}. retryAfter is in seconds, or null if the request can
-	// never pass or the time is not known.
+	// PlainJSON is {"error":"Too many requests","retryAfter":1}. retryAfter is a number of seconds. It is null if the
+	// request can never pass, or if the time is not known.
 	PlainJSON
 )
 
@@ -23,8 +24,8 @@ const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
 // Refuse answers a refused request with headers, status and body. It does nothing for an allowed request.
 //
-// A gRPC call ([IsGRPC]) gets HTTP status 200 and the gRPC status RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE
-// if the status would be 503.
+// A gRPC call ([IsGRPC]) gets HTTP status 200 and the gRPC status RESOURCE_EXHAUSTED with a RetryInfo. If the status
+// would be 503, the gRPC status is UNAVAILABLE.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	if res.Allowed() {
 		return
@@ -37,9 +38,9 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	res.Answer(w, r, res.Status())
 }
 
-// Answer writes the status and body of a refusal like [Result.Refuse] without [RefuseWith], but with this status. A
-// RefuseWith function can call Answer for requests that it does not answer differently. For a gRPC call, Answer ignores
-// status.
+// Answer writes the status and body of a refusal. It does what [Result.Refuse] does without [RefuseWith], but with the
+// given status. A RefuseWith function can call Answer for requests that need no special answer. For a gRPC call, Answer
+// ignores status.
 func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	if res.Allowed() {
 		return
@@ -59,7 +60,8 @@ func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	w.Write(append(body(make([]byte, 0, 512), status), '\n')) // an error means that the client has gone
 }
 
-// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which are valid in JSON, too.
+// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651. Such strings are also valid in
+// JSON.
 func (res *Result) problem(b []byte, status int) []byte {
 	if res.Verdict() == limits.Unavailable {
 		b = append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+

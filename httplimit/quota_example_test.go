@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Each user has the limit of a plan: user anna may send 3 requests per hour, and every other user 1.
+// Each user has the limit of a plan. User anna may send 3 requests per hour, and every other user 1.
 func ExampleLimit_quota() {
 	plans := map[string]uint64{"anna": 3}
 	user, err := httplimit.Header("X-User", httplimit.RemoteIP) // written by a proxy that has authenticated the user

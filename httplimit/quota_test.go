@@ -81,8 +81,8 @@ func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
 	return nil
 }
 
-// TestQuotaOfABackend: a backend decides by the limit that comes with the request. If it does not accept the limit, the
-// answer is 503, whatever OnLoss is.
+// TestQuotaOfABackend: a backend decides by the limit that comes with the request. If the backend does not accept the
+// limit, the answer is 503. OnLoss does not change this.
 func TestQuotaOfABackend(t *testing.T) {
 	l := testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour))
 	quotas, err := limits.NewSource(quotaBackend{limiter: l}, l.Policy(0), func(p engine.Policy) (limits.Backend, error) {

@@ -54,7 +54,8 @@ mappings:
     labels: {grpc_method: "$1"}
 `
 
-// TestEnvoyGateway runs the program as Envoy Gateway does: with its environment, no arguments, and its ports. But:
+// TestEnvoyGateway runs the program as Envoy Gateway does: with its environment, without arguments, and on its ports.
+// Three things differ:
 //   - The program listens on a loopback address instead of all addresses.
 //   - The folders /certs and /etc are folders of the test.
 //   - The addresses of other programs lead to servers of the test.

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Ambiguity returns the first part of a path that servers read in different ways, or "". Necessary escapes, such as
-// those of non-ASCII letters, and letter case do not count.
+// Ambiguity returns the first part of a path that servers read in different ways, or "". Letter case does not count as
+// ambiguous. Neither do necessary escapes, such as those of non-ASCII letters.
 func Ambiguity(u *url.URL) string {
 	if u.Opaque != "" {
 		return "a target without a path"
@@ -46,8 +46,9 @@ func Ambiguity(u *url.URL) string {
 	return ""
 }
 
-// needless returns the first escape in a segment that an ordinary program would not send: an escape of a letter, a
-// digit, one of -._~ (RFC 3986, 2.3) or a control character, or of a percent sign that then begins another escape.
+// needless returns the first escape in a segment that an ordinary program would not send. Such an escape is of a
+// letter, a digit, one of -._~ (RFC 3986, 2.3), or a control character. It may also be of a percent sign, if another
+// escape then begins with it.
 func needless(segment string) string {
 	for i := strings.IndexByte(segment, '%'); i >= 0 && i+3 <= len(segment); {
 		escape := segment[i : i+3]
@@ -64,8 +65,8 @@ func needless(segment string) string {
 	return ""
 }
 
-// overlong returns the index of the first character with an overlong encoding in UTF-8, or -1. For example, careless
-// decoders read %c0%ae as a dot.
+// overlong returns the index of the first character with an overlong encoding in UTF-8, or -1. Careless decoders accept
+// such an encoding. For example, they read %c0%ae as a dot.
 func overlong(s string) int {
 	for i := range len(s) - 1 {
 		first := s[i]

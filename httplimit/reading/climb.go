@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Climbs reports whether some server may read the path as a path above its root: in some reading, a ".." has no segment
-// before it to remove. Behind a proxy that adds a base path, such a path leaves the base. Climbs returns true if there
-// are too many readings to try. It does not allocate for paths without "..".
+// Climbs reports whether some server may read the path as a path above its root: a ".." has no segment before it that
+// it could remove. Behind a proxy that adds a base path, such a path leaves the base. If there are too many readings to
+// try, Climbs returns true. It does not allocate for paths without "..".
 func Climbs(u *url.URL) bool {
 	once, twice := u.Path, spelling.Unescape(u.Path)
 	hasOverlong := overlong(once) >= 0 || overlong(twice) >= 0
@@ -26,7 +26,8 @@ func Climbs(u *url.URL) bool {
 	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // otherwise they were tried above
 }
 
-// overlongs decodes overlong encodings of the characters that matter, as careless decoders of UTF-8 do.
+// overlongs decodes overlong encodings of dots, slashes and other characters that matter, as careless decoders of UTF-8
+// do.
 var overlongs = strings.NewReplacer("\xc0\xae", ".", "\xe0\x80\xae", ".", "\xc0\xaf", "/", "\xe0\x80\xaf", "/", "\xc1\x9c", `\`,
 	"\xe0\x81\x9c", `\`)
 
@@ -54,8 +55,7 @@ func climbs(u *url.URL) bool {
 	return false
 }
 
-// isParent reports whether a server may treat a segment as "..". Some servers ignore the text after the dots
-// (trimSegment).
+// isParent reports whether a server may treat a segment as "..". Some servers ignore text after the dots (trimSegment).
 func isParent(segment string) bool {
 	rest, ok := strings.CutPrefix(segment, "..")
 	return ok && (rest == "" || strings.Trim(rest, " \t\n\v\f\r") == "" || strings.ContainsAny(rest[:1], "\x00?#") ||

@@ -52,8 +52,8 @@ func TestClimbs(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { Climbs(u) }))
 }
 
-// FuzzClimbs: if Climbs returns false, the path stays below a base path, however often escapes are undone and whatever
-// counts as a slash.
+// FuzzClimbs: if Climbs returns false, the path stays below a base path. It stays there however often escapes are
+// undone, and whichever characters count as a slash.
 func FuzzClimbs(f *testing.F) {
 	f.Add("/a/../b")
 	f.Add("/a%2f..%2f%2e%2e/;/..%5c")

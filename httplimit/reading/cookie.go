@@ -59,8 +59,8 @@ const (
 	separators = "," + blanks
 )
 
-// eachCookie calls one for every cookie that some server finds in a line. All servers split at semicolons, and some
-// also at commas and blanks.
+// eachCookie calls the function one for every cookie that some server finds in a line. All servers split a line at
+// semicolons. Some also split it at commas and blanks.
 func eachCookie(line string, one func(pair)) {
 	for more := true; more; {
 		var text string

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A limit allows two logins per hour, no matter how a client spells the path.
+// A limit allows two logins per hour. It does not matter how a client spells the path.
 func Example() {
 	login, err := reading.ParsePath("/login")
 	if err != nil {

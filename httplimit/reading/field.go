@@ -63,11 +63,12 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 	return lines
 }
 
-// shortLine is a length in bytes. Up to this length, reading a line again is faster than caching it.
+// shortLine is a length in bytes. A line that is not longer is read again each time, because this is faster than
+// caching it.
 const shortLine = 64
 
-// FirstLine returns the first line of a field, in the form of the values of a [HeaderField], or "" if the field is
-// absent. name is in the form of [http.CanonicalHeaderKey].
+// FirstLine returns the first line of a field, or "" if the field is absent. The line has the form of the values of a
+// [HeaderField]. The name must be in the form of [http.CanonicalHeaderKey].
 func FirstLine(r *http.Request, name string) string {
 	lines := r.Header[name]
 	if len(lines) == 0 {
@@ -79,8 +80,8 @@ func FirstLine(r *http.Request, name string) string {
 	return spelling.Line(name, lines[0])
 }
 
-// ClientAddr returns the client's address by calling find. finder identifies the function find. If the request has a
-// [Parsed], find is called only once for each finder, and finder must be a pointer.
+// ClientAddr returns the client's address, which the function find returns. The pointer finder identifies this
+// function. If the request has a [Parsed], find is called only once for each finder.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {
@@ -106,7 +107,7 @@ func (m *Match) meetsFields(r *http.Request) bool {
 	return true
 }
 
-// matchesFields is meetsFields in the reading of net/http only, in which letter case matters.
+// matchesFields is meetsFields in the reading of net/http only. In this reading, letter case matters.
 func (m *Match) matchesFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
@@ -118,8 +119,8 @@ func (m *Match) matchesFields(r *http.Request) bool {
 	return true
 }
 
-// certainFields reports whether each wanted field is present and has only wanted values, in the reading of every
-// server.
+// certainFields reports whether each wanted field is certainly present with only wanted values: every server must read
+// it so.
 func (m *Match) certainFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; len(r.Header[want.Name]) == 0 || anyLine(r, want, func(of fieldLine) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// With a Parsed, a client's address is searched once for each finder; without a Parsed, each time.
+// With a Parsed, a client's address is found once for each finder. Without a Parsed, it is found each time.
 func TestTheClientIsFoundOnce(t *testing.T) {
 	found := 0
 	find := func() netip.Addr {
@@ -28,7 +28,7 @@ func TestTheClientIsFoundOnce(t *testing.T) {
 	assert.Equal(t, "192.0.2.4", ClientAddr(r, one, find).String())
 }
 
-// With a Parsed, a line of a field is trimmed once for all rules. The result is the same as without a Parsed.
+// With a Parsed, a line of a field is trimmed only once for all rules. The result is the same as without a Parsed.
 func TestLinesOfFieldsAreReadOnce(t *testing.T) {
 	m := &Match{Headers: []Field{HeaderField("X-Kind", "v")}}
 	long := &http.Request{URL: &url.URL{Path: "/"}, Header: http.Header{"X-Kind": {string(make([]byte, 8<<10)), "V\u3000"}}}

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Index compares a request with many matches. It tries only patterns that begin with the path's first segment, or
-// whose first segment is not fixed. Its methods are safe for concurrent use.
+// An Index compares a request with many matches. It saves time by trying only some patterns: those that begin with the
+// path's first segment, and those whose first segment is not fixed. Its methods are safe for concurrent use.
 type Index struct {
 	matches []*Match
 	first   map[string][]indexed // patterns by their first segment, in the form of [appendFirst]
@@ -23,7 +23,7 @@ type indexed struct {
 	path  *Path
 }
 
-// NewIndex returns an index of the matches, which must not change afterwards.
+// NewIndex returns an index of the matches. The matches must not change afterwards.
 func NewIndex(matches ...*Match) *Index {
 	x := &Index{matches: matches, first: map[string][]indexed{}}
 	for i, m := range matches {
@@ -45,8 +45,8 @@ func NewIndex(matches ...*Match) *Index {
 	return x
 }
 
-// Meets is [Match.Meets] of the i-th match. If the request has a [Parsed], the path is read once for all matches, and a
-// match whose patterns the path does not meet costs only a lookup.
+// Meets is [Match.Meets] of the match with the index i. If the request has a [Parsed], the path is read once for all
+// matches. A match whose patterns the path does not meet then costs only a lookup.
 func (x *Index) Meets(i int, r *http.Request, client AddrFunc) bool {
 	m := x.matches[i]
 	if p := parsedOf(r); p != nil && len(m.Paths) > 0 {
@@ -73,8 +73,8 @@ func (p *Parsed) meets(x *Index, i int, u *url.URL) bool {
 	return p.path.met[i/64]>>(i%64)&1 != 0
 }
 
-// meetFirst records the matches whose patterns begin with the first segment. If a path has only one segment, meetFirst
-// also tries this segment without its extension.
+// meetFirst records the matches whose patterns begin with the first segment of the path. If the path has only one
+// segment, meetFirst also tries this segment without its extension.
 func (p *Parsed) meetFirst(x *Index, segments []string) {
 	first := segments[0]
 	var room [64]byte
@@ -91,7 +91,7 @@ func (p *Parsed) meetFirst(x *Index, segments []string) {
 	}
 }
 
-// meetTexts records each match that has a text pattern which one of the readings meets.
+// meetTexts records the matches with a text pattern that meets one of the readings.
 func (p *Parsed) meetTexts(x *Index, all [][]string) {
 	if len(x.texts) == 0 {
 		return
@@ -122,8 +122,8 @@ func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
 	}
 }
 
-// appendFirst appends a canonical form of a segment, which is the same for all segments that [sameSegment] treats as
-// equal when it ignores case.
+// appendFirst appends a canonical form of a segment. Segments that [sameSegment] treats as equal when it ignores case
+// have the same form.
 func appendFirst(to []byte, segment string) []byte {
 	segment = trimSegment(segment)
 	for i := 0; i < len(segment); {
@@ -147,7 +147,7 @@ func appendFirst(to []byte, segment string) []byte {
 	return to
 }
 
-// meetsBesidePath reports whether the request meets all parts of the match other than the path.
+// meetsBesidePath reports whether the request meets all parts of the match. It leaves out the path.
 func (m *Match) meetsBesidePath(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.meetsMethods(r) && m.meetsFields(r) && m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
 }

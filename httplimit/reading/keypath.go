@@ -9,8 +9,8 @@ import (
 )
 
 // KeyPath returns the path that selects a bucket of the match's rule. If the request meets a pattern that stands for
-// one path only, KeyPath returns that path for all spellings. Otherwise it returns the result of the function
-// [KeyPath], without the text that a client may add after the last name of a pattern.
+// one path only, KeyPath returns that path, whatever the spelling. Otherwise it returns the result of the function
+// [KeyPath], without any text that a client may add after the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
@@ -26,11 +26,12 @@ func (m *Match) KeyPath(r *http.Request) string {
 	return key
 }
 
-// KeyPath returns the path that selects a bucket: without escapes, parameters, double slashes, dot segments or a slash
-// at the end, and in lower case unless keepCase is set. It does not allocate for a path that is already in this form.
+// KeyPath returns the path that selects a bucket. The path has no escapes, parameters, double slashes, dot segments or
+// slash at the end. It is in lower case unless keepCase is set. KeyPath does not allocate for a path that is already in
+// this form.
 //
-// All paths whose readings have different keys share one key. So all spellings that a server treats as one path have at
-// most two keys, and a client cannot make up more.
+// If the readings of a path have different keys, the path gets one key that all such paths share. So all spellings that
+// a server treats as one path have at most two keys. A client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
 // keyPath does the same as KeyPath, but calls the function one instead of [oneKey].
@@ -55,8 +56,8 @@ func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) strin
 	return path
 }
 
-// fold returns a text in which all letters have one canonical form. Lower case alone fails for letters with two
-// lower-case forms, such as s and the long s. fold does not allocate for lower-case ASCII letters.
+// fold returns a text in which all letters have one canonical form. Lower case would not be enough, because some
+// letters have two lower-case forms, such as s and the long s. fold does not allocate for lower-case ASCII letters.
 func fold(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		s = strings.ToUpper(s)
@@ -67,8 +68,8 @@ func fold(s string) string {
 // ambiguousKey is the key of all paths whose readings have different keys. It has no slash, so it is never a path.
 const ambiguousKey = "ambiguous"
 
-// oneKey returns the key that all readings of a path share. ok is false if they have different keys, or the path is not
-// read.
+// oneKey returns the key that all readings of a path share. If they have different keys, or if the path is not read, ok
+// is false.
 func oneKey(u *url.URL) (key string, ok bool) {
 	all := readingsOf(u)
 	if all.tooLong() {
@@ -90,7 +91,8 @@ type commonKey struct {
 	room     []string // for the key of the next reading
 }
 
-// add adds a reading. It returns false if the reading has another key, or if servers differ in where the path ends.
+// add adds a reading. It returns false if the key of the reading differs from the common key. It also returns false if
+// servers differ in where the path ends.
 func (k *commonKey) add(segments []string) bool {
 	this := coarsest(k.room[:0], segments)
 	if k.any && !slices.Equal(this, k.segments) {
@@ -108,8 +110,8 @@ func (k *commonKey) add(segments []string) bool {
 // key returns the key of the readings.
 func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
 
-// coarsest appends the segments of a reading to into, without everything that other readings might remove, such as
-// parameters and dots.
+// coarsest appends the segments of a reading to the slice into. It leaves out everything that other readings might
+// remove, such as parameters and dots.
 func coarsest(into, segments []string) []string {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
 		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
@@ -128,9 +130,9 @@ func coarsest(into, segments []string) []string {
 	return resolve(withoutEmpty(segments))
 }
 
-// isOrdinary reports whether every server reads a segment without escapes as it is written. An ordinary segment has no
-// character that ends a name, and no last character that some servers ignore. This quick test is true for most segments
-// of most paths.
+// isOrdinary is a quick test, which is true for most segments of most paths. It reports whether every server reads a
+// segment without escapes as it is written. Such a segment has no character that ends a name, and no last character
+// that some servers ignore.
 func isOrdinary(s string) bool {
 	for i := range len(s) {
 		if isSpecial[s[i]] {

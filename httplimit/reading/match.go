@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Match selects the requests that satisfy all of its parts. Empty parts do not count, so the zero Match selects all
-// requests. Its methods do not change it, and are safe for concurrent use.
+// A Match selects the requests that satisfy all of its parts. An empty part does not count, so the zero Match selects
+// all requests. The methods of a Match do not change it, and are safe for concurrent use.
 type Match struct {
 	Hosts    []string // in lower case, without a port; "*.example.com" means every name below example.com
 	Paths    []Path
@@ -24,8 +24,8 @@ type Match struct {
 	Not      []Match // exceptions: requests that certainly match any of these are not selected
 }
 
-// A Field requires that a header field or query parameter has one of the values, or any value if Values is empty. For a
-// header, make it with [HeaderField].
+// A Field requires that a header field or query parameter has one of the values. If Values is empty, any value is
+// enough. For a header, make the Field with [HeaderField].
 type Field struct {
 	Name   string
 	Values []string
@@ -41,12 +41,12 @@ func HeaderField(name string, values ...string) Field {
 	return f
 }
 
-// An AddrFunc returns the address of a request's client, or the zero Addr if there is none. An example is the method
-// Addr of httplimit.ClientIP.
+// An AddrFunc returns the address of a request's client. If the client has no address, it returns the zero Addr. An
+// example is the method Addr of httplimit.ClientIP.
 type AddrFunc func(*http.Request) netip.Addr
 
-// Matches, Meets and IsCertain differ if servers may read a request in different ways. Which one is safe depends on the
-// use of the result.
+// Servers may read a request in different ways. Matches, Meets and IsCertain differ in how they treat such a request.
+// Which of them is safe depends on the use of the result.
 
 // Matches reports whether the request matches in net/http's reading of its path. Use it for routes. It does not
 // allocate for paths without double slashes and dots.
@@ -55,16 +55,16 @@ func (m *Match) Matches(r *http.Request) bool {
 		m.matchesFields(r)
 }
 
-// Meets reports whether the request matches in any reading. Use it for limits, so that no spelling avoids a limit.
-// client may be nil unless [Match.UsesClient] reports true. Meets does not allocate for plain paths of up to 32
-// segments.
+// Meets reports whether the request matches in any reading. Use it for limits, so that no spelling avoids a limit. The
+// parameter client may be nil unless [Match.UsesClient] reports true. Meets does not allocate for plain paths of up to
+// 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
 
 // IsCertain reports whether the request matches in every server's reading. Use it for exceptions from a limit, because
-// a doubtful request must not be exempt. The path must not be ambiguous, path and method must match as they are
-// written, and every value of a wanted field must be a wanted value.
+// a doubtful request must not be exempt. The path must not be ambiguous. Path and method must match as they are
+// written. Every value of a wanted field must be a wanted value.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		m.certainFields(r) && m.isCertainQuery(r) &&
@@ -83,7 +83,7 @@ func hasOneReading(r *http.Request) bool {
 }
 
 // meetsPath compares the patterns with all readings of the path. A path that is too long meets every pattern. So does a
-// target without a path ("http:a/login"), in which a server could find a path.
+// target without a path ("http:a/login"), because a server could find a path in it.
 func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, r) }
 
 // meetsPaths does the same as meetsPath, for the given patterns.
@@ -179,9 +179,9 @@ func (m *Match) matchesMethod(method string) bool {
 	})
 }
 
-// meetsMethods reports whether the match accepts the request's method, or a method that frameworks read instead,
-// because HTML forms can send only GET and POST. They read it from a header field ([spelling.MethodOverrides]) or, for
-// a POST, from the query parameter _method.
+// meetsMethods reports whether the match accepts the request's method, or another method that frameworks read. HTML
+// forms can send only GET and POST, so frameworks let them name a method in a header field
+// ([spelling.MethodOverrides]). For a POST, they also read it from the query parameter _method.
 func (m *Match) meetsMethods(r *http.Request) bool {
 	if m.meetsMethod(r.Method) {
 		return true
@@ -196,7 +196,7 @@ func (m *Match) meetsMethods(r *http.Request) bool {
 	return slices.ContainsFunc(overrides(r), m.meetsMethod)
 }
 
-// overrides caches the results of the function overrides in a form that ignores case, like [strings.EqualFold].
+// overrides caches the results of the function overrides. The cached form ignores case as [strings.EqualFold] does.
 func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	if p.methods == nil {
 		all := overrides(r)
@@ -210,11 +210,11 @@ func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	return p.methods
 }
 
-// longestMethod is the length of the longest method that is compared, in bytes. Longer texts are not methods.
+// longestMethod is the length in bytes of the longest text that is compared as a method. Longer texts are not methods.
 const longestMethod = 256
 
-// leastFold returns the smallest character that [strings.EqualFold] treats as equal to r, such as an ASCII letter's
-// upper case.
+// leastFold returns the smallest character that [strings.EqualFold] treats as equal to r. For an ASCII letter, this is
+// the upper case.
 func leastFold(r rune) rune {
 	least := r
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {

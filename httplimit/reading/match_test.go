@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// For paths that net/http does not redirect, patterns have the same meaning as in net/http.
+// For a path that net/http does not redirect, a pattern has the same meaning as in net/http.
 func TestPathsAgainstServeMux(t *testing.T) {
 	patterns := []string{
 		"/", "/{$}", "/a", "/a/", "/a/{$}", "/a/b", "/{x}", "/{x}/", "/{x}/{$}", "/a/{x}", "/a/{x}/c", "/{x}/b",
@@ -57,8 +57,8 @@ func TestRoutesGoByOneReading(t *testing.T) {
 	}
 }
 
-// TestEachPartOfAMatch: a request must satisfy each part that is not empty. If servers may disagree about a part, only
-// Meets reports true.
+// TestEachPartOfAMatch: a request must satisfy each part that is not empty. If servers may disagree about a part, Meets
+// reports true, and the other methods do not.
 func TestEachPartOfAMatch(t *testing.T) {
 	full := Match{
 		Hosts: []string{"*.example.com"}, Paths: patternsOf(t, "/login"), Methods: []string{"POST"},

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Parsed caches what was read from one request, for the next rules. The zero Parsed is ready for use. The functions
-// of this package find it in the request's context, under [ParsedKey], and otherwise read what they need each time. For
-// ordinary requests and few rules, this is just as fast.
+// A Parsed caches what a rule has read from a request, for the next rules. The zero Parsed is ready for use. The
+// functions of this package find it in the request's context, under [ParsedKey]. Without it, they read what they need
+// each time. For ordinary requests and few rules, this is just as fast.
 //
 // The target and header of the request must not change while a Parsed is in use. A Parsed is not safe for concurrent
 // use.
@@ -36,8 +36,8 @@ func parsedOf(r *http.Request) *Parsed {
 	return p
 }
 
-// IsCostly reports whether reading the request several times takes noticeable time: its target and header are longer
-// than two kibibytes, or its path has several readings.
+// IsCostly reports whether it takes noticeable time to read the request several times. It does if the target and header
+// are longer than two kibibytes, or if the path has several readings.
 func IsCostly(r *http.Request) bool {
 	const long = 2 << 10
 	size := len(r.URL.Path) + len(r.URL.RawQuery) + len(r.Host)
@@ -52,9 +52,9 @@ func IsCostly(r *http.Request) bool {
 	return size > long || !isPlain(r.URL.EscapedPath())
 }
 
-// TooLong returns the part of a request that is not read because reading would take too long, or "". A request with
-// such a part meets every rule for a path or parameter. Its path, parameters and cookies do not give it a separate key.
-// Answer it with 400.
+// TooLong returns the part of a request that is not read because reading it would take too long, or "". Answer a
+// request with such a part with 400. It meets every rule for a path or parameter. Its path, parameters and cookies do
+// not give it a separate key.
 //
 // A host that is longer than host names may be is not read, nor is a field with more than 128 lines.
 func TooLong(r *http.Request) string {
@@ -91,8 +91,8 @@ const (
 	maxLines = 128                 // common servers accept 100 fields in all
 )
 
-// maxPairs bounds the parameters of a query and the cookies. Common servers accept 1,000 parameters, and browsers store
-// a few hundred cookies for a site.
+// maxPairs bounds the parameters of a query, and also the cookies. Common servers accept 1,000 parameters, and browsers
+// store a few hundred cookies for a site.
 const maxPairs = 2048
 
 func tooManyPairs(s string, separators ...string) bool {
@@ -130,7 +130,7 @@ type parsedPath struct {
 	judged, one bool // judged: the value of one is known; one: all servers read the path in the same way
 }
 
-// readings returns the different readings of a path. ok is false if the path is too long or absent.
+// readings returns the different readings of a path. If the path is too long or absent, ok is false.
 func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
 	if p.path.read {
 		return p.path.all, !p.path.long
@@ -186,7 +186,7 @@ func (p *Parsed) cleanPath(of string) string {
 
 var seed = maphash.MakeSeed()
 
-// judgePath finds out whether the path is too long. Later calls do nothing.
+// judgePath finds out whether the path is too long. A second call for a request does nothing.
 func (p *Parsed) judgePath(u *url.URL) {
 	if !p.path.seen {
 		p.path.seen, p.path.from = true, readingsOf(u)
@@ -228,7 +228,7 @@ type parsedPairs struct {
 	all    []pair
 }
 
-// A pair is a parameter or a cookie as it was sent, but without escapes in its name.
+// A pair is a parameter or a cookie. It is stored as it was sent, but its name has no escapes.
 type pair struct {
 	name, value string
 	inner       bool // a cookie after a comma or a blank
@@ -239,7 +239,7 @@ func (ps *parsedPairs) room(n int) {
 	ps.hashes, ps.all = slices.Grow(ps.hashes, n), slices.Grow(ps.all, n)
 }
 
-// add appends a pair. The parameter found is the name under which the method each finds the pair.
+// add appends a pair. The method each will find the pair under the name in found.
 func (ps *parsedPairs) add(found string, of pair) {
 	ps.hashes, ps.all = append(ps.hashes, hashName(found)), append(ps.all, of)
 }
@@ -287,7 +287,7 @@ const (
 	textQuery
 )
 
-// text returns a value by which a bucket is selected. It caches the result of read.
+// text returns a value that selects a bucket. It calls read once, and caches the result.
 func (p *Parsed) text(kind textKind, r *http.Request, name string, read func(*http.Request, string) (string, bool)) (string, bool) {
 	if p == nil {
 		return read(r, name)
@@ -330,9 +330,9 @@ func CookieKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textCookie, r, name, readCookie)
 }
 
-// QueryKey returns the value of a parameter that selects a bucket, or "" if the parameter is absent or empty. All
-// spellings that some server reads as the same value give the same text: V, V+ and %56 give "V". ok is false in these
-// cases:
+// QueryKey returns the value of a parameter that selects a bucket. It returns "" if the parameter is absent or empty.
+// All spellings that some server reads as the same value give the same text: V, V+ and %56 give "V". ok is false in
+// these cases:
 //
 //   - Readings of the query give the parameter different values ([QueryValues]).
 //   - The value has a zero byte.

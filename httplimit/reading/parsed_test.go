@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// once returns a copy of a request with a Parsed, and that Parsed.
+// once returns a copy of a request that has a Parsed, and that Parsed.
 func once(r *http.Request) (*http.Request, *Parsed) {
 	p := new(Parsed)
 	return r.WithContext(context.WithValue(r.Context(), ParsedKey{}, p)), p
@@ -73,7 +73,7 @@ func equalReadings(t testing.TB, x *Index, r *http.Request) {
 	require.NotZero(t, p.work)
 }
 
-// Values cached in a Parsed, and results of an Index, equal values that are read each time.
+// Results that use a Parsed or an Index equal the results of reading the request each time.
 func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	x := NewIndex(manyMatches(t)...)
 	for _, p := range paths {
@@ -98,7 +98,8 @@ func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	}
 }
 
-// FuzzWhatIsReadOnce: the results of an index and of a Parsed equal a new reading, for any request.
+// FuzzWhatIsReadOnce: for any request, the results of an Index and of a Parsed equal the results of reading the request
+// again.
 func FuzzWhatIsReadOnce(f *testing.F) {
 	x := NewIndex(manyMatches(f)...)
 	f.Add("/x/%2e%2e/login;v=1", "k=V+&K=W", "sid=V, a=b; SID=%56")
@@ -112,7 +113,7 @@ func FuzzWhatIsReadOnce(f *testing.F) {
 	})
 }
 
-// All first segments that meet the same pattern have one form, whatever alphabet they use.
+// If several first segments meet the same pattern, they have one form. This holds for every alphabet.
 func TestFormsOfFirstSegments(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -172,8 +173,8 @@ func workOf(x *Index, r *http.Request) int {
 	return p.work
 }
 
-// With 64 rules, the worst of 10,000 hostile requests takes at most five times the steps of a plain request of its
-// size. BenchmarkHostileRequests in cmd/internal/serve measures the time.
+// 10,000 hostile requests are compared with 64 rules. The worst takes at most five times the steps of a plain request
+// of its size. BenchmarkHostileRequests in cmd/internal/serve measures the time.
 func TestHostileRequestsAreLittleMoreWork(t *testing.T) {
 	x := sixtyFour(t)
 	plain := workOf(x, hostile.Plain(64<<10))
@@ -213,8 +214,8 @@ func FuzzWork(f *testing.F) {
 		for _, name := range []string{"X-Api-Key", "X-Kind", "X-Tier", "X-Http-Method-Override"} {
 			r.Header[name] = slices.Repeat([]string{field}, 1+int(lines))
 		}
-		// The bound is the sum of 16 steps for each segment of all readings (to compare with some patterns), 5 for each
-		// byte, and a constant.
+		// The bound is a sum. It has 16 steps for each segment of all readings (to compare it with some patterns), 5
+		// for each byte, and a constant.
 		if work, size := workOf(x, r), hostile.Size(r); work > 16*maxSplit+5*size+1000 {
 			t.Errorf("%d steps for %d bytes", work, size)
 		}

@@ -20,9 +20,9 @@ import (
 //
 // [ParsePath] makes a Path; the zero Path means the root. [ParsePrefix] and [ParseRegexp] make text patterns.
 //
-// For a limit ([Match.Meets]), the pattern is compared with every reading of a path, and a slash at the end does not
-// matter. For a route ([Match.Matches]), it is compared with the path without escapes, double slashes and dots, and a
-// slash at the end matters.
+// For a limit ([Match.Meets]), the pattern is compared with every reading of a path. A slash at the end then does not
+// matter. For a route ([Match.Matches]), it is compared with the path without escapes, double slashes and dots. A slash
+// at the end then matters.
 type Path struct {
 	text     string
 	segments []string // anySegment stands for any segment
@@ -37,7 +37,7 @@ type Path struct {
 // anySegment stands for {name} in a pattern. No segment equals it, because segments have no slash.
 const anySegment = "/"
 
-// String returns the pattern as written. A text pattern follows the word "prefix" or "regex".
+// String returns the pattern as it was written. A text pattern comes after the word "prefix" or "regex".
 func (p Path) String() string { return p.text }
 
 // ParsePath parses a pattern. It must begin with a slash, and must not have a *, an escape, a query, an empty segment
@@ -109,8 +109,8 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// meets reports whether a pattern other than a text pattern matches segments, none of them empty. The last segment may
-// have an extension, because many frameworks treat /login.json as /login. After a file at the pattern's end more
+// meets reports whether a pattern other than a text pattern matches segments. No segment may be empty. The last segment
+// may have an extension, because many frameworks treat /login.json as /login. If the pattern ends in a file, more
 // segments may follow, because CGI and PHP treat /login.php/x as /login.php.
 func (p *Path) meets(segments []string, m *Match) bool {
 	last := len(p.segments) - 1
@@ -128,9 +128,9 @@ func (p *Path) meets(segments []string, m *Match) bool {
 	return true
 }
 
-// within returns the part of a [KeyPath] that the pattern describes, for patterns that end in a name and stand for
-// several paths. It removes what a client may add: an extension, and everything after a file. ok is false if the key
-// does not meet the pattern. within does not allocate for keys of up to 32 segments.
+// within is for patterns that end in a name and stand for several paths. It returns the part of a [KeyPath] that the
+// pattern describes. It removes what a client may add: an extension, and everything after a file. If the key does not
+// meet the pattern, ok is false. within does not allocate for keys of up to 32 segments.
 func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	last := len(p.segments) - 1
 	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
@@ -163,7 +163,7 @@ func (p *Path) isFile() bool {
 	return len(p.segments) > 0 && strings.LastIndexByte(p.segments[len(p.segments)-1], '.') > 0
 }
 
-// hasExtension reports whether the segment got consists of the segment want and an extension.
+// hasExtension reports whether the segment got is the segment want followed by an extension.
 func hasExtension(got, want string, keepCase bool) bool {
 	return len(got) > len(want) && got[len(want)] == '.' && sameSegment(want, got[:len(want)], keepCase)
 }
@@ -177,7 +177,7 @@ func sameSegment(want, got string, keepCase bool) bool {
 	return want == got || !keepCase && strings.EqualFold(want, got)
 }
 
-// stream is the beginning of the name of a file's stream on Windows.
+// On Windows, a file has streams. stream is the beginning of the name of one.
 const stream = "::$"
 
 // trimSegment removes what some servers ignore at the end of a segment. Windows ignores dots, blanks and "::$DATA" (the
@@ -192,10 +192,10 @@ func trimSegment(s string) string {
 	return strings.TrimRight(s, passedOver)
 }
 
-// passedOver are the characters that some servers ignore at the end of a segment.
+// passedOver has the characters that some servers ignore at the end of a segment.
 const passedOver = ". \t\n\v\f\r"
 
-// cleanPath returns a path from which double slashes, dot segments, and a slash at the end are removed.
+// cleanPath removes double slashes, dot segments and a slash at the end from a path.
 func cleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of

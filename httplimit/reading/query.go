@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// QueryValues returns the values of a query parameter, without escapes, under any spelling of its name. Some servers
-// end a parameter at a semicolon, and some decode %u0041. If the value depends on this, QueryValues returns both
-// values.
+// QueryValues returns the values of a query parameter without escapes. The name of the parameter may have any spelling.
+// Some servers end a parameter at a semicolon, and some decode %u0041. If this changes the value, QueryValues returns
+// both values.
 func QueryValues(u *url.URL, name string) (values []string) {
 	eachParameter(u, name, func(_, value string) { values = append(values, spelling.UntilZero(value)) })
 	return values
@@ -25,8 +25,8 @@ type queryValue struct {
 	ok    bool   // text is valid
 }
 
-// queryValues returns the values of a parameter in all readings of the query, or none if the query has too many
-// parameters to be read.
+// queryValues returns the values of a parameter in all readings of the query. If the query has too many parameters to
+// be read, it returns none.
 func queryValues(r *http.Request, name string) (values []queryValue) {
 	if r.URL.RawQuery == "" || tooManyParameters(r) {
 		return nil
@@ -72,7 +72,8 @@ func readQuery(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// meetsQuery reports whether each wanted parameter has a wanted value, or the query has too many parameters to be read.
+// meetsQuery reports whether each wanted parameter has a wanted value. It also returns true if the query has too many
+// parameters to be read.
 func (m *Match) meetsQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || tooManyParameters(r) || !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)
@@ -128,13 +129,14 @@ func (p *Parsed) readQuery(query string) {
 	})
 }
 
-// eachParameter calls each for every value of the parameter, in every reading of the query. got is the name as sent,
-// which some server treats as the parameter's name. value may contain zero bytes.
+// eachParameter calls the function each for every value of the parameter, in every reading of the query. The argument
+// got is a name as it was sent, which some server treats as the parameter's name. The argument value may contain zero
+// bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }
 
-// parameter calls the function each if the pair is a value of the parameter with the given name.
+// parameter calls the function each if the pair is a value of the parameter called name.
 func (of pair) parameter(name string, each func(got, value string)) {
 	if spelling.SameName(of.name, name) || isElement(of.name, name) {
 		each(of.name, spelling.UnescapeQuery(of.value))
@@ -169,14 +171,14 @@ func eachPair(query string, one func(pair)) {
 	}
 }
 
-// isElement reports whether got is an element of the list name: t[] and t[0] are elements of t. PHP, Rails and Node's
-// qs make a list of such parameters, and some programs use a list of one element as its value.
+// isElement reports whether got is an element of the list name. For example, t[] and t[0] are elements of t. PHP, Rails
+// and Node's qs make a list of such parameters. Some programs use a list of one element as its value.
 func isElement(got, name string) bool {
 	list, is := listOf(got)
 	return is && spelling.SameName(list, name)
 }
 
-// listOf returns the name of the list to which a parameter belongs as an element.
+// listOf returns the name of the list that a parameter is an element of.
 func listOf(got string) (list string, is bool) {
 	if !strings.HasSuffix(got, "]") {
 		return "", false

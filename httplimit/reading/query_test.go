@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// All spellings of a value have one key. A parameter has no key if readings of the query give different values.
+// All spellings of a value have one key. If readings of the query give different values, the parameter has no key.
 func TestQueryKey(t *testing.T) {
 	for query, want := range map[string]string{
 		"k=V": "V", "K=V": "V", "k=%56": "V", "k=V+": "V", "k=+V%20": "V", "k=V%09": "V", "k=V%01": "V", "k=V%C2%A0": "V",
@@ -26,7 +26,8 @@ func TestQueryKey(t *testing.T) {
 	}
 }
 
-// Some servers read the method from a header field, or from the query of a POST. Rules for that method must apply, too.
+// Some servers read the method from a header field, or from the query of a POST. Rules for the method that they read
+// must apply, too.
 func TestOverriddenMethods(t *testing.T) {
 	deletes := Match{Methods: []string{http.MethodDelete}}
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
@@ -43,7 +44,7 @@ func TestOverriddenMethods(t *testing.T) {
 	}
 }
 
-// A rule for a parameter's value applies to every spelling, and an exception only to the plain spelling.
+// A rule for a parameter's value applies to every spelling of it. An exception applies only to the plain spelling.
 func TestSpellingsOfAWantedParameter(t *testing.T) {
 	m := Match{Query: []Field{{Name: "t", Values: []string{"a+b"}}}}
 	for query, certain := range map[string]bool{"t=a%2bb": true, "t=a+b": false, "t=a%2bb+": false, "t=a%2bb%c2%a0": false} {
@@ -53,8 +54,8 @@ func TestSpellingsOfAWantedParameter(t *testing.T) {
 	}
 }
 
-// Only some servers remove Unicode blanks around a header's value. With such blanks, a rule for the value applies, and
-// an exception does not.
+// Only some servers remove Unicode blanks around a header's value. If a value has such blanks, a rule for the value
+// applies, and an exception does not.
 func TestBlanksAroundAWantedHeader(t *testing.T) {
 	m := Match{Headers: []Field{HeaderField("X-Env", "prod")}}
 	for value, certain := range map[string]bool{"prod": true, " prod\t": true, "prod\xa0": false, "prod\x85": false,

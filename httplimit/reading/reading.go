@@ -16,7 +16,7 @@ import (
 //
 // If a limit and the server differ in this, a client can avoid the limit. So a pattern is compared with every reading.
 
-// A reading is one way to read a path. The zero reading splits the path, then undoes the escapes in each segment, and
+// A reading is one way to read a path. The zero reading splits the path and then undoes the escapes in each segment. It
 // changes nothing else.
 type reading struct {
 	unescapeFirst bool // escapes are undone before the path is split: %2f is a slash
@@ -26,7 +26,7 @@ type reading struct {
 	dots          dots
 }
 
-// parameters says what a reading does with a semicolon in a segment and the text after it.
+// parameters says how a reading treats a semicolon in a segment and the text after it.
 type parameters uint8
 
 const (
@@ -49,8 +49,8 @@ const (
 )
 
 // These constants bound the work that a client can cause by a path. No ordinary program sends a longer path. maxPath
-// bounds the bytes of the path, maxRead the bytes times the number of readings, and maxSplit the segments times the
-// number of readings.
+// bounds the bytes of the path. The other two bound products with the number of readings: maxRead for the bytes, and
+// maxSplit for the segments.
 const (
 	maxPath  = 8 << 10
 	maxRead  = 8 << 10
@@ -70,14 +70,14 @@ type readings struct {
 	ways
 }
 
-// ways records which properties a path has. These properties make readings of the path differ.
+// ways records properties of a path that make its readings differ.
 type ways struct {
 	slashes                 bool // the path has escaped slashes
 	backslashes, semicolons bool // the path has some
 	dotted                  bool // a segment begins with a dot
 }
 
-// or returns the properties that at least one of two paths has.
+// or returns the properties that either of two paths has, or both have.
 func (w ways) or(v ways) ways {
 	return ways{
 		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
@@ -118,9 +118,9 @@ func readingsOf(u *url.URL) readings {
 	return rs
 }
 
-// behindHost returns the part of a path such as //name/path after the name, or "" if the path does not begin with
-// several slashes. Programs that resolve the path against the server's URL (new URL(path, base)) treat the name as a
-// host.
+// behindHost returns the part of a path such as //name/path after the name. If the path does not begin with several
+// slashes, it returns "". This part matters because programs that resolve the path against the server's URL (new
+// URL(path, base)) treat the name as a host.
 func behindHost(escaped string) string {
 	rest := strings.TrimLeft(escaped, "/")
 	if len(escaped)-len(rest) < 2 || rest == "" {
@@ -130,7 +130,8 @@ func behindHost(escaped string) string {
 	return "/" + behind
 }
 
-// readingsOfText returns the readings of a path, given as it was sent (escaped) and without escapes (plain).
+// readingsOfText returns the readings of a path. The parameter escaped is the path as it was sent, and plain is the
+// path without escapes.
 func readingsOfText(escaped, plain string) readings {
 	return readings{
 		escaped: strings.TrimPrefix(escaped, "/"),
@@ -144,8 +145,8 @@ func readingsOfText(escaped, plain string) readings {
 	}
 }
 
-// isPlain reports whether every server reads an escaped path in the same way: no escapes, semicolons or backslashes, no
-// segment that is or ends with dots, and no empty segment except at the end.
+// isPlain reports whether every server reads an escaped path in the same way. Such a path has no escapes, semicolons or
+// backslashes, and no segment that is or ends with dots. Only its last segment may be empty.
 func isPlain(escaped string) bool {
 	for _, c := range []byte(`%;\`) { // ContainsAny takes longer
 		if strings.IndexByte(escaped, c) >= 0 {
