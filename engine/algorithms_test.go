@@ -48,7 +48,7 @@ func forEach(t *testing.T, options []Option, f func(t *testing.T, a perMinute, l
 	}
 }
 
-// A window begins with the key's first request, and all answers in it name the same end.
+// A window begins with the key's first request, and all answers within a window name the same end.
 func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	for i := range uint64(100) {

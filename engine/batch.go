@@ -2,7 +2,8 @@ package engine
 
 import "fmt"
 
-// batchAhead is how many keys' cache lines [Limiter.TakeBatch] loads together: about twice what a core can wait for.
+// batchAhead is for how many keys [Limiter.TakeBatch] loads the cache lines together. That is about twice as many as a
+// core can wait for.
 const batchAhead = 24
 
 // TakeBatch takes n tokens from each of the keys, one after the other, and writes the answers to decisions. It is

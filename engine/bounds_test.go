@@ -178,8 +178,8 @@ func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAllowAsksTheExactClockBeforeARefusalCosts: a request that a late coarse clock would refuse is admitted by the
-// exact clock, and not charged as a refusal.
+// TestAllowAsksTheExactClockBeforeARefusalCosts: a late coarse clock would refuse a request, and the exact clock admits
+// it. The request is not charged as a refusal.
 func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	for _, charge := range []RefusalCharge{ChargeTheRest, ChargePenalty} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 // the bytes of an answer. The key may then owe more than its limit, and is admitted again when enough of this debt has
 // come back. A fixed window forgets its debt when it ends. Charge does not allocate.
 //
-// The decision is for a request for one token after the charge, except that Remaining is never below 0. A charge of 0
+// The decision is for a request for one token after the charge. If the key is in debt, Remaining is 0. A charge of 0
 // takes nothing. The result lost is how many tokens were not charged:
 //
-//   - the tokens above [MaxDebt], or that do not fit into the list of times of a [SlidingLog];
-//   - all tokens of a key under [Blocked], or of a new key without room under [Refuse] or [Admit].
+//   - the tokens above [MaxDebt], and the tokens that do not fit into the list of times of a [SlidingLog];
+//   - all tokens of a key under [Blocked], and of a new key without room under [Refuse] or [Admit].
 //
 // Under [Unlimited], tokens are not counted, and lost is 0.
 func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {

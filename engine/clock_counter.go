@@ -104,7 +104,7 @@ func makeCounter() *counterClock {
 
 const (
 	// calibrationTime is how long the first calibration spins. A sample is accurate to some tens of nanoseconds, so the
-	// first line is accurate to about 20 parts in a million. Later calibrations improve it.
+	// first calibration is accurate to about 20 parts in a million. Later calibrations are more accurate.
 	calibrationTime = 2 * time.Millisecond
 	// recalibrateEvery is the usual time between two calibrations. slewTime is the shortest time over which an error is
 	// corrected.

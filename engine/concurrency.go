@@ -9,8 +9,8 @@ import "time"
 //
 // A take that is never released is forgotten after one to two lifetimes, and its later release does nothing.
 // [Stats].Forgotten counts its tokens. So lifetime must be longer than any take; otherwise more than the limit may be
-// in flight. A request ahead of the limiter's clock ([Limiter.TakeAt]) ignores takes that will be forgotten by its
-// time.
+// in flight. A request may be ahead of the limiter's clock ([Limiter.TakeAt]). It then ignores takes that will be
+// forgotten by its time.
 //
 // A key with tokens in flight keeps its slot. If there are more such keys than [MaxKeys], [Overflow] decides: [Evict]
 // forgets the key with the fewest tokens in flight, which may then take its whole limit again. The release of tokens

@@ -14,9 +14,9 @@ import (
 // A Limiter applies one [Policy] to each of any number of keys. Make one with [New]. All its methods are safe for
 // concurrent use. The methods that decide are lock-free and do not allocate.
 //
-// The methods of a nil or zero Limiter panic with a message that names New. Some may panic without this message,
-// because a check would cost every decision an instruction: Allow, Take and their variants, and for a nil Limiter also
-// the methods that make a [Key].
+// The methods of a nil or zero Limiter panic with a message that names New. Some methods may panic without this
+// message, because a check would cost every decision an instruction. These are Allow, Take and their variants, and for
+// a nil Limiter also the methods that make a [Key].
 type Limiter struct {
 	table *shard.Table
 	clock *clock

@@ -132,8 +132,8 @@ func (t *Turn) Leave() {
 }
 
 // shift moves turns up by the tokens of a turn that has left in front of them, and returns the turns whose wait is now
-// shorter. It stops at a gap, where a caller outside of the line has reserved: a turn that moved past it would proceed
-// at the same time as that caller.
+// shorter. It stops at a gap, where a caller outside of the line has reserved. A turn that moved past the gap would
+// proceed at the same time as that caller.
 func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
 	for _, other := range behind {

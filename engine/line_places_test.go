@@ -204,8 +204,8 @@ func TestALineOfBatches(t *testing.T) {
 	}
 }
 
-// TestTheReceiptOfATurnThatMovesUp: a turn that moves up by as many tokens as it has gets the receipt for its new
-// tokens. Otherwise its receipt is void, so that it cannot give back a token of another turn.
+// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by as many tokens as it has, its receipt is for the new tokens.
+// Otherwise its receipt is void, so that it cannot give back a token of another turn.
 func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	for _, c := range []struct{ leaves, first, second, taken, rest uint64 }{
 		{1, 1, 2, 1, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {1, 1, 1, 1, 1}, {3, 1, 2, 0, 0},

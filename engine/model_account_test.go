@@ -103,8 +103,8 @@ type bucket struct {
 	price int64
 }
 
-// prices has what a limiter of several rates knows about all keys. The price of a token is the ticks in which it comes
-// back.
+// prices has what a limiter of several rates knows about all keys. The price of a token is the number of ticks in which
+// the token comes back.
 type prices struct {
 	fastest   int64        // the lowest price at which a debt of any key was converted; 0 if none was
 	clock     func() int64 // the earliest time at which a later call may be decided

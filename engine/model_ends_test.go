@@ -197,7 +197,7 @@ func (m *model) takesAll() {
 	}
 }
 
-// both takes from two keys on paper, all or nothing, after the limiter has made the call.
+// both makes a take from two keys on paper, all or nothing, after the limiter has made the call.
 func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowed bool) {
 	ended := false
 	for i, tk := range tks {

@@ -100,8 +100,8 @@ func (m *model) law(holds bool, name string, is, want uint64, k *modelKey, q *gr
 	}
 }
 
-// told has a limiter's answers for a key under each grant: the tokens owed, and the decisions for one and for all
-// tokens.
+// A told value has a limiter's answers for a key under each grant: the tokens owed, and the decisions for one and for
+// all tokens.
 type told struct {
 	owed uint64
 	of   [][2]Decision

@@ -251,7 +251,7 @@ func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (
 	return charged, 0
 }
 
-// answer returns the answer to a request for n tokens of a caller whose clock is late nanoseconds behind the time at.
+// answer returns the answer to a request for n tokens. The caller's clock is late nanoseconds behind the time at.
 func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decision {
 	switch {
 	case q.all:

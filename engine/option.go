@@ -39,10 +39,10 @@ const (
 	DefaultSweepInterval = 10 * time.Second
 )
 
-// MaxKeys sets for how many keys that are not idle (whose bucket is not full) the limiter has room. n is at least 1;
-// the default is 1,000,000. [New] allocates 26.9 bytes for each key (16.1 bytes for each of 1/0.6 slots), twice as many
-// for token buckets with [Tiers] or quotas, and more for a [SlidingLog]. It refuses a table that is larger than the
-// machine's memory.
+// MaxKeys sets the number of keys for which the limiter has room. Idle keys, whose bucket is full, do not count. n is
+// at least 1; the default is 1,000,000. [New] allocates 26.9 bytes for each key (16.1 bytes for each of 1/0.6 slots),
+// twice as many for token buckets with [Tiers] or quotas, and more for a [SlidingLog]. New refuses a table that is
+// larger than the machine's memory.
 //
 // A new key finds room unless its neighborhood of 32 slots is full; then [Overflow] decides. If a table has MaxKeys
 // keys, about one new key in 500 finds no room at first. After keys have come and gone, it is about one in 1,000.

@@ -98,7 +98,7 @@ func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
 		float64(atomicbucket.Most(bucket))/time.Duration(ps.quotas).Seconds())
 }
 
-// known returns the policies with the largest debt under a quota that the table remembers.
+// known returns ps with the largest debt under a quota that the table remembers.
 func (ps policies) known(table *shard.Table) policies {
 	ps.quotas = max(ps.quotas, table.Largest())
 	return ps

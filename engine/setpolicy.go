@@ -32,10 +32,10 @@ import (
 // docs/decisions/0051 has the exact rules.
 //
 // A debt under a [Quota] of another rate keeps its price, so it takes the same time to come back. Debts are rounded up,
-// by less than a nanosecond or a tick (the bucket's unit of time). A reservation ([Limiter.Reserve]) stays due at the
-// time that Reserve has returned. Until then, tokens of its key and of some hundred keys near it come back no faster
-// than before. Otherwise the bound above would be exceeded. For the same reason, tokens granted ahead of the clock
-// ([Limiter.TakeAt]) have this effect until their time.
+// by less than a nanosecond or a tick (the bucket's unit of time). A reservation ([Limiter.Reserve]) stays due when the
+// delay that Reserve has returned is over. Until then, tokens of its key and of some hundred keys near it come back no
+// faster than before. Otherwise the bound above would be exceeded. For the same reason, tokens granted ahead of the
+// clock ([Limiter.TakeAt]) have this effect until their time.
 //
 // A record must have room for tokens taken under the highest limit since New. With windows and tiers or quotas, it must
 // also have room for the longest window since New. If it does not, SetPolicy returns an error. A debt above the limit

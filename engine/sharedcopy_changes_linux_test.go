@@ -104,8 +104,8 @@ func TestACopyWithRoomForOtherRates(t *testing.T) {
 	assert.InDelta(t, 100, left(l, l.Key("k")), 2, "in the fast one's tokens")
 }
 
-// TestARestoreUnderOtherNumbers (I1): a restore to a table with other numbers keeps the number of tokens owed. If it
-// kept the time, an empty bucket at 100/s would owe only one token at 1/s.
+// TestARestoreUnderOtherNumbers (I1): a restore to a table with other numbers keeps the number of tokens owed. If a
+// restore kept the time instead, an empty bucket at 100/s would owe only one token at 1/s.
 func TestARestoreUnderOtherNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to Policy // policies of tier 1, under which a key has taken 60 tokens

@@ -196,8 +196,8 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 // replaceTime is how long a process waits at most while another process replaces the policies.
 const replaceTime = 5 * time.Second
 
-// retried calls do until it succeeds, or returns an error after replaceTime. do changes the policies of a shared table,
-// and fails while another process replaces them.
+// retried calls the function do until do succeeds, or returns an error after replaceTime. The function do changes the
+// policies of a shared table, and fails while another process replaces them.
 func retried(do func() bool) error {
 	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {

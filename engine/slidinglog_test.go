@@ -42,7 +42,7 @@ func (m *logModel) refund(now time.Time, n uint64) {
 	m.times = slices.Delete(m.times, int(oldest), int(oldest+min(n, m.used(now))))
 }
 
-// retry finds the time until n tokens will be granted by trying.
+// retry finds, by trying, how long it takes until n tokens will be granted.
 func (m *logModel) retry(now time.Time, n uint64) time.Duration {
 	for _, at := range append([]time.Time{now.Add(-m.window)}, m.times...) {
 		if wait := at.Add(m.window).Sub(now); wait >= 0 && m.used(now.Add(wait))+n <= m.limit {

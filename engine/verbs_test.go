@@ -75,7 +75,7 @@ func TestABatchIntoUsedDecisions(t *testing.T) {
 }
 
 // TestWaitOfAWindow: with a window, Wait tries again when its tokens should be available, and stops when its context is
-// done. If they come too late, Wait returns an error at once.
+// done. If the tokens come too late, Wait returns an error at once.
 func TestWaitOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(FixedWindow(1, 10*time.Second), MaxKeys(1), ClockFunc(time.Now))
