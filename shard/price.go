@@ -21,7 +21,7 @@ func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
 }
 
 // priceWord returns the word with the price of a record in state s. The two prices of a record take as much memory as a
-// slot, so they are at the same offset as the slot.
+// slot, so prices and slots have the same offsets.
 func (t *Table) priceWord(sl *slot, s atomicbucket.State) *word.Word {
 	at := uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first)) + uintptr(s.Version()&1)*8
 	return (*word.Word)(unsafe.Add(t.prices, at))
@@ -38,8 +38,8 @@ type view struct {
 	place               Place
 }
 
-// view returns a record as it appears to a call for which a token has the given price. The time of the call, now, may
-// be ahead of clock, the time of the limiter's clock. The caller has read the record before.
+// view returns a record as it appears to a call for which a token has the given price. The time of the call (now) may
+// be ahead of the time of the limiter's clock (clock). The caller has read the record before.
 func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
 	if t.prices == nil || r.Ring == nil { // the key has no record, and owes nothing
 		return view{Record: r, from: r.State, of: token, same: true}
@@ -73,8 +73,8 @@ func (t *Table) latest(p Place, now int64) int64 {
 // speeds reports whether tokens come back faster at the price of the call than at the price of the record.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
-// statusOf does what [Plan.status] does, for a view. A request converts the record if it is admitted, or if it is
-// refused and its price is lower. Until then the debt comes back at the record's own price.
+// statusOf does what [Plan.status] does, for a view. The debt comes back at the record's own price until a request
+// converts the record. A request converts the record if it is admitted, or if it is refused and its price is lower.
 func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	status := p.status(v.Record, nanos, d)
 	if v.same || v.speeds() && status.RetryAfter > 0 {
@@ -86,7 +86,7 @@ func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket
 }
 
 // shortfall returns the number of ticks until a view admits a demand, if nothing else is taken. It assumes that the
-// repeated call is as far ahead of its clock as this one.
+// call, when it is repeated, is again as far ahead of its clock.
 func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	now := p.bucket.Ticks(nanos)
 	if v.same || v.speeds() || d.Cost == 0 {
@@ -97,8 +97,8 @@ func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	return owed - min(owed, atomicbucket.Within(may+now-earliest, v.of, v.price))
 }
 
-// move writes to the record the payload that the call of a view has computed for the time now. It converts the record
-// if that has another price. move returns the record as the call sees it.
+// move writes to the record the payload that the call of a view has computed for the time now. If the record has
+// another price, move converts the record. move returns the record as the call sees it.
 func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (after atomicbucket.State, ok bool) {
 	if v.same {
 		return sl.state.Move(v.from, payload)
@@ -143,11 +143,13 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 	return after, ok
 }
 
-// atPrice returns the payload of the record at another call's price, next, for the call that made the view v: the debt
-// of the record before the call, counted as a call with that price counts it, plus what this call has taken or given
-// back. The parameter after is the record after the call, as the call sees it. The call's own request may be ahead of
-// its clock, or may wait, so atPrice reads the latest time again (R15). ok is false if a record has no room for the
-// sum.
+// atPrice returns the payload of a record at the price next, which another call has offered. The payload has the debt
+// of the record before this call, counted as a call with the price next counts it. To that, atPrice adds what this call
+// has taken or given back.
+//
+// The parameter v is the view of this call. The parameter after is the record after this call, as this call sees it.
+// The call's own request may be ahead of its clock, or may wait, so atPrice reads the latest time again (R15). ok is
+// false if a record has no room for the sum.
 func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.State, now int64) (payload uint64, ok bool) {
 	bucket, tick := &plan.bucket, plan.bucket.Ticks(now)
 	owed, was, is := bucket.Debt(v.from.Record(), tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)

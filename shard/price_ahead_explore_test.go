@@ -55,7 +55,7 @@ func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 }
 
 // TestAnOfferForWhichThereIsNoRoom (I5, R27): a call meets an offer of a price at which a record has no room for the
-// debt. It changes the state, so that the offer is for another state, and then returns.
+// debt. The call changes the state, so that the offer is for another state, and then returns.
 func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	algorithm, err := atomicbucket.NewTicks(1 << 51)
 	require.NoError(t, err)
@@ -86,9 +86,9 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 }
 
 // TestAConversionKnowsEveryLimit (R24, R28): if a token costs the same by every tier and quota, a debt may have been
-// taken under any of them. Only the part above all of these limits comes from a reservation, and keeps its time when
-// the rate falls; the rest keeps its number of tokens. If no quota can have the number in the word largest (R20), the
-// whole debt keeps its number of tokens.
+// taken under any of them. When the rate falls, only the part above all of these limits keeps its time, because it
+// comes from a reservation. The rest keeps its number of tokens. If no quota can have the number in the word largest
+// (R20), the whole debt keeps its number of tokens.
 func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
 		bucket := perSecond(t, rate, 10)

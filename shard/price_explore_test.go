@@ -15,16 +15,16 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// after has the tiers of the plan that a call adopts, explored those of the plan before.
+// The list after has the tiers of the plan that a call adopts. The list explored has the tiers of the plan before.
 var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5}, {Token: 26, Tokens: 6}}
 
 // The prices of these quotas have no common divisor. So a debt that is read at a wrong price is not a whole number of
 // tokens.
 var explored = []atomicbucket.Quota{{Token: 7, Tokens: 4}, {Token: 11, Tokens: 5}, {Token: 13, Tokens: 6}}
 
-// A priceCall takes n tokens from a key under a quota, and then gives some of them back. Instead it charges n tokens if
-// charges is set, or replaces the plan if adopts is set. A quota number below the constant tiers means a quota with its
-// own numbers, a higher one a tier with the same numbers.
+// A priceCall takes n tokens from a key under a quota, and then gives some of them back. If charges is set, it charges
+// n tokens instead. If adopts is set, it replaces the plan instead. A quota number below the constant tiers names a
+// quota with its own numbers. A higher number names a tier with the same numbers.
 type priceCall struct {
 	quota, n, back int
 	other          bool // the call is for another key
@@ -212,8 +212,8 @@ func (w *priceWorld) CheckEnd() error {
 	if s := atomicbucket.State((*word.Word)(unsafe.Pointer(&w.table.first.state)).Peek()); s.Tag() != w.adopted.live {
 		return fmt.Errorf("R9: the record is %v, and follows a plan that is not the present one", s)
 	}
-	// If two calls race, a record may have the price of one and the tier of the other; its debt then still takes the
-	// same time to come back. So the price is checked only for one call next to the change of the plan.
+	// If two calls race, the record may have the price of one call and the tier of the other. Its debt then still takes
+	// the same time to come back. So the price is checked only for one call next to the change of the plan.
 	if th := w.threads[0]; len(w.threads) == 2 && th.admitted > 0 && th.call.quota >= tiers {
 		if want := w.adopted.Quota(uint8(th.call.quota - tiers + 1)).Token; owes[1] != want {
 			return fmt.Errorf("R24: a token costs %d, and %d by the tier of the last take", owes[1], want)

@@ -25,9 +25,9 @@ type lateOffer struct {
 	before, between atomicbucket.State // the state of the offer, and the state in which the late call met it
 }
 
-// lateOffers makes a call at latePrice, once for each of its operations. Before the call, another call has offered
-// leftPrice for an earlier state, and was then suspended. Before the operation, other calls take n tokens at the usual
-// price, and then one token at leftPrice.
+// lateOffers makes a call at latePrice, once for each of its operations. Before the call starts, another call has
+// offered leftPrice for an earlier state, and was then suspended. Before the operation in question, other calls take n
+// tokens at the usual price, and then one token at leftPrice.
 func lateOffers(t *testing.T, n uint64) (all []lateOffer) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		algorithm, err := atomicbucket.NewTicks(1 << 51)

@@ -67,7 +67,7 @@ func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 	return r
 }
 
-// Enter sets r to the receipt of an admitted take under any quota. Otherwise it does what [Outcome.Receipt] does.
+// Enter sets r to the receipt of an admitted take. It does what [Outcome.Receipt] does, for any quota.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
 	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // the ends by the call itself came before its take: R15
@@ -124,9 +124,9 @@ func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	}
 }
 
-// void reports whether the record of the key at p may belong to another tenure than the receipt's take, so that its
-// debt may come from other takes. plan is the plan that the record follows. The caller has read the record before
-// (R15).
+// void reports whether the record of the key at p may belong to another tenure than the receipt's take. The debt of
+// such a record may come from other takes. The parameter plan is the plan that the record follows. The caller has read
+// the record before (R15).
 func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false

@@ -8,15 +8,18 @@ import (
 
 // Refund gives n tokens of the receipt's take back to the key at p, at the time now. With the zero receipt, the tokens
 // belong to no particular take. Only tokens that the key still owes come back. The verdict is Admitted if the key has a
-// record. It is Refused, and nothing is written, if the key has no record, so that its bucket is full, or if the
-// receipt is void, because the take's record may have been forgotten before it was idle (R15). Then the rest of the
-// outcome is the same as from Peek.
+// record.
+//
+// The verdict is Refused, and nothing is written, in two cases. Either the key has no record, so that its bucket is
+// full. Or the receipt is void, because the take's record may have been forgotten before it was idle (R15). The rest of
+// the outcome is then the same as from Peek.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Outcome {
 	return t.RefundAt(p, now, now, n, TierQuota(tier), of)
 }
 
-// RefundBy does what [Table.Refund] does, at a time that it reads from clock after the record. So no take of the record
-// is later, and no token comes back twice, by time and by the refund (R7).
+// RefundBy does what [Table.Refund] does, but reads the time itself: it calls the function clock after it has read the
+// record. So no take of the record is later than the refund, and no token comes back twice, by time and by the refund
+// (R7).
 //
 // If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. Then
 // RefundBy reads no clock, and the outcome has the time of the take.
@@ -115,9 +118,8 @@ func (t *Table) giveBack(
 	return after, Admitted, done
 }
 
-// ahead returns the latest time at which a request ahead of its clock was granted, and the latest time until which a
-// reservation of a key near p waits. It replaces a time that is earlier than the given one by the given one. The caller
-// has read the record before (R15).
+// ahead returns two times: the latest at which a request ahead of its clock was granted, and the latest until which a
+// reservation of a key near p waits. Each is at least the given time. The caller has read the record before (R15).
 func (t *Table) ahead(p Place, at int64) (latest, promised int64) {
 	return max(at, int64(t.leading.Load())), max(at, int64(t.neighbourhood(p).promised.Load()))
 }

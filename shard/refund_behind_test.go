@@ -10,7 +10,7 @@ import (
 )
 
 // TestARefundByAClockIsOneAtItsTime (I1): R15. [Table.RefundBy] has the same result as [Table.Refund] at the time of
-// its clock if other calls have taken since, and also where its shorter path does not apply.
+// the clock. That is true if other calls have taken since, and also where the shorter path of RefundBy does not apply.
 func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		scene func(t *testing.T, table *Table) (receipt Receipt, at int64)
@@ -139,8 +139,9 @@ func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	require.EqualValues(t, 2*second, bucketOf(table).Debt(back.State.Record(), uint64(start+second)))
 }
 
-// TestARefundByAReceiptWhoseVersionIsThatOfNothing: the zero record has version 0, as a forgotten record may have had.
-// A refund of its take must not treat the zero record as that record.
+// TestARefundByAReceiptWhoseVersionIsThatOfNothing: a forgotten record may have had version 0, which is also the
+// version of the zero record. A refund of a take from the forgotten record must not treat the zero record as that
+// record.
 func TestARefundByAReceiptWhoseVersionIsThatOfNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	p := table.Find(7)

@@ -10,8 +10,8 @@ import (
 )
 
 // TestARefundToAnUntouchedBucketBesideATakeAtEveryStep (I1, I2): another call takes a token before any operation of
-// RefundBy. Afterwards the bucket owes that token. It is no longer as the first take left it, so the refund reads the
-// clock, once.
+// RefundBy. Afterwards the bucket owes that token. The bucket is no longer as the first take left it, so the refund
+// reads the clock, once.
 func TestARefundToAnUntouchedBucketBesideATakeAtEveryStep(t *testing.T) {
 	times := map[int]int{}
 	injected(t, func() (call, other func(), check func(string)) {

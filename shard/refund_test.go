@@ -178,7 +178,7 @@ func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 }
 
 // TestARefundWhileAReservationWaits (I1): a refund of a charge does not give back what comes back with time before a
-// reservation is due. So no other take is admitted for the time at which it is due.
+// reservation is due. So no other take is admitted for the time at which the reservation is due.
 func TestARefundWhileAReservationWaits(t *testing.T) {
 	for at, want := range map[int64]int64{start: 4 * second, start + 3*second: second, start + 4*second: second} {
 		table := newTable(t, 8, 8, nil)

@@ -6,8 +6,8 @@ import (
 )
 
 // Reserve does what [Table.Take] does, for a caller that can wait, in a table of token buckets. Tokens that are not
-// available now, but will be within patience, are taken in advance. Outcome.Overdrawn then returns how long the caller
-// must wait. Later calls wait behind this caller, because a bucket has one queue.
+// available now are taken in advance, if they will be available within the time patience. Outcome.Overdrawn then
+// returns how long the caller must wait. Later calls wait behind this caller, because a bucket has one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	return t.ReserveAt(p, now, now, n, TierQuota(tier), patience)
 }

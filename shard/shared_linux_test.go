@@ -292,7 +292,7 @@ func TestMapRefuses(t *testing.T) {
 	}
 }
 
-// A kind makes an algorithm that a shared table may have from three numbers.
+// A kind makes an algorithm from three numbers: one of the algorithms that a shared table may have.
 type kind func(n [3]uint64) (atomicbucket.Algorithm, error)
 
 var kinds = []kind{

@@ -138,15 +138,15 @@ func (a *areas) write(n uint64, numbers []uint64) {
 // able to take over the records of the current plan. Calls of Replace in one process must not overlap. If another live
 // process is about to replace the plan, Replace does nothing and returns false.
 //
-// Replace calls clock several times. The last call comes after the numbers have been announced, and records are
-// converted at the time that it returns. When Replace returns, every record and every process follows the new plan, or
-// one that has replaced it since.
+// Replace calls the function clock several times. The last of these calls comes after the numbers have been announced,
+// and records are converted at the time that it returns. When Replace returns, every record and every process follows
+// the new plan, or a plan that has replaced it since.
 func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
 	return t.ReplaceKnowing(math.MaxUint64, numbers, clock)
 }
 
-// ReplaceKnowing does what Replace does, unless [Table.Largest] returns more than largest. In that case it does nothing
-// and returns false.
+// ReplaceKnowing does what Replace does, unless [Table.Largest] returns a number above the parameter largest. In that
+// case it does nothing and returns false.
 func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	t.raise(clock()) // by leaps: step 5 makes none
@@ -175,9 +175,9 @@ func (t *Table) sets() bool {
 	return true
 }
 
-// Remember raises the number that [Table.Largest] returns to at least n. When it returns true, every replacement that
-// did not know the number is complete. In a shared table it does nothing and returns false while another live process
-// is about to replace the plan. In one process, calls of Remember, Replace and Adopt must not overlap.
+// Remember raises the number that [Table.Largest] returns to at least n. When Remember returns true, every replacement
+// that did not know this number is complete. While another live process is about to replace the plan of a shared table,
+// Remember does nothing and returns false. In one process, calls of Remember, Replace and Adopt must not overlap.
 func (t *Table) Remember(n uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	if t.owner == nil {
@@ -200,8 +200,8 @@ func (t *Table) Largest() uint64 {
 }
 
 // Complete completes a replacement of a shared table's plan that is under way, whichever process began it (R22), at the
-// time that clock returns. After the call, no plan that was announced before it can still replace the plan that
-// [Table.Plan] returns.
+// time that the function clock returns. After the call, the plan that [Table.Plan] returns can no longer be replaced by
+// a plan that was announced before the call.
 func (t *Table) Complete(clock func() int64) {
 	defer runtime.KeepAlive(t)
 	t.settled(clock)

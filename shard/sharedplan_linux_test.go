@@ -20,8 +20,8 @@ import (
 func bucketNumbers(burst uint64) []uint64 { return []uint64{1, uint64(time.Second), burst} }
 
 // TestReplaceIsFollowed (I1): a process follows a plan that another process has set, and taken tokens still count.
-// After two missed replacements, a process does not treat the plan that it knew as the current one, which has the same
-// tag.
+// After two missed replacements, the plan that the process knew has the same tag as the current plan. The process must
+// not use the old plan as the current one.
 func TestReplaceIsFollowed(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})

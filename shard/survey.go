@@ -43,9 +43,9 @@ func (t *Table) Survey(now int64) Survey {
 	return s
 }
 
-// judge returns the time at which records must be read: now, but at least the watermark and at most four skews later.
-// Beyond that, distances on the payload's circle would be misread (R7). The upper bound changes no result, because
-// every record is idle by then.
+// judge returns the time at which records must be read. That is now, or the watermark if it is later, but at most four
+// skews after the watermark. Beyond that, distances on the payload's circle would be misread (R7). The upper bound
+// changes no result, because every record is idle by then.
 func (t *Table) judge(now int64) int64 {
 	mark, step := t.Watermark(), leapStep*int64(t.current().skew)
 	if mark < 0 || mark > math.MaxInt64-step {

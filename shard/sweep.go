@@ -20,8 +20,8 @@ type sweeps struct {
 }
 
 // Sweep frees every record that is idle at the time now, and counts one more epoch when it has visited all shards. It
-// skips pages in which no slot was ever used. After every 8,192 slots it calls rest, unless it is nil, and stops if
-// rest returns false. It reports whether it was complete.
+// skips pages in which no slot was ever used. If rest is not nil, Sweep calls it after every 8,192 slots, and stops if
+// rest returns false. Sweep reports whether it was complete.
 //
 // Sweeps may run concurrently with each other and with all other calls. No call waits for a sweep, because inserts
 // reclaim idle records themselves.
@@ -31,9 +31,9 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 	return t.pass(now, now, rest)
 }
 
-// SweepEpoch does what [Table.Sweep] does, but frees only records that have been idle since the last complete sweep, so
-// that a key which stays below its limit still finds its record when it comes back. While at most half of the slots
-// hold a record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
+// SweepEpoch does what [Table.Sweep] does, but frees only records that have been idle since the last complete sweep. So
+// a key that stays below its limit still finds its record when it comes back. While at most half of the slots hold a
+// record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
 func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.raise(t.catchUp(now))
@@ -44,8 +44,8 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	return t.pass(now, since, rest)
 }
 
-// pass does the work of Sweep at the time now, for records that have been idle since the time since. The watermark must
-// have reached now (R7).
+// pass does the work of Sweep at the time now, for records that have been idle since a time (the parameter since). The
+// watermark must have reached now (R7).
 func (t *Table) pass(now, since int64, rest func() bool) bool {
 	if t.owner != nil {
 		t.settled(func() int64 { return now }) // what a dead process has begun: R22
@@ -136,8 +136,8 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 		}
 		if lowers {
-			// R11. If the slot has changed hands, the key word may be the new owner's. Its call extends the bound as
-			// well, so this does no harm. The slot is in the probe window of every key that it ever had.
+			// R11. If the slot has changed hands, the key word may be the new owner's. The new owner's call extends the
+			// bound as well, so this does no harm. The slot is in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
 			if i := p.index(sl); i < t.probeWindow { // R20
 				t.cover(p, i)

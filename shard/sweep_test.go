@@ -87,8 +87,9 @@ func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 }
 
 // TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): a claim moves the watermark no further than to the time at
-// which its record became idle, if that is known to the nanosecond. Otherwise all idle records would be idle at the
-// watermark, and the next claim would take the first of them, not the one that has been idle longest.
+// which its record became idle, if that is known to the nanosecond. If the claim moved it further, all idle records
+// would be idle at the watermark. The next claim would then take the first of them, not the one that has been idle
+// longest.
 func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	batch, err := atomicbucket.NewBatchBucket(1, time.Second, 5)
 	require.NoError(t, err)

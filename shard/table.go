@@ -216,9 +216,9 @@ func (p Place) at(i uint64) *slot {
 }
 
 // order returns the position of the home slot in its line. Slot i of the probe window is slot i^order from the start of
-// that line. So the keys of one home start their searches at four different slots. In a table that is 0.6 full, 0.70 of
-// the records are in the slot that a search reads first, and the processor predicts the branch. With one common start
-// it would be only 0.37.
+// that line. So the keys of one home start their searches at four different slots. In a table that is 0.6 full, a share
+// of 0.70 of the records is in the slot that a search reads first, and the processor predicts the branch. With one
+// common start, the share would be only 0.37.
 func (p Place) order() uint64 { return uint64(uintptr(unsafe.Pointer(p.home)) / slotBytes % lineSlots) }
 
 func (p Place) line() unsafe.Pointer {

@@ -294,8 +294,9 @@ func TestSweep(t *testing.T) {
 	assert.Zero(t, table.Stats().Live)
 }
 
-// TestSweepLeavesRecordsOfAnotherPlan: R9. A sweep does not decide by a plan that the record does not follow whether it
-// is idle. (The plans of fuzz/explore differ only in the burst, so they could not show such an error.)
+// TestSweepLeavesRecordsOfAnotherPlan: R9. Only the plan that a record follows says whether the record is idle, and a
+// sweep decides by no other plan. (The plans of fuzz/explore differ only in the burst, so they could not show such an
+// error.)
 func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	now := start + 1<<40

@@ -83,9 +83,9 @@ func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicb
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
 
-// TakeAt does what [Table.Take] does, with any quota, and also what [Table.Decide] does if status is not nil. now may
-// be ahead of clock, the time of the limiter's clock, by at most the skew of the plan. It applies to this decision
-// only, because the watermark follows the clock (R7).
+// TakeAt does what [Table.Take] does, with any quota, and also what [Table.Decide] does if status is not nil. The time
+// now may be ahead of the time of the limiter's clock (clock) by at most the skew of the plan. It applies to this
+// decision only, because the watermark follows the clock (R7).
 func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := atomicbucket.State(0), (*Plan)(nil), Undecided

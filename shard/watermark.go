@@ -38,9 +38,10 @@ func (t *Table) catchUp(now int64) int64 {
 	}
 }
 
-// follow returns two times for a call at the time now, which may be ahead of its clock. The call is decided at the time
-// at. It may move the watermark up to the time upTo: the earlier of now and the clock, but at least the watermark.
-// follow does so if the call would otherwise be too far ahead of the watermark.
+// follow returns two times for a call at the time now, which may be ahead of its clock. The first (at) is the time at
+// which the call is decided. The second (upTo) is the time up to which the call may move the watermark: the earlier of
+// now and the clock, but at least the watermark. follow moves the watermark to upTo if the call would otherwise be too
+// far ahead of the watermark.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
 	if now <= clock {
@@ -67,8 +68,8 @@ func leap(ahead, skew uint64) uint64 {
 func (t *Table) raise(now int64) int64 { return t.raiseTo(now, now) }
 
 // raiseTo moves the watermark to a time, for a call whose clock reads now, unless the watermark has already reached
-// that time, which may be before the origin of time. The watermark moves no further than the machine's clock (R23).
-// raiseTo returns the time up to which it has moved the watermark.
+// that time. (The time may be before the origin of time.) The watermark moves no further than the machine's clock
+// (R23). raiseTo returns the time up to which it has moved the watermark.
 func (t *Table) raiseTo(to, now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
