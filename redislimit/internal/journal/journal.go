@@ -1,8 +1,8 @@
 // Package journal keeps a node's debts to a store in files, so that the debts outlive the process.
 //
-// Each process has a separate file. Every change is appended with one write, before the request that caused it is
-// answered. So a killed process loses nothing, but a loss of power may lose changes, because nothing is flushed to a
-// disk.
+// Each process has a separate file. Every change is appended with one write, before the request that caused the change
+// is answered. So if a process is killed, nothing is lost. After a loss of power, changes may be lost, because nothing
+// is flushed to a disk.
 //
 // The file is locked while its process lives. Any other process takes over an unlocked file ([Journal.TakeOver]). If
 // the process that takes over is killed before it has removed the file, the debts are charged twice. They are never
@@ -117,7 +117,7 @@ func (j *Journal) Mend() {
 	}
 }
 
-// Rest makes the journal have a file only while something is owed.
+// Rest removes the file if nothing is owed. From then on, the journal has a file only while something is owed.
 func (j *Journal) Rest() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -242,8 +242,8 @@ type Former struct {
 	Err error
 }
 
-// TakeOver calls take for each file of the stem that is not locked and not empty. If take returns true, TakeOver
-// removes the file.
+// TakeOver calls the function take for each file of the stem that is not locked and not empty. If take returns true,
+// TakeOver removes the file.
 func (j *Journal) TakeOver(take func(Former) bool) error {
 	folder, err := os.ReadDir(filepath.Dir(j.stem))
 	for _, e := range folder {

@@ -17,7 +17,7 @@ const (
 // cas is the code at the end of a spending.
 const cas = "if next == w || l.word.CompareAndSwap(uint64(w), uint64(next)) {\n\t\t\treturn v, renew"
 
-// mutants lists changes of the lease's code, each of which breaks one of its rules.
+// mutants lists changes of the lease's code. Each change breaks one of the rules of the lease.
 var mutants = []mutant{
 	{"L1", "a spending does not compare", "two takers of the last token", "L1", []edit{
 		{leaseGo, cas, "if next == w {\n\t\t\treturn v, renew\n\t\t}\n\t\tif l.word.Store(uint64(next)); true {\n\t\t\treturn v, renew"},

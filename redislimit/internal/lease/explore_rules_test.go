@@ -129,7 +129,8 @@ func (w *world) flagged(th *thread, before thread, h *held, from, to state) erro
 	return nil
 }
 
-// serve makes the store answer the thread's question, unless it is lost on the way, and checks the answer (L2 to L4).
+// serve checks the thread's question (L2 to L4), and makes the store answer it. way says whether the question or the
+// answer is lost.
 func (w *world) serve(th *thread, way int) error {
 	th.way, th.answer, th.charged = way, script.Answer{}, 0
 	if th.phase != returning {

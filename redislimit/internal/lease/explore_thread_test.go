@@ -126,8 +126,8 @@ func (th *thread) rewind() {
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// hash represents the thread's part of the state: its history, but not its name, because threads with the same program
-// are interchangeable.
+// hash represents the thread's part of the state. It is made from the thread's history, but not from its name, because
+// threads with the same program are interchangeable.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
 	for _, c := range th.program[th.made:] {

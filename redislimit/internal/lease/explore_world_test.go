@@ -97,7 +97,7 @@ func (w *world) Restart() {
 	}
 }
 
-// Unfinished returns the threads that have a next step, as one bit for each.
+// Unfinished returns the threads that have a next step. Each thread is one bit.
 func (w *world) Unfinished() (threads uint64) {
 	for i, th := range w.threads {
 		threads |= (1 - interleave.Bit(th.finished())) << i
@@ -105,7 +105,7 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns in how many ways the next step of a thread can end: a question or its answer may be lost.
+// Ways returns the number of ways in which the next step of a thread can end. A question or its answer may be lost.
 func (w *world) Ways(thread int) int {
 	if w.threads[thread].Pending.Word == nil {
 		return ways

@@ -57,9 +57,9 @@ const (
 	Retired
 )
 
-// Take takes n tokens, all or none. It calls now only if it needs the time. If renew is true, the caller must call
-// Renewal and then Apply or Fail, whatever the verdict is. Take is lock-free: a CAS fails only because another call has
-// succeeded.
+// Take takes n tokens, all or none. It calls the function now only if it needs the time. If renew is true, the caller
+// must call Renewal and then Apply or Fail, whatever the verdict is. Take is lock-free: a CAS fails only because
+// another call has succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	for {
 		w := state(l.word.Load())
@@ -247,7 +247,8 @@ func (l *Lease) Remaining() uint64 {
 	return min(l.remaining.Load()+state(l.word.Load()).tokens(), l.terms.Limit)
 }
 
-// Waits returns the times until a token is available and until everything is back, by the store's last answers.
+// Waits returns the times until a token is available and until the key has all its tokens again, by the store's last
+// answers.
 func (l *Lease) Waits(now int64) (retry, reset time.Duration) {
 	return time.Duration(max(l.retryAt.Load()-now, l.denyUntil.Load()-now, 1)), time.Duration(max(l.resetAt.Load()-now, 0))
 }

@@ -165,7 +165,8 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { l.Take(1, now) }))
 }
 
-// The renewal carries a request that costs more than the tokens in hand. Only the rest of the grant is in hand then.
+// A request that costs more than the tokens in hand goes with the renewal. After the answer, only the granted tokens
+// that are left are in hand.
 func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	l := New(terms(), 0)
 	v, renew := l.Take(60, at(0))

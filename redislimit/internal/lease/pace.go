@@ -1,7 +1,7 @@
 package lease
 
-// A pace is the rate at which tokens are spent, per second. low is the smaller rate of the last two answered renewals,
-// because two requests may be close together by chance.
+// A pace is the rate at which tokens are spent, per second. low is the smaller rate of the last two answered renewals.
+// One renewal is not enough, because two requests may be close together by chance.
 type pace struct{ last, low float64 }
 
 func (p *pace) note(perSecond float64) {

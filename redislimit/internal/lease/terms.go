@@ -28,8 +28,8 @@ type Terms struct {
 	Random func() float64
 }
 
-// NewTerms returns the terms for leasing a limit, with an overdraft of D tokens for each node. It returns an error if
-// leases do not suit the limit ([Suits]).
+// NewTerms returns the terms for leasing a limit. overdraft is the number of tokens for each node, D in the bound.
+// NewTerms returns an error if leases do not suit the limit ([Suits]).
 func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	if !Suits(p, nodes) {
 		return nil, fmt.Errorf("leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s "+
@@ -46,8 +46,8 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	}, nil
 }
 
-// Suits reports whether leases suit the limit: a token bucket or a fixed window with at least one token in each τ, and
-// at least four for each node.
+// Suits reports whether leases suit the limit. The limit must be a token bucket or a fixed window. Its rate must give
+// at least one token in each τ, and its limit must be at least four tokens for each node.
 func Suits(p engine.Policy, nodes int) bool {
 	if _, _, isCalendar := p.Calendar(); isCalendar {
 		return false // a budget per day needs few calls, and a lease would last only a moment
@@ -66,7 +66,8 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// need returns the smallest number of tokens for which a renewal is worthwhile, at a recent rate per second.
+// need returns the smallest number of tokens for which a renewal is worthwhile, if tokens are spent at the rate
+// perSecond.
 func (t *Terms) need(perSecond float64) uint64 {
 	return t.bounded(perSecond * t.Ahead.Seconds())
 }

@@ -41,7 +41,7 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	return s
 }
 
-// SetClock sets the clock of a server of StartWithClock, forward or back.
+// SetClock sets the clock of a server that [StartWithClock] has started, forward or back.
 func (s *Server) SetClock(at time.Time) {
 	s.t.Helper()
 	if err := writeClock(s.clock, at); err != nil {

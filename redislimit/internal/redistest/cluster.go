@@ -30,7 +30,7 @@ type Cluster struct {
 	ids []string
 }
 
-// StartCluster starts three servers with a third of the slots each, which takes about three seconds.
+// StartCluster starts three servers, each with a third of the slots. This takes about three seconds.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
@@ -114,7 +114,7 @@ func (c *Cluster) Owner(slot int) int {
 	return -1
 }
 
-// MoveSlot moves a slot and its keys to Nodes[to], as an operator does. Then every node knows about the move, but
+// MoveSlot moves a slot and its keys to Nodes[to], as an operator does. After it, every node knows about the move, but
 // clients do not.
 func (c *Cluster) MoveSlot(slot, to int) {
 	c.t.Helper()
@@ -124,8 +124,8 @@ func (c *Cluster) MoveSlot(slot, to int) {
 	c.EndMove(slot, to)
 }
 
-// BeginMove starts the move of a slot to Nodes[to]. From then on, each node answers for the keys that it has, and the
-// new node also for new keys.
+// BeginMove starts the move of a slot to Nodes[to]. From then on, the old node answers for the keys that it still has.
+// The new node answers for the keys that it has got, and for new keys.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)

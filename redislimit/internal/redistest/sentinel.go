@@ -79,8 +79,8 @@ func SentinelURL(addresses ...string) string {
 	return url
 }
 
-// Failover makes the replica the master, as an operator does. The old master becomes its replica about ten seconds
-// later.
+// Failover makes the replica the master, as an operator does. About ten seconds later, the old master becomes the
+// replica of the new one.
 func (s *Sentinels) Failover() {
 	s.t.Helper()
 	s.Nodes[0].Do("SENTINEL", "FAILOVER", masterSet)
