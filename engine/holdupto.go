@@ -12,9 +12,9 @@ import (
 // tokens, HoldUpTo refuses and takes nothing. [Receipt.Taken] returns how many tokens it took, and [Receipt.Settle]
 // replaces them by the cost of the request.
 //
-// If least is 0, it counts as 1. If it is above the limit, it counts as the limit. If most is 0, nothing is taken, and
-// settling charges the cost. So HoldUpTo(k, 1, 0) admits requests as long as the key has a token, however many requests
-// are under way. ([Limiter.Hold] of 0 always admits.)
+// If least is 0, it counts as 1. If least is above the limit, it counts as the limit. If most is 0, nothing is taken,
+// and settling charges the cost. So HoldUpTo(k, 1, 0) admits requests as long as the key has a token, however many
+// requests are under way. ([Limiter.Hold] of 0 always admits.)
 //
 // After a refusal, RetryAfter is the time until a request for least tokens would be admitted. A refusal costs nothing,
 // whatever [ChargeRefusals] says. HoldUpTo never uses a late clock, does not allocate, and is lock-free.

@@ -39,8 +39,8 @@ func TestHoldUpTo(t *testing.T) {
 	})
 }
 
-// TestAHoldOfNothingIsRefusedInDebt: without tokens, HoldUpTo with a least of 0 is refused. With tokens, it is
-// admitted, and its cost is charged afterwards.
+// TestAHoldOfNothingIsRefusedInDebt: if the key has no tokens, HoldUpTo(k, 0, n) is refused. Otherwise it is admitted,
+// and its cost is charged afterwards.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -78,8 +78,8 @@ func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// TestHoldUpToAtOnce: concurrent calls together get the limit. No admitted call gets fewer tokens than its least, and a
-// call is refused only if fewer were left.
+// TestHoldUpToAtOnce: concurrent calls together get the limit. An admitted call gets at least its minimum, and a call
+// is refused only if fewer tokens were left.
 func TestHoldUpToAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	for round := range 50 {

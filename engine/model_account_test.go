@@ -217,8 +217,8 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 }
 
 // reprices converts a debt after the price of its tier has changed. The key then owes the same number of tokens, at the
-// time at as well as at the time latest, when the latest request is due. All of the debt is converted, because a part
-// above the limit may come from another tier. A debt that would not fit keeps its price.
+// two instants at and latest. At the second instant, the latest request is due. All of the debt is converted, because a
+// part above the limit may come from another tier. A debt that would not fit keeps its price.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to

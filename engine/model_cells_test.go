@@ -15,8 +15,7 @@ import (
 // several, and the situation of the key.
 type cell struct{ rates, verb, under string }
 
-// makes marks a cell as covered: the program calls a verb for a key under the grants q, or for a key that was last
-// charged under them.
+// makes adds the cell of a call to m.made. The key of the call is under the grants q, or was last charged under them.
 func (m *model) makes(verb string, q *grants) {
 	if m.made == nil || q == nil || verb == "enter" && m.kind.policy.algorithm != AlgorithmConcurrency {
 		return

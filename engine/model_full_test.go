@@ -187,8 +187,8 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds out which of the keys that owed the least were evicted. These may be at most as many as the
-// parameter most. It reports whether there was an eviction.
+// settlesVictims finds out which of the keys that owed the least were evicted. There may be no more than the number
+// most. The result is whether there was an eviction.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false
