@@ -85,8 +85,8 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 }
 
 // Release gives back everything, for a request that costs nothing, for example because it did not reach the server.
-// first reports whether this call settled the hold. A cost that is reported later is charged by [Hold.Settle]. A cost
-// that is reported during Release is charged by Release, and lost is its tokens that were not charged.
+// first reports whether this call settled the hold. A cost that is reported later is charged by [Hold.Settle]. Release
+// itself charges a cost that is reported while it runs. lost is how many tokens of such a cost were not charged.
 func (h *Hold) Release() (first bool, lost uint64) {
 	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
