@@ -11,18 +11,18 @@ import (
 )
 
 // RefundStatus returns a Refund function ([Limit]) that gives the cost back if the status is from low to high. With 200
-// and 299, only failures use up the limit. Headers are written before the refund, so they show the cost as taken.
+// and 299, only failures use up the limit. Headers show the cost as taken, because they are written before the refund.
 //
-// A failed gRPC call has HTTP status 200, but [Middleware.Handler] never gives back its cost, nor the cost of an answer
-// that was broken off ([Limit]).
+// The cost of a failed gRPC call is never given back by [Middleware.Handler], although its HTTP status is 200. Neither
+// is the cost of an answer that was broken off ([Limit]).
 func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
-// Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers, stores holds in the context,
-// and ends the request when next returns. Use Serve in frameworks whose handlers return errors. If other code writes
-// the answer after next has returned, next must return the status which that code will write. Otherwise next must
-// return 0.
+// Serve passes an admitted request on as [Middleware.Handler] does. It sets the headers, stores holds in the context,
+// and ends the request when next returns. Use Serve in frameworks whose handlers return errors. In these, other code
+// may write the answer after next has returned. Then next must return the status that this code will write. Otherwise
+// next must return 0.
 func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) (status int)) {
 	if res.InFlight() {
 		defer res.Release()
@@ -80,14 +80,15 @@ type statusWriter struct {
 	broke  atomic.Bool // the body of the request broke off
 }
 
-// A notedBody is the body of a request. It tells the statusWriter if the body breaks off.
+// A notedBody is the body of a request. If the body breaks off, it notes this in the statusWriter.
 type notedBody struct {
 	io.ReadCloser
 	of *statusWriter
 }
 
-// Read implements [io.Reader]. Two errors do not mean that the body broke off: it is too long for the program, or it
-// was read after it was closed, as transports do if their server answers early.
+// Read implements [io.Reader]. Two errors do not mean that the body broke off. The first is for a body that is too long
+// for the program. The second is for a body that is read after it was closed, as transports do if their server answers
+// early.
 func (b *notedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if tooLong := (*http.MaxBytesError)(nil); err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) &&
@@ -120,7 +121,7 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write records the status, because a handler cannot change it after it has begun to write the body.
+// Write records the status. A handler cannot change the status after it has begun to write the body.
 func (w *statusWriter) Write(b []byte) (int, error) {
 	w.begin()
 	return w.ResponseWriter.Write(b)
@@ -152,8 +153,8 @@ func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, err
 	return conn, buffer, err
 }
 
-// full returns a writer with exactly the optional methods of the original, because handlers detect them by type
-// assertion.
+// full returns a writer that has exactly the optional methods of the original writer. Handlers detect such methods by
+// type assertion.
 func (w *statusWriter) full() http.ResponseWriter {
 	_, flushes := w.ResponseWriter.(http.Flusher)
 	h, hijacks := w.ResponseWriter.(http.Hijacker)

@@ -24,8 +24,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// failuresOnly returns a middleware with a limit of 9 tokens that refunds successes, and a function that returns the
-// tokens left.
+// failuresOnly returns a middleware with a limit of 9 tokens that gives tokens back for successes. It also returns a
+// function that returns the number of tokens left.
 func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middleware, func() uint64) {
 	t.Helper()
 	l := shared("failures", testclock.New().Burst(t, 9))
@@ -78,8 +78,8 @@ func TestRefundByStatus(t *testing.T) {
 	}
 }
 
-// TestPanicsAreFailures: panics count as failures, even if they only abort the response. The middleware lets the panics
-// continue.
+// TestPanicsAreFailures: a panic counts as a failure, even if it only aborts the response. The middleware lets the
+// panic continue.
 func TestPanicsAreFailures(t *testing.T) {
 	boom := errors.New("boom")
 	for _, panicked := range []error{boom, http.ErrAbortHandler} {
@@ -97,7 +97,7 @@ func TestPanicsAreFailures(t *testing.T) {
 			assert.EqualValues(t, 8, left())
 		}
 	}
-	// Now the limit gives back the cost of failures of the server instead of the cost of successes.
+	// Now the limit is the opposite: it gives back the cost of failures of the server, not of successes.
 	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = httplimit.RefundStatus(500, 599)
 	h := one(t, l).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(boom) }))
@@ -205,8 +205,8 @@ func TestAFailedGRPCCallIsNoSuccess(t *testing.T) {
 	}
 }
 
-// TestHijackedConnections: a hijacked connection counts as the status 101, no matter how the handler gets the
-// connection.
+// TestHijackedConnections: a hijacked connection counts as the status 101. How the handler gets the connection does not
+// matter.
 func TestHijackedConnections(t *testing.T) {
 	for _, byController := range []bool{false, true} {
 		l := shared("upgrades", testclock.New().Burst(t, 9))
@@ -236,14 +236,14 @@ func TestHijackedConnections(t *testing.T) {
 		conn.Close()
 		assert.Equal(t, 101, <-seen)
 		s.Close()
-		// Poll, because Close does not wait for hijacked connections, and seen is called before the tokens are given
-		// back.
+		// The test polls, because Close does not wait for hijacked connections. Also, seen is called before the tokens
+		// are given back.
 		assert.Eventually(t, func() bool { return left(l.Limiter) == 9 }, time.Minute, time.Millisecond)
 	}
 }
 
-// TestTheWriterStaysWhatItIs: without Refund, the handler gets the original writer, otherwise a writer with exactly its
-// optional methods.
+// TestTheWriterStaysWhatItIs: without Refund, the handler gets the original writer. With Refund, it gets a writer that
+// has exactly the optional methods of the original.
 func TestTheWriterStaysWhatItIs(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { assert.Same(t, recorder, w) })
@@ -285,8 +285,8 @@ func TestTheWriterStaysWhatItIs(t *testing.T) {
 	}
 }
 
-// TestControllersReachTheConnection: an http.ResponseController reaches the connection through the writer that records
-// the status.
+// TestControllersReachTheConnection: the handler gets a writer that records the status. Through it, an
+// http.ResponseController reaches the connection.
 func TestControllersReachTheConnection(t *testing.T) {
 	m, left := failuresOnly(t)
 	s := startServer(t, m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -307,7 +307,7 @@ func TestControllersReachTheConnection(t *testing.T) {
 	assert.EqualValues(t, 9, left())
 }
 
-// TestFinishOnce: only the first call of Finish has an effect, and none after a refusal.
+// TestFinishOnce: only the first call of Finish has an effect. After a refusal, no call has one.
 func TestFinishOnce(t *testing.T) {
 	var seen counts
 	m, left := failuresOnly(t, httplimit.ObserveWith(&seen))
@@ -400,7 +400,8 @@ func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestAClientThatGoesAfterTheAnswerBegan: this client did not cause the answer, so the tokens are given back.
+// TestAClientThatGoesAfterTheAnswerBegan: a client that goes away after the answer has begun did not cause its status.
+// So the tokens are given back.
 func TestAClientThatGoesAfterTheAnswerBegan(t *testing.T) {
 	l := shared("all", testclock.New().Burst(t, 9))
 	l.Refund = func(_ *http.Request, status int) bool { return status == http.StatusInternalServerError }

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// The tests in this file come from faults of other limiters and from wishes of their users. Each comment has the
-// numbers of the issues.
+// The tests in this file come from faults of other limiters and from wishes of their users. The number after a name is
+// the number of an issue.
 
 func TestSevenQuickRequestsGiveFiveTimes200AndTwice429WithRetryAfter1(t *testing.T) {
 	s := startServer(t, one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 5)}).Handler(hello))
@@ -107,7 +107,7 @@ func TestBehindALoadBalancerEachClientHasItsBucket(t *testing.T) {
 	}
 }
 
-// httprate 61 and three advisories, tollbooth 99: any client could choose its bucket by a header.
+// httprate 61 and three advisories, tollbooth 99: any client could choose its bucket by a header field.
 func TestClientIPCannotBeSpoofed(t *testing.T) {
 	for name, ip := range map[string]*httplimit.ClientIP{
 		"no proxies": clientIP(t),
@@ -125,7 +125,7 @@ func TestClientIPCannotBeSpoofed(t *testing.T) {
 	}
 }
 
-// traefik 9721, caddy-ratelimit 23: one customer has 2^64 addresses.
+// traefik 9721, caddy-ratelimit 23: one customer with an IPv6 network has 2^64 addresses, and each had a bucket.
 func TestIPv6ClientsHaveOneKeyForTheir64(t *testing.T) {
 	h := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}).Handler(hello)
 	assert.Equal(t, 200, serve(h, getFrom("[2001:db8:1:2::1]:1")).Code)
@@ -173,8 +173,8 @@ func TestAChangedLimitHandsOutNoFreshBucket(t *testing.T) {
 	assert.Equal(t, `"changed";q=8;w=60`, w.Header().Get("RateLimit-Policy"))
 }
 
-// throttled 108. In other limiters, too, Retry-After was a malformed date, was missing, or was always the complete
-// window.
+// throttled 108. In other limiters, too, Retry-After was a malformed date or was missing. In some, it was always the
+// complete window.
 func TestRetryAfterIsNeitherMissingNorADateNorTheWholeWindow(t *testing.T) {
 	c := testclock.New()
 	h := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.FixedWindow(2, time.Minute))},
@@ -214,7 +214,7 @@ func TestShadowModeNeverRefuses(t *testing.T) {
 	assert.Equal(t, []int{200, 200}, statuses(one(t, gone).Handler(hello), 2))
 }
 
-// httprate-redis 15, traefik 12043 and 12091, and a limiter whose default handler panicked on a backend error.
+// httprate-redis 15, traefik 12043 and 12091. The default handler of another limiter panicked on a backend error.
 func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 	gone := errors.New("gone")
 	c := testclock.New()
@@ -288,7 +288,8 @@ func TestCountingOnlyFailures(t *testing.T) {
 	assert.Equal(t, 429, serve(h, get("/right")).Code)
 }
 
-// Two middlewares take from two limits in opposite orders. A third has the same limit twice.
+// Two middlewares take from the same two limits in opposite orders. A third has one limit twice. They must not
+// deadlock.
 func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	c := testclock.New()
 	a, b := shared("a", c.Burst(t, 1000)), shared("b", c.Burst(t, 1000))

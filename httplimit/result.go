@@ -9,15 +9,15 @@ import (
 )
 
 // A Result is the decision of [Middleware.Decide], with methods that answer the request. It is not safe for concurrent
-// use. Only one copy of a Result may be finished or released.
+// use. If a Result is copied, only one of the copies may be finished or released.
 type Result struct {
 	limits.Result[*http.Request]
 	m *Middleware
 }
 
-// Status returns the HTTP status of the decision: 200 if allowed, 429 if refused, and 503 if the store of a limit with
-// [limits.Closed] failed or a limit could not be applied. For a refused gRPC call, [Result.Refuse] answers with another
-// status.
+// Status returns the HTTP status of the decision: 200 if the request is allowed, and 429 if it is refused. It is 503 if
+// the store of a limit with [limits.Closed] failed, or if a limit could not be applied. For a refused gRPC call,
+// [Result.Refuse] answers with another status.
 func (res *Result) Status() int {
 	switch res.Verdict() {
 	case limits.Limited, limits.Ended:
@@ -30,7 +30,8 @@ func (res *Result) Status() int {
 }
 
 // RetryAfter returns the value of the Retry-After header, in whole seconds with jitter. It is 0 if there is no such
-// header, for example if only a limit of requests in flight refuses, and [engine.Never] if the request can never pass.
+// header, for example if only a limit of requests in flight refuses. It is [engine.Never] if the request can never
+// pass.
 func (res *Result) RetryAfter() time.Duration {
 	if res.never() {
 		return engine.Never
@@ -52,7 +53,7 @@ func (res *Result) retry() int64 {
 // texts returns the header texts of the limit of a check.
 func (res *Result) texts(c *Check) *texts { return res.m.texts[c.Index()] }
 
-// Finish ends an allowed request, whose response has this status. Limits whose Refund returns true get their tokens
-// back, and the request is no longer in flight ([limits.Result.Release]). Second calls and calls after a refusal do
-// nothing.
+// Finish ends an allowed request, whose response has this status. If the Refund function of a limit returns true, its
+// tokens are given back. The request is no longer in flight ([limits.Result.Release]). A second call of Finish does
+// nothing, and neither does a call after a refusal.
 func (res *Result) Finish(r *http.Request, status int) { res.Result.Finish(r.Context(), r, status) }

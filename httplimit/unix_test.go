@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// TestAUnixSocketIsNoAddress: the name of a client's end of a Unix socket does not count as its address.
+// TestAUnixSocketIsNoAddress: a client may give its end of a Unix socket a name that looks like an address. The name
+// does not count as its address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	l, err := net.Listen("unix", "server")

@@ -7,10 +7,10 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// HeaderValue returns the value of a header, or "" if the header is absent. name is in the form of
+// HeaderValue returns the value of a header, or "" if the header is absent. The name must be in the form of
 // [http.CanonicalHeaderKey]. ok is false if the header has several different lines, because servers differ in which
-// line they read. For Authorization, all spellings of the scheme and the blanks give the same value, such as "Bearer
-// V". HeaderValue does not allocate for a value that is already in this form.
+// line they read. For Authorization, spellings that differ only in the scheme or the blanks give the same value, such
+// as "Bearer V". HeaderValue does not allocate for a value that is already in this form.
 func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.HeaderKey(r, name)
 }
@@ -23,14 +23,14 @@ func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 //
 // CookieValue accepts all other characters, because some servers accept values that [http.Request.Cookie] skips.
 //
-// Spellings that common servers treat as the same value give the same text: with quotes, octal escapes in quotes,
-// percent escapes, or Unicode blanks around the value. Spellings of the name are treated in the same way: SID is sid,
-// and a.b is a_b. A pair after a comma or a blank is a separate cookie. CookieValue does not allocate if nothing is
-// escaped.
+// Some spellings have the same value for common servers: with quotes, octal escapes in quotes, percent escapes, or
+// Unicode blanks around the value. CookieValue returns the same text for all of them. It also treats spellings of the
+// name as equal: SID is sid, and a.b is a_b. A pair after a comma or a blank is a separate cookie. CookieValue does not
+// allocate if nothing is escaped.
 func CookieValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.CookieKey(r, name)
 }
 
-// ambiguous returns the key of all requests with several values or an opaque target. No text and no address has this
-// key.
+// ambiguous returns the key that is shared by all requests with several values or with an opaque target. It is not the
+// key of any text or address.
 func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inBubble runs a test in simulated time. bucket makes a limiter of one token per second.
+// inBubble runs a test in simulated time. It gives the test a function, bucket, that makes a limiter of one token per
+// second.
 func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engine.Limiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, func(burst uint64) *engine.Limiter {
@@ -59,7 +60,7 @@ func TestRequestsWaitForTheirTokens(t *testing.T) {
 	})
 }
 
-// A client that disconnects leaves the line. If it was last, the next client gets its place.
+// A client that disconnects leaves the line. If it was last in the line, its place is free for the next client.
 func TestAWaitEndsWithTheContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute})
@@ -84,7 +85,7 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// If a client goes away, the clients behind it move up. If all go away, the line is empty.
+// If a client goes away, clients that came after it wait less. If all clients go away, the line is empty.
 func TestALineMovesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := newMiddleware(t, []httplimit.Limit{
@@ -131,8 +132,8 @@ func TestALineMovesUp(t *testing.T) {
 	})
 }
 
-// If a client that waits for several tokens goes away, the clients behind it move up by these tokens, whatever their
-// own costs.
+// A client that waits for several tokens goes away. Clients that came after it then wait for that many tokens less,
+// whatever their own costs are.
 func TestALineOfSeveralCosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(3), MaxWait: time.Minute, Cost: func(r *http.Request) uint64 {
@@ -158,8 +159,8 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	})
 }
 
-// A request continues when it has the tokens of all limits. If one limit refuses without a wait, the request waits for
-// no other limit and takes nothing.
+// A request continues when it has the tokens of all limits. If one limit refuses without a wait, the request does not
+// wait for the other limits, and takes nothing.
 func TestAllLimitsAreWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		first, second, third := bucket(1), bucket(2), bucket(10)
@@ -190,7 +191,7 @@ func TestAllLimitsAreWaitedFor(t *testing.T) {
 	})
 }
 
-// At most MaxWaiting requests wait. Their places are free again when the waits end, for any reason.
+// At most MaxWaiting requests wait. When a wait ends, for any reason, its place is free again.
 func TestFewRequestsWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(2))
@@ -210,8 +211,8 @@ func TestFewRequestsWait(t *testing.T) {
 	})
 }
 
-// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: a key gets at most an eighth of the waiting places. They are free again
-// however its waits end.
+// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: a key gets at most an eighth of the waiting places. However its waits
+// end, their places are free again.
 func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(16))
@@ -246,8 +247,8 @@ func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	})
 }
 
-// Where a limit would have made a request wait, in shadow mode it takes the tokens in advance. The request neither
-// waits nor uses a waiting place.
+// A limit in shadow mode does not make a request wait. It takes the tokens in advance, and the request uses no waiting
+// place.
 func TestShadowDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true},
@@ -297,8 +298,8 @@ func TestWaitsThatCannotBe(t *testing.T) {
 
 type noBackend struct{ limits.Backend }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses, but its tokens come before the request can reserve them. If
-// another limit then refuses, the request must have taken nothing.
+// TestTokensThatCameMeanwhileGoBack: limit A refuses, but its tokens come before the request can reserve them. If limit
+// B then refuses, the request must have taken nothing.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
@@ -316,8 +317,9 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): when a request ends, the token for which it waited may have come
-// back with time and been taken again. Giving it back a second time would admit one request too many.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request has waited for a token. When the request ends, the
+// token may already have come back with time, and another request may have taken it. If the token were given back
+// again, one request too many would be admitted.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts  time.Duration
@@ -346,8 +348,8 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	}
 }
 
-// TestAShadowGivesBackByItsReceipt: tokens that a limit in shadow mode took in advance are given back when the request
-// ends, even if they are already due.
+// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes tokens in advance. They are given back when the
+// request ends, even if they are already due.
 func TestAShadowGivesBackByItsReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		l := bucket(3)

@@ -14,15 +14,15 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled says that the race detector is on, which makes a sync.Pool drop values, so that allocations cannot be
-// counted.
+// raceEnabled says that the race detector is on. It makes a sync.Pool drop values, so allocations cannot be counted.
 var raceEnabled bool
 
 func plenty(t testing.TB, name string, key rpclimit.KeyFunc) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
 }
 
-// decisions returns functions that decide a call without an allocation, by the feature that the limits use.
+// decisions returns functions that decide a call without an allocation. The key names the feature that the limits of
+// the call use.
 func decisions(t testing.TB) map[string]func() {
 	t.Helper()
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))

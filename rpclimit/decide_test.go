@@ -142,8 +142,8 @@ func TestQuota(t *testing.T) {
 	assert.Equal(t, 1, seen.of(limits.Failed))
 }
 
-// TestAQuotaThatFailsGivesBackWhatOthersTook: if one limit's quota fails, the other limits get their tokens back. In
-// shadow mode, such a limit refuses nothing.
+// TestAQuotaThatFailsGivesBackWhatOthersTook: if the quota of one limit fails, the other limits get their tokens back.
+// If the quota of a limit in shadow mode fails, nothing is refused.
 func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
 	bad := func(rpclimit.Call) (engine.Policy, error) { return engine.Policy{}, nil }
 	other := testclock.New().Burst(t, 1)
@@ -229,7 +229,7 @@ func TestCountedDecisions(t *testing.T) {
 	assert.Equal(t, uint64(200), limiter.Peek(limiter.KeyUint64(0), 1).Remaining)
 }
 
-// TestLimitsThatNewDidNotMake: limits that New did not make refuse everything.
+// TestLimitsThatNewDidNotMake: a Limits that was not made by New refuses everything.
 func TestLimitsThatNewDidNotMake(t *testing.T) {
 	var none *rpclimit.Limits
 	for _, l := range []*rpclimit.Limits{none, new(rpclimit.Limits)} {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// stopped is a clock that stands still, so that the output is always the same. The default is the system's clock.
+// stopped is a clock that stands still, so that the output of the examples is always the same. A program needs no such
+// option: the default is the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
 // A front for another framework checks a call against the limits, and ends the call.
@@ -36,8 +37,8 @@ func Example() {
 	// 8 rate limit exceeded 1s
 }
 
-// Each API key has a bucket for each service. Without an API key, the key is the client's address, behind proxies in
-// 10.0.0.0/8.
+// Each API key has a bucket for each service. For a call without an API key, the key is the client's address. Proxies
+// in 10.0.0.0/8 are trusted.
 func ExampleJoin() {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	if err != nil {
@@ -74,7 +75,7 @@ func ExampleJoin() {
 	// /shop.Search/Find true
 }
 
-// Writes cost five tokens, and calls that the server could not serve get their cost back.
+// Writes cost five tokens. If the server could not serve a call, the call gets its cost back.
 func ExampleMethodCosts() {
 	cost, err := rpclimit.MethodCosts(map[string]uint64{"/shop.Orders/Create": 5}, 1)
 	if err != nil {

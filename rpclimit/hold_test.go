@@ -21,8 +21,9 @@ func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}
 }
 
-// TestAHandlerSettles: a handler finds its call's holds by the names of the limits, even limits of an earlier
-// interceptor. It may settle a cost below or above the estimate, once. A hold that is not settled costs the estimate.
+// TestAHandlerSettles: a handler finds the holds of its call by the names of the limits. It even finds holds of an
+// earlier interceptor. It may settle a hold once, with a cost below or above the estimate. A hold that is not settled
+// costs the estimate.
 func TestAHandlerSettles(t *testing.T) {
 	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
 	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})
@@ -50,7 +51,8 @@ func TestNoHoldNoContext(t *testing.T) {
 	assert.Equal(t, ctx, res.Context(ctx))
 }
 
-// TestAnEstimateAboveTheLimit: such a call passes when all tokens of the limit are available, and a refusal says when.
+// TestAnEstimateAboveTheLimit: a call with an estimate above the limit passes when all tokens of the limit are
+// available. If it is refused, the answer says when this will be.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	gate, l := inFlight(t, 1), budget(t, "budget", 100, 1000)
 	set := newLimits(t, []rpclimit.Limit{gate, l})
@@ -68,8 +70,8 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 	assert.EqualValues(t, 1, left(gate.Limiter))
 }
 
-// TestWhatIsHeldGoesBack: a hold is given back if a later limit refuses, or if the call's code is refunded. If the
-// handler has settled it, nothing is given back, and the call does not count as refunded.
+// TestWhatIsHeldGoesBack: a hold is given back if a later limit refuses, or if the call's code is refunded. But if the
+// handler has settled the hold, nothing is given back, and the call does not count as refunded.
 func TestWhatIsHeldGoesBack(t *testing.T) {
 	seen := &counts{}
 	l := budget(t, "budget", 100, 30)
@@ -91,7 +93,7 @@ func TestWhatIsHeldGoesBack(t *testing.T) {
 	assert.EqualValues(t, 90, left(l.Limiter))
 }
 
-// A handler settles its hold with the cost of the answer when it knows the cost.
+// When a handler knows the cost of its answer, it settles its hold with this cost.
 func ExampleHoldFrom() {
 	tokens, err := engine.New(engine.FixedWindow(1000, time.Minute), stopped)
 	if err != nil {

@@ -23,7 +23,7 @@ func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestACallIsInFlightUntilItEnds: a call gives its place back once, when it ends in any way.
+// TestACallIsInFlightUntilItEnds: a call gives its place back once. How the call ends does not matter.
 func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -51,8 +51,8 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestCallsInFlightBesideRates: if a limit in flight or a rate refuses, nothing is taken from the other. RetryAfter is
-// the wait for the rate.
+// TestCallsInFlightBesideRates: a limit in flight and a limit of the rate apply together. If one of them refuses,
+// nothing is taken from the other. RetryAfter is the wait for the rate.
 func TestCallsInFlightBesideRates(t *testing.T) {
 	for _, rateFirst := range []bool{false, true} {
 		c := testclock.New()
@@ -95,7 +95,8 @@ func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
 	assert.Equal(t, "the call costs more than the limit of calls in flight", res.Reason())
 }
 
-// TestNoMoreCallsInside: at no moment are more calls in flight than the limit allows. The other calls are refused.
+// TestNoMoreCallsInside: never are more calls in flight at the same time than the limit allows. The other calls are
+// refused.
 func TestNoMoreCallsInside(t *testing.T) {
 	const limit = 3
 	l := inFlight(t, limit)
@@ -135,8 +136,7 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
-// TestADecisionThatPanicsLeaves: if a decision panics, the places in flight that the call took before the panic are
-// given back.
+// TestADecisionThatPanicsLeaves: a decision takes a place in flight and then panics. The place is given back.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, 1)
 	set := newLimits(t, []rpclimit.Limit{l}, rpclimit.ObserveWith(panics{}))

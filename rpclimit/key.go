@@ -19,15 +19,15 @@ type KeyFunc = limits.KeyFunc[Call]
 // peerIP makes the key for [Peer].
 var peerIP, _ = httplimit.NewClientIP() // without options it never fails
 
-// Peer is a [KeyFunc] whose key is the connection's address, or its first 64 bits for IPv6. Use it if no proxy is
-// between client and server. All peers without an address, such as those on a Unix socket, share one key. In a client,
-// all calls share that key.
+// Peer is a [KeyFunc] whose key is the connection's address. For an IPv6 address, the key is its first 64 bits. Use
+// Peer if there is no proxy between client and server. All peers without an address, such as peers on a Unix socket,
+// share one key. In a client, all calls share that key.
 func Peer(h Hasher, c Call) (engine.Key, bool) {
 	return h.KeyAddr(peerIP.PrefixOf(peerIP.AddrOf(c.Peer, nil)).Addr()), true
 }
 
 // ClientAddr returns a [KeyFunc] whose key is the client's address, which ip finds. The client is the peer, unless ip
-// trusts the peer as a proxy. Then the address comes from the metadata (x-forwarded-for, or the name from
+// trusts the peer as a proxy. The address then comes from the metadata (x-forwarded-for, or the name from
 // [httplimit.IPHeader]). The metadata of any other peer is ignored, so a client cannot choose its key. If ip is nil,
 // ClientAddr returns an error.
 func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
@@ -48,15 +48,16 @@ func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 }
 
 // MetadataValue returns a [KeyFunc] whose key is a value of the metadata, such as x-api-key. If the name is absent or
-// its value is empty, fallback makes the key. With a nil fallback, the limit does not apply to such calls, so a client
-// could avoid the limit by omitting the name. Therefore give a fallback, such as [Peer].
+// its value is empty, fallback makes the key. With a nil fallback, the limit does not apply to such calls. Since a
+// client could then avoid the limit by omitting the name, give a fallback, such as [Peer].
 //
-// All calls with several different values ([Call.Value]) share one key. Otherwise a client could add values to get a
-// new bucket for every call. Verify the value before the limit, because each made-up value gets a fresh bucket. A key
-// has eight bytes for a value of any length.
+// If a call has several different values ([Call.Value]), its key is the one key of all such calls. Otherwise a client
+// could add values to get a new bucket for every call. Verify the value before the limit, because each made-up value
+// gets a fresh bucket. A key has eight bytes for a value of any length.
 //
 // The name may be in any case, although metadata has only lower case. MetadataValue returns an error for a name that
-// metadata cannot have, and for a name that begins with grpc-, which the protocol reserves.
+// metadata cannot have. It also returns an error for a name that begins with grpc-, because the protocol reserves such
+// names.
 func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	lower := strings.ToLower(name)
 	if strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || lower == "" {
@@ -76,7 +77,8 @@ func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	}, nil
 }
 
-// ambiguous returns the key of all calls whose value or method is not certain. No text and no address has this key.
+// ambiguous returns the key that is shared by all calls whose value or method is not certain. It is not the key of any
+// text or address.
 func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Everyone is the [KeyFunc] of a global limit: all calls have the same key.
@@ -94,8 +96,9 @@ func Method(h Hasher, c Call) (engine.Key, bool) {
 	return h.Key(c.Method), true
 }
 
-// MethodOf returns a [KeyFunc] for methods, with one key for each name in the form of [MatchMethods]. If a name ends in
-// a star, all methods that it matches share its key. All methods that no name matches share one further key.
+// MethodOf returns a [KeyFunc] for methods. Each of the names has a key. The names have the form of [MatchMethods]: if
+// a name ends in a star, all methods that it matches share its key. All methods that no name matches share one further
+// key.
 func MethodOf(names ...string) (KeyFunc, error) {
 	known, err := newMethods("MethodOf", names)
 	if err != nil {
@@ -110,8 +113,8 @@ func MethodOf(names ...string) (KeyFunc, error) {
 }
 
 // Join returns a [KeyFunc] whose key has several parts, for example for a limit per user and method. The parts ("a",
-// "bc") and ("ab", "c") make different keys. If the limit does not apply according to one part, it does not apply. Join
-// itself does not allocate for a call.
+// "bc") and ("ab", "c") make different keys. If one part says that the limit does not apply, the limit does not apply.
+// Join itself does not allocate for a call.
 //
 // Every part must make its key with the given [Hasher]; otherwise it counts as the empty text.
 func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }

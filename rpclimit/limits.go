@@ -23,9 +23,9 @@ type Limits struct {
 // A nil Key means [Peer], unless Spread is set.
 //
 // Refund gets the status code of the call: see [RefundCodes]. If the call's context is done when the call ends, Refund
-// is not called and nothing is given back, because a client must not get tokens back by going away. But a deadline that
-// the client sets may end the call before the server's context is done. So give tokens back only for codes that a
-// client cannot cause.
+// is not called and nothing is given back. So a client does not get tokens back by going away. But a deadline that the
+// client sets may end the call before the server's context is done. So give tokens back only for codes that a client
+// cannot cause.
 type Limit = limits.Limit[Call]
 
 // A Check has the effect of one limit on a call or message: see [limits.Check].
@@ -34,9 +34,9 @@ type Check = limits.Check[Call]
 // An Option for [New] changes one thing about the limits.
 type Option func(*Limits) error
 
-// New returns limits of calls; a stream counts as one call. The limits that match a call are checked in the order of
-// the list. If one limit refuses, nothing is taken from the other limits. [Messages] adds limits that count messages.
-// An error names the bad limit or option.
+// New returns limits of calls. A stream counts as one call; [Messages] adds limits that count messages. The limits that
+// match a call are checked in the order of the list. If one limit refuses, nothing is taken from the other limits. An
+// error names the bad limit or option.
 func New(calls []Limit, options ...Option) (*Limits, error) {
 	l := &Limits{}
 	for i, option := range options {
@@ -87,8 +87,8 @@ func checkMessages(l *Limit) error {
 	return nil
 }
 
-// Messages adds limits that count every request message: the single message of a unary call, and each message of a
-// stream. A refused message ends its stream. These limits cannot count calls in flight, and cannot have Hold or Refund.
+// Messages adds limits that count every request message. A unary call has one message, and a stream has any number. A
+// refused message ends its stream. These limits cannot count calls in flight, and cannot have Hold or Refund.
 func Messages(messages ...Limit) Option {
 	return func(l *Limits) error {
 		l.messages = append(l.messages, messages...)
@@ -99,8 +99,8 @@ func Messages(messages ...Limit) Option {
 // CountMessages reports whether one of the limits counts messages. If so, a front must call [Limits.DecideMessage].
 func (l *Limits) CountMessages() bool { return l != nil && len(l.messages) > 0 }
 
-// Skip sets a function that returns true for calls to which no limit applies. It is called for each message, too. See
-// [HealthAndReflection].
+// Skip sets a function that returns true for calls to which no limit applies. The function is called for each message,
+// too. See [HealthAndReflection].
 func Skip(skip func(Call) bool) Option {
 	return func(l *Limits) error {
 		if skip == nil {
@@ -111,8 +111,8 @@ func Skip(skip func(Call) bool) Option {
 	}
 }
 
-// OnLimited sets a callback for every limit that refuses a call or message, or would refuse it outside of shadow mode.
-// It runs in the goroutine of the call.
+// OnLimited sets a callback for refusals. It is called for every limit that refuses a call or message, or that would
+// refuse it outside of shadow mode. It runs in the goroutine of the call.
 func OnLimited(callback func(Call, Check)) Option {
 	return func(l *Limits) error {
 		if callback == nil {
@@ -146,9 +146,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds a random time to the retry time of refusals, so that clients that were refused together do not
-// return together. most is the longest added time, above 0 and up to 1h. random returns numbers in [0, 1) and must be
-// safe for concurrent use; nil means math/rand/v2.
+// RetryJitter adds a random time to the retry time of refusals. So clients that were refused together do not return
+// together. The longest added time is most, above 0 and up to 1h. The function random returns numbers in [0, 1) and
+// must be safe for concurrent use. If it is nil, math/rand/v2 is used.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
 		if most <= 0 || most > spec.MaxJitter {
@@ -159,9 +159,9 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// MaxWaiting sets how many calls and messages may wait for tokens at once, for all limits with a MaxWait together: 1 or
-// more, by default 1,000. Further calls and messages that would have to wait are refused at once, so that a flood does
-// not occupy many streams.
+// MaxWaiting sets how many calls and messages may wait for tokens at once, for all limits with a MaxWait together. The
+// number is 1 or more, and the default is 1,000. Any further call or message that would have to wait is refused at
+// once, so that a flood does not occupy many streams.
 func MaxWaiting(most int) Option {
 	return func(l *Limits) error {
 		if most < 1 {
@@ -172,9 +172,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause replaces the timer with which a call waits for a limit with a MaxWait, for tests and simulated time. pause
-// returns nil when the duration has passed, or the error of the context if the context is done before. It must be safe
-// for concurrent use.
+// Pause is for tests and simulated time: it replaces the timer with which a call waits for a limit with a MaxWait. The
+// function pause returns nil when the duration has passed. If the context is done before, pause returns the context's
+// error. It must be safe for concurrent use.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(l *Limits) error {
 		if pause == nil {
@@ -185,8 +185,9 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
-// Decide checks a call against the limits: a stream when it opens, and a unary call once together with its message. It
-// waits for tokens if a limit has a MaxWait. For when a decision allocates, see [limits.Set.Decide].
+// Decide checks a call against the limits. A stream is checked when it opens. A unary call is checked once, together
+// with its message. If a limit has a MaxWait, Decide waits for tokens. For when a decision allocates, see
+// [limits.Set.Decide].
 //
 // A front must end a refused call with [Result.Code]. At the end of an admitted call, it must call [Result.Finish] if
 // [Result.Refundable] reports true.

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// methods maps a method, or the beginning of a service's methods, to the name in the list that matches.
+// methods has the names in a list. The key is a method, or the beginning that all methods of a service have. The value
+// is the name that matches.
 type methods map[string]string
 
-// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". function is the caller's
-// name, for errors.
+// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". The name of the caller, for
+// errors, is in the parameter function.
 func newMethods(function string, names []string) (methods, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("rpclimit: %s(): want at least one method, such as /package.Service/Method or /package.Service/*", function)
@@ -30,8 +31,8 @@ func newMethods(function string, names []string) (methods, error) {
 	return m, nil
 }
 
-// find returns the name that matches a method. A method's name takes precedence over its service's. find does not
-// allocate.
+// find returns the name that matches a method. If the method and its service both have a name, it returns the method's.
+// find does not allocate.
 func (m methods) find(method string) (name string, found bool) {
 	if name, found = m[method]; found {
 		return name, true
@@ -40,11 +41,11 @@ func (m methods) find(method string) (name string, found bool) {
 	return name, found
 }
 
-// MatchMethods returns a [Limit].Match function: "/package.Service/Method" matches one method, and "/package.Service/*"
-// all methods of a service. Names are case-sensitive, as in servers.
+// MatchMethods returns a [Limit].Match function. The name "/package.Service/Method" matches one method, and
+// "/package.Service/*" matches all methods of a service. Names are case-sensitive, as in servers.
 //
-// A server that passes calls on ([Call].Unknown) must not rely only on such limits, because the next server may accept
-// another spelling of a method. Also set a limit for all methods, or refuse unknown methods.
+// A server that passes calls on ([Call].Unknown) must not rely only on such limits. The reason is that the next server
+// may accept another spelling of a method. Also set a limit for all methods, or refuse unknown methods.
 func MatchMethods(names ...string) (func(Call) bool, error) {
 	known, err := newMethods("MatchMethods", names)
 	if err != nil {
@@ -56,8 +57,8 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 	}, nil
 }
 
-// MethodCosts returns a [Limit].Cost function. costs has the costs by names in the form of [MatchMethods]; a method's
-// name takes precedence over its service's. others is the cost of methods that no name matches.
+// MethodCosts returns a [Limit].Cost function. The map costs has a cost for each name, in the form of [MatchMethods].
+// The cost of a method takes precedence over the cost of its service. Methods that no name matches cost others.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))
@@ -76,8 +77,8 @@ func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, err
 	}, nil
 }
 
-// HealthAndReflection is a function for [Skip]. It exempts calls of gRPC's health and reflection services, if the
-// server itself implements them. Their streams, such as the stream of Watch, are then not counted either.
+// HealthAndReflection is a function for [Skip]. It exempts calls of gRPC's health and reflection services if the server
+// itself implements them. Streams of these services, such as the stream of Watch, are then not counted either.
 func HealthAndReflection(c Call) bool {
 	if c.Unknown {
 		return false

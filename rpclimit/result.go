@@ -10,7 +10,7 @@ import (
 )
 
 // A Result is the decision on a call or a message, with methods that end the call. It is not safe for concurrent use.
-// Only one copy of a Result may be finished or released.
+// If a Result is copied, only one of the copies may be finished or released.
 type Result struct {
 	limits.Result[Call]
 	call   Call
@@ -68,8 +68,8 @@ func (res *Result) Reason() string {
 }
 
 // RetryAfter returns the time after which a refused call could pass, including jitter. It is [engine.Never] for a call
-// that costs more than the limit. It is 0 if the call was not refused or the time is not known, for example if only a
-// limit of calls in flight refuses.
+// that costs more than the limit. It is 0 if the call was not refused. It is also 0 if the time is not known, for
+// example if only a limit of calls in flight refuses.
 func (res *Result) RetryAfter() time.Duration {
 	if res.Code() != ResourceExhausted {
 		return 0
@@ -85,12 +85,12 @@ func (res *Result) Tightest() (c *Check, ok bool) {
 	return res.Result.Tightest()
 }
 
-// Refundable reports whether a limit may give tokens back when the call ends, or counts the call as in flight. If so, a
-// front must call [Result.Finish] or [limits.Result.Release].
+// Refundable reports whether something must be done when the call ends: a limit may give tokens back, or counts the
+// call as in flight. If so, a front must call [Result.Finish] or [limits.Result.Release].
 func (res *Result) Refundable() bool { return res.Result.Refundable() || res.InFlight() }
 
-// Context returns the context for an admitted call's handler, in which [limits.HoldFrom] finds the holds of limits with
-// Hold. Without holds, it returns ctx.
+// Context returns the context for the handler of an admitted call. In it, [limits.HoldFrom] finds the holds of limits
+// with Hold. Without holds, Context returns ctx.
 func (res *Result) Context(ctx context.Context) context.Context {
 	if res.unmade {
 		return ctx
@@ -99,8 +99,8 @@ func (res *Result) Context(ctx context.Context) context.Context {
 }
 
 // Finish ends an admitted call, which has ended with this code. The call is no longer in flight
-// ([limits.Result.Release]). Limits whose Refund returns true get their tokens back, unless the call's context is done
-// ([Limit]). Second calls of Finish and calls after a refusal do nothing.
+// ([limits.Result.Release]). If the Refund function of a limit returns true, its tokens are given back, unless the
+// call's context is done ([Limit]). A second call of Finish does nothing, and neither does a call after a refusal.
 func (res *Result) Finish(code Code) {
 	res.Release()
 	if res.call.Context != nil && res.call.Context.Err() != nil {
@@ -109,9 +109,9 @@ func (res *Result) Finish(code Code) {
 	res.Result.Finish(res.call.Context, res.call, int(code))
 }
 
-// RefundCodes returns a Refund function ([Limit]) that gives tokens back to calls that end with one of the codes, from
-// package grpc/codes or connect. With codes.OK, only failed calls count. With codes.Unavailable, calls that fail with
-// it do not count.
+// RefundCodes returns a Refund function ([Limit]). It gives tokens back to calls that end with one of the codes, which
+// are from package grpc/codes or connect. With codes.OK, only failed calls count. With codes.Unavailable, calls that
+// fail with this code do not count.
 func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	set := map[Code]bool{}
 	for _, c := range codes {

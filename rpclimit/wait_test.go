@@ -43,8 +43,8 @@ func TestAWaitThatIsTooLongIsRefusedAtOnce(t *testing.T) {
 		"its deadline would come first")
 }
 
-// TestWaitOfAWindow: only a token bucket lets a call take tokens in advance. With other algorithms, the call waits and
-// the limits are checked again.
+// TestWaitOfAWindow: only a token bucket lets a call take tokens in advance. With another algorithm, the call waits,
+// and the limits are then checked again.
 func TestWaitOfAWindow(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.SlidingWindow(1, time.Second), engine.SlidingLog(1, time.Second),
 		engine.BatchRefill(1, time.Second, 1)} {
@@ -56,8 +56,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	}
 }
 
-// TestAskingAgainEnds: if other calls take the tokens first, the call waits again, but in total not longer than
-// MaxWait.
+// TestAskingAgainEnds: if other calls take the tokens first, the call waits again. All its waits together are not
+// longer than MaxWait.
 func TestAskingAgainEnds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -74,7 +74,8 @@ func TestAskingAgainEnds(t *testing.T) {
 	assert.Equal(t, 3*time.Second, c.Now().Sub(begin))
 }
 
-// TestAllOrNothingWithWaits: tokens that were taken in advance are given back if another limit refuses.
+// TestAllOrNothingWithWaits: limit A gives a call tokens in advance. If limit B refuses the call, the tokens are given
+// back.
 func TestAllOrNothingWithWaits(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), c.Burst(t, 1)
@@ -116,7 +117,8 @@ func TestRefundOfAWait(t *testing.T) {
 	assert.Equal(t, begin, c.Now(), "no wait")
 }
 
-// TestMaxWaiting: calls above MaxWaiting are refused at once. When a wait ends in any way, its place is free.
+// TestMaxWaiting: a call that would wait in addition to MaxWaiting others is refused at once. When a wait ends, for any
+// reason, its place is free.
 func TestMaxWaiting(t *testing.T) {
 	c := testclock.New()
 	limiter := c.Burst(t, 1)
@@ -155,8 +157,8 @@ func TestWaitInRealTime(t *testing.T) {
 	})
 }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses, but its tokens come before the call can reserve them. If another
-// limit then refuses, the call must give back these tokens.
+// TestTokensThatCameMeanwhileGoBack: limit A refuses, but its tokens come before the call can reserve them. If limit B
+// then refuses, the call must give these tokens back.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
@@ -173,7 +175,8 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestTheLongestWait: a call waits as long as the longest wait of its limits, not as long as their sum.
+// TestTheLongestWait: each limit makes a call wait. The call waits as long as the longest of these waits, not as long
+// as their sum.
 func TestTheLongestWait(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -184,7 +187,8 @@ func TestTheLongestWait(t *testing.T) {
 	assert.Equal(t, time.Minute, c.Now().Sub(begin))
 }
 
-// TestWaitsOfBothKinds: a call waits for a bucket and a window as long as the longer wait, not as long as the sum.
+// TestWaitsOfBothKinds: a call must wait for a bucket and for a window. It waits as long as the longer of the two
+// waits, not as long as their sum.
 func TestWaitsOfBothKinds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -210,8 +214,9 @@ func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, set, rpclimit.MaxWaiting(1), rpclimit.Pause(c.Pause)), 4, from("")))
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): when a call ends, the token for which it waited may have come
-// back with time and been taken again. Giving it back a second time would admit one call too many.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call has waited for a token. When the call ends, the token may
+// already have come back with time, and another call may have taken it. If the token were given back again, one call
+// too many would be admitted.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts  time.Duration

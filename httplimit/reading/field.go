@@ -81,7 +81,7 @@ func FirstLine(r *http.Request, name string) string {
 }
 
 // ClientAddr returns the client's address, which the function find returns. The pointer finder identifies this
-// function. If the request has a [Parsed], find is called only once for each finder.
+// function. If the request has a [Parsed], the address is cached until ClientAddr is called with another finder.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {
@@ -119,8 +119,8 @@ func (m *Match) matchesFields(r *http.Request) bool {
 	return true
 }
 
-// certainFields reports whether each wanted field is certainly present with only wanted values: every server must read
-// it so.
+// certainFields reports whether each wanted field is present and has only wanted values. Every server must read the
+// values in this way.
 func (m *Match) certainFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; len(r.Header[want.Name]) == 0 || anyLine(r, want, func(of fieldLine) bool {

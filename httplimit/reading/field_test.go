@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// With a Parsed, a client's address is found once for each finder. Without a Parsed, it is found each time.
+// With a Parsed, calls with the same finder find a client's address only once. Without a Parsed, it is found each time.
 func TestTheClientIsFoundOnce(t *testing.T) {
 	found := 0
 	find := func() netip.Addr {

@@ -188,7 +188,8 @@ func (rs *readings) tooLong() bool {
 	return n*len(rs.escaped) > maxRead || n*segments > maxSplit
 }
 
-// next appends the non-empty segments of the next reading to into. ok is false after the last reading.
+// next appends the segments of the next reading to the slice into. It leaves out empty segments. After the last
+// reading, ok is false.
 func (rs *readings) next(into []string) ([]string, bool) {
 	if rs.done {
 		return nil, false
@@ -213,15 +214,15 @@ func (rs *readings) next(into []string) ([]string, bool) {
 	return segments, true
 }
 
-// readBehind continues with the readings of the path after //name.
+// readBehind continues with the readings of the part of the path after //name.
 func (rs *readings) readBehind() {
 	behind := readingsOfText(rs.behind, spelling.Unescape(rs.behind))
 	behind.dotless = rs.dotless
 	*rs = behind
 }
 
-// readAgain continues with the readings that undo escapes twice: first those that undo them in each segment, then those
-// that undo them once before everything else.
+// readAgain continues with the readings that undo escapes twice. First come readings that undo them twice in each
+// segment. Then come readings that undo them once before everything else.
 func (rs *readings) readAgain() {
 	once := rs.again
 	twice := readingsOfText(once, spelling.Unescape(once))
@@ -234,7 +235,7 @@ func (rs *readings) readAgain() {
 	*rs = twice
 }
 
-// advance continues with the next reading that may differ from the readings before.
+// advance continues with the next reading that may differ from the readings before it.
 func (rs *readings) advance() {
 	r := &rs.present
 	if r.dots++; rs.dotted && !rs.dotless && r.dots < dotsEnd {
@@ -252,7 +253,7 @@ func (rs *readings) advance() {
 	rs.done = !r.unescapeFirst
 }
 
-// of appends the segments that a path has in this reading to the slice into, without empty segments.
+// of appends the segments of a path in this reading to the slice into. It leaves out empty segments.
 func (r reading) of(into []string, escaped string) []string {
 	if r.backslash {
 		escaped = backslashes.Replace(escaped)
@@ -325,7 +326,7 @@ func withoutEmpty(segments []string) []string {
 	return kept
 }
 
-// resolve removes dot segments, in place. It removes .. together with the segment before it.
+// resolve removes dot segments from the slice, without a copy. It removes .. together with the segment before it.
 func resolve(segments []string) []string {
 	kept := segments[:0]
 	for _, s := range segments {
@@ -353,9 +354,9 @@ func hasOneEnd(path string) bool {
 	return true
 }
 
-// endOf returns the segments up to where the path ends for some servers, or nil if there is no such place. For programs
-// in C, it ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at a question mark or a
-// number sign.
+// endOf returns the segments up to the place where some servers end the path. If there is no such place, it returns
+// nil. For programs in C, the path ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at
+// a question mark or a number sign.
 func endOf(segments []string) []string {
 	for i, segment := range segments {
 		at := strings.IndexAny(segment, ends)

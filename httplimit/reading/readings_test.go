@@ -27,8 +27,8 @@ func patternsOf(t testing.TB, texts ...string) (all []Path) {
 	return all
 }
 
-// patterns has patterns of a rule file by name. The expression of each describes the paths that a server serves with
-// this route.
+// patterns has patterns of a rule file by name. Each has an expression for the paths that a server serves if the
+// pattern is a route of the server.
 var patterns = map[string]struct {
 	text   string
 	served *regexp.Regexp
@@ -41,7 +41,8 @@ var patterns = map[string]struct {
 	"script": {"/run.php", regexp.MustCompile(`^/run\.php/?$`)},
 }
 
-// paths has paths in many spellings. want names the patterns that a request for the path must meet.
+// paths has paths in many spellings. For each path, want has the names of the patterns that a request for the path must
+// meet.
 var paths = []struct{ raw, want string }{
 	{"/login", "login"}, {"/login/", "login"}, {"/LOGIN", "login"}, {"/Login/", "login"}, {"//login", "login root"},
 	{"///login//", "login root"}, {"/./login", "login"}, {"/login/.", "login"}, {"/login/./", "login"},
@@ -102,8 +103,8 @@ var paths = []struct{ raw, want string }{
 	{"/users/a%3b/../search", ""},
 }
 
-// servers has eleven ways in which common servers read a path, independent of the tested code. A slash within a segment
-// is shown as a bar.
+// servers has eleven ways in which common servers read a path. They do not use the tested code. A slash within a
+// segment is shown as a bar.
 var servers = map[string]func(escaped string) string{
 	"escaped, split and then undone": func(escaped string) string {
 		segments := strings.Split(escaped, "/")
@@ -165,8 +166,8 @@ var servers = map[string]func(escaped string) string{
 	},
 }
 
-// A path must meet the pattern of every route with which a server serves it. A path of the table meets exactly the
-// patterns that the table names.
+// If a server serves a path with a route, the path must meet the pattern of this route. A path of the table must meet
+// exactly the patterns that the table names.
 func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.GreaterOrEqual(t, len(paths), 160)
 	assert.Len(t, servers, 11)
@@ -194,7 +195,7 @@ func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.Greater(t, slipped, 140, "the table has what one reading does not see")
 }
 
-// If net/http's mux serves a path with a route without a redirect, the path meets a pattern of the table.
+// net/http's mux serves some paths with a route and without a redirect. These paths must meet a pattern of the table.
 func TestReadingsOfServeMux(t *testing.T) {
 	mux := http.NewServeMux()
 	for _, pattern := range []string{"/login", "/users/{id}/search", "/admin/", "/files/{rest...}", "/{$}"} {
@@ -270,8 +271,8 @@ func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { m.KeyPath(&http.Request{URL: json}) }))
 }
 
-// Each spelling of a path has the path's key or that of ambiguous paths. An extension makes another key, unless the
-// rule's pattern stands for the path.
+// Each spelling of a path has the path's key or the key of ambiguous paths. An extension makes another key. It does not
+// if the rule's pattern stands for the path.
 func TestKeyPath(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -304,8 +305,8 @@ func TestKeyPath(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { KeyPath(plain, false) }))
 }
 
-// Some servers read the text after an escaped question mark as a query, or after an escaped number sign as a fragment.
-// It must not make a separate key.
+// After an escaped question mark, some servers read the text as a query. After an escaped number sign, some read it as
+// a fragment. This text must not make a separate key.
 func TestTheEndOfAPathMakesNoKey(t *testing.T) {
 	for _, raw := range []string{"/login%3f1", "/login%3f2", "/login%3F", "/login%231", "/login%23", "/login%00", "/%3flogin",
 		"/login%253f1", "/a/login%3f/b"} {
@@ -315,8 +316,8 @@ func TestTheEndOfAPathMakesNoKey(t *testing.T) {
 	}
 }
 
-// A path that is too long for the number of its readings is not read and meets every pattern, so that no client can
-// cause much work.
+// A path that is too long for the number of its readings is not read, so that no client can cause much work. It meets
+// every pattern.
 func TestALongPathMeetsEveryPattern(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -365,8 +366,8 @@ func FuzzReadings(f *testing.F) {
 	})
 }
 
-// If Ambiguity returns "", all servers in the table read a path in the same way. Letter case, extensions, and text
-// after scripts and question marks do not count, because rules cover them and ordinary paths have them.
+// If Ambiguity returns "", all servers in the table read a path in the same way. Some differences do not count, because
+// rules cover them and ordinary paths have them: letter case, extensions, and text after scripts and question marks.
 func TestAmbiguity(t *testing.T) {
 	for _, p := range paths {
 		u, err := url.ParseRequestURI(p.raw)
@@ -401,7 +402,7 @@ func TestAmbiguity(t *testing.T) {
 	}
 }
 
-// A target without a path meets every pattern, but matches none for certain.
+// A target without a path meets every pattern, but matches no pattern for certain.
 func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -416,8 +417,8 @@ func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
 	}
 }
 
-// TestAPathHasTwoKeysAtMost: all spellings that one way of reading treats as one path have its key or the key of
-// ambiguous paths. So no spelling gives a client a fresh bucket.
+// TestAPathHasTwoKeysAtMost: a way of reading treats several spellings as one path. All these spellings have the path's
+// key or the key of ambiguous paths. So no spelling gives a client a fresh bucket.
 func TestAPathHasTwoKeysAtMost(t *testing.T) {
 	keys := map[string]map[string]bool{} // keys by the way of reading and the path that is read
 	add := func(raw string) {

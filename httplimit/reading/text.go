@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ParsePrefix returns a Path for all paths that begin with a text, which may end within a segment: "/log" matches
-// "/login" and "/log/in". It returns an error for a text that does not begin with a slash, or that has an escape, a
-// query, an empty segment or a dot segment.
+// ParsePrefix returns a Path for all paths that begin with a text. The text may end within a segment: "/log" matches
+// "/login" and "/log/in". It must begin with a slash, and must not have an escape, a query, an empty segment or a dot
+// segment. Otherwise ParsePrefix returns an error.
 func ParsePrefix(text string) (Path, error) {
 	p := Path{text: "prefix " + text, prefix: text, foldedPrefix: fold(text)}
 	switch plain, err := url.PathUnescape(text); {
@@ -30,7 +30,7 @@ func ParsePrefix(text string) (Path, error) {
 
 // ParseRegexp returns a Path for all paths that a regular expression of package [regexp] matches. The expression is
 // compared with the path without escapes, dots and double slashes, such as "/users/42". For a limit, it is also
-// compared with the path and a slash at the end. A match may begin anywhere without ^, and end anywhere without $.
+// compared with this path followed by a slash. Without ^, a match may begin anywhere. Without $, it may end anywhere.
 // ParseRegexp returns the error of [regexp.Compile], or an error for an empty text.
 func ParseRegexp(text string) (p Path, err error) {
 	p.text = "regex " + text
@@ -47,12 +47,12 @@ func ParseRegexp(text string) (p Path, err error) {
 // IsText reports whether the pattern is compared with the text of a path ([ParsePrefix], [ParseRegexp]).
 func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 
-// maxScan is how many bytes, in all readings of a path together, an expression reads. Longer paths match all
+// maxScan bounds the bytes that an expression reads in all readings of a path together. A longer path matches all
 // expressions.
 const maxScan = 4 << 10
 
-// texts has the texts of a path for text patterns: the readings, the readings without the extension of the last name,
-// and the readings without the segments after a file.
+// texts has the texts with which text patterns are compared: each reading of a path, the reading without the extension
+// of its last name, and the reading without the segments after a file.
 type texts struct {
 	longest int                  // the longest prefix, in bytes; 0 if there is none
 	begins  []pathText           // beginnings of the readings, at least as long as the longest prefix
@@ -62,13 +62,13 @@ type texts struct {
 	seen    [2]map[pathText]bool // the texts in begins and in whole
 }
 
-// A pathText is a path with a slash at the end. cut says whether an extension was cut off.
+// A pathText is a path with a slash at the end. The field cut says whether an extension was cut off.
 type pathText struct {
 	text string
 	cut  bool
 }
 
-// textsOf returns the texts of readings that the patterns need.
+// textsOf returns those texts of the readings that the patterns need.
 func textsOf(all [][]string, patterns func(yield func(*Path) bool)) *texts {
 	ts := &texts{seen: [2]map[pathText]bool{{}, {}}}
 	expressions := false
@@ -120,8 +120,8 @@ func (ts *texts) addReading(segments []string) {
 	}
 }
 
-// read returns the segments that patterns need: all for expressions, otherwise the first ones, up to the length of the
-// longest prefix.
+// read returns the segments that patterns need. An expression needs all segments. A prefix needs only the first ones,
+// up to its length.
 func (ts *texts) read(segments []string) []string {
 	size := len("/")
 	for i, s := range segments {
@@ -162,8 +162,8 @@ func (ts *texts) addWhole(segments []string, cut bool) {
 	ts.long = ts.size > maxScan
 }
 
-// begin returns at least the first size bytes of a path, or all if it is shorter. The result has a slash at the end,
-// and does not end within a segment.
+// begin returns at least the first size bytes of a path. If the path is shorter, it returns all of it. The result has a
+// slash at the end, and does not end within a segment.
 func begin(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')
@@ -202,7 +202,8 @@ func (p *Path) meetsText(ts *texts, m *Match) bool {
 	})
 }
 
-// textMatches is Matches for a text pattern ([Path.IsText]) and a clean path with its slash at the end.
+// textMatches is Matches for a text pattern ([Path.IsText]). The parameter text is a clean path with a slash at the
+// end.
 func (p *Path) textMatches(text string) bool {
 	if p.expression != nil {
 		return p.expression.MatchString(text)

@@ -25,8 +25,8 @@ func regexpOf(t testing.TB, text string) Path {
 	return p
 }
 
-// sameAsText returns text patterns by the names of the variable patterns. They match at least the paths of that
-// pattern.
+// sameAsText returns text patterns for the patterns in the variable patterns, under the same names. Each matches at
+// least the paths that its pattern matches.
 func sameAsText(t testing.TB) map[string][]Path {
 	return map[string][]Path{
 		"login":  {prefixOf(t, "/login"), prefixOf(t, "/log"), regexpOf(t, "^/login$"), regexpOf(t, "login")},
@@ -38,8 +38,8 @@ func sameAsText(t testing.TB) map[string][]Path {
 	}
 }
 
-// TestNoReadingGoesAroundAText: a path that meets a pattern of segments also meets text patterns that match the same
-// paths or more.
+// TestNoReadingGoesAroundAText: a path meets a pattern of segments. Then it also meets text patterns that match the
+// same paths or more.
 func TestNoReadingGoesAroundAText(t *testing.T) {
 	texts := sameAsText(t)
 	for _, p := range paths {
@@ -82,7 +82,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestPathsOfText: which paths meet a prefix or expression for a limit, and which match for a route.
+// TestPathsOfText checks which paths meet a prefix or an expression for a limit, and which match for a route.
 func TestPathsOfText(t *testing.T) {
 	for _, c := range []struct {
 		path            Path
@@ -120,7 +120,8 @@ func TestPathsOfText(t *testing.T) {
 	assert.Equal(t, "/a/x", both.KeyPath(httptest.NewRequest("GET", "/A/x/", nil)))
 }
 
-// TestExpressionsReadSoMuch: a path whose readings have more bytes than an expression reads meets every expression.
+// TestExpressionsReadSoMuch: if the readings of a path have more bytes than an expression reads, the path meets every
+// expression.
 func TestExpressionsReadSoMuch(t *testing.T) {
 	m := &Match{Paths: []Path{regexpOf(t, "^/never$")}}
 	for raw, want := range map[string]bool{
