@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// BenchmarkRow measures every row with weir, its floors and the peers. A row fails if its counts of admitted requests
-// do not match its name. -short leaves out rows of ten million keys.
+// BenchmarkRow measures weir, its floors and the peers on every row. A row fails if the numbers of admitted requests do
+// not match its name. The flag -short leaves out rows of ten million keys.
 func BenchmarkRow(b *testing.B) {
 	for _, row := range workload.Rows() {
 		b.Run(row.Name, func(b *testing.B) {

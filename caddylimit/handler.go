@@ -27,7 +27,8 @@ const module = "weir"
 
 // A Handler checks requests against limits.
 type Handler struct {
-	// Limits are the limits of the handler. A request counts in all limits that match it, or in none if one refuses.
+	// Limits are the limits of the handler. An admitted request counts in all limits that match it. A request that a
+	// limit refuses counts in none of them.
 	Limits []Limit `json:"limits,omitempty"`
 	// Headers are the styles of the header fields in answers: any of ietf, legacy and draft-06, or none. The default is
 	// ietf.
@@ -36,12 +37,12 @@ type Handler struct {
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
-	// State is the full path of a folder of this machine that belongs to Caddy's user or to root. Limits that are not
-	// in a store keep their counts in its files. All processes of the machine count together in these files, which
-	// outlive the processes. A sliding log cannot have a file.
+	// State is the full path of a folder of this machine. The folder belongs to Caddy's user or to root. Limits that
+	// are not in a store keep their counts in files of the folder. All processes of the machine count together in these
+	// files, which outlive the processes. A sliding log cannot have a file.
 	//
-	// For limits in a store, the files contain this machine's debts, such as tokens that it admitted while the store
-	// was lost. The next process or configuration charges the store with these debts.
+	// For limits in a store, the files contain this machine's debts, such as tokens that the machine admitted while the
+	// store was lost. The next process or configuration charges the store with these debts.
 	State string `json:"state,omitempty"`
 
 	sharing.Sharing
@@ -176,8 +177,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return err
 }
 
-// settle settles the holds of a request that is over: each hold of a limit with a placeholder gets the cost in that
-// placeholder. A value that is not a cost settles nothing.
+// settle corrects the estimated costs (holds) of a request that is over. If a limit has a placeholder for the cost, the
+// hold of the limit is settled with the cost in the placeholder. A value that is not a cost settles nothing.
 func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	for i := range res.Len() {
 		l := h.by[res.Check(i).Name()]

@@ -43,8 +43,8 @@ func (h hearsay) from(fields http.Header, trusted bool) {
 	}
 }
 
-// reads reports whether some servers may treat one field name as the other. Then the letters and digits of the two
-// names are the same, and all other characters are at the same positions.
+// reads reports whether some servers may treat a field name as another field name. This is the case if the letters and
+// digits of the two names are the same, and all other characters are at the same positions.
 func reads(name, as string) bool {
 	if len(name) != len(as) {
 		return false

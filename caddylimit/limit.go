@@ -48,12 +48,12 @@ type Limit struct {
 	// values refuse the request.
 	Cost string `json:"cost,omitempty"`
 	// Settle is a placeholder, such as {http.response.header.X-Tokens}, with the cost of the request at its end. Cost
-	// is then an estimate, of which at most the limit is taken. If the value is empty or not a whole number, the
-	// request costs the estimate.
+	// is then an estimate. At most as many tokens as the limit has are taken for an estimate. If the value of the
+	// placeholder is empty or not a whole number, the request costs the estimate.
 	Settle string `json:"settle,omitempty"`
 	// Quota is a placeholder for the limit of the request: a rate, optionally followed by a blank and a burst;
-	// "unlimited"; or 0, which refuses the request. Empty stands for the limit's own numbers. Other values are answered
-	// with 503.
+	// "unlimited"; or 0, which refuses the request. An empty value stands for the limit's own numbers. A request with
+	// any other value is answered with 503.
 	Quota string `json:"quota,omitempty"`
 	// Quotas are limits from outside the configuration: a file, a hash, or a header that a trusted proxy sends.
 	Quotas *Quotas `json:"quotas,omitempty"`

@@ -50,8 +50,8 @@ func startRedisAt(t *testing.T, address string, options ...string) (string, *tes
 	}
 }
 
-// TestLimitsInAStore: both modules count in the store. A second zone with the same name and numbers, like one on
-// another machine, shares the count.
+// TestLimitsInAStore: both modules count in the store. A second zone with the same name and numbers shares the count,
+// like a zone on another machine.
 func TestLimitsInAStore(t *testing.T) {
 	store, _ := startRedis(t)
 	t.Setenv("WEIR_TEST_STORE", "redis://"+store)

@@ -25,8 +25,8 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestLinksResolve checks that every link of the documents leads to a file, and to a heading in it if the link names
-// one.
+// TestLinksResolve checks that every link of the documents leads to a file. If the link names a heading, the file must
+// have the heading.
 func TestLinksResolve(t *testing.T) {
 	texts := documents(t)
 	followed := 0
@@ -122,7 +122,7 @@ func TestNamedTestsExist(t *testing.T) {
 	assert.Greater(t, named, 20)
 }
 
-// Markdown treats text directly behind a table as a row, so there must be a blank line between them.
+// Markdown treats text directly behind a table as a row. So there must be a blank line between the table and the text.
 func TestNoTextIsARowOfATable(t *testing.T) {
 	for name, text := range documents(t) {
 		inCode, before := false, ""

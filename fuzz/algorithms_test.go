@@ -565,7 +565,7 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 }
 
 // logModel is a [reference.SlidingLog] without pointers, for up to four tokens. It has the four latest takes, the
-// oldest first, which are enough because each take has at least one token.
+// oldest first. Four takes are enough, because each take has at least one token.
 type logModel struct {
 	limit  uint64
 	length time.Duration

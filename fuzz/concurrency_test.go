@@ -113,7 +113,7 @@ func (d *doorman) forget(key string) {
 	d.calls["reset"]++
 }
 
-// TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, twice or too late, while limits
+// TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, twice or too late. Meanwhile limits
 // change and keys are reset. Tokens in flight agree with the model, and every token leaves, is reset, or is forgotten
 // and counted.
 func TestEntriesAgainstTheirModel(t *testing.T) {

@@ -270,8 +270,8 @@ var scenes = map[string]scene{
 }
 
 // TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): goroutines take, peek and reset keys, while sweeps run and
-// slots change hands. The answers must be possible in an order that agrees with real time. They include the key's debt
-// and, with running clocks and late calls, the time of each decision.
+// slots change hands. The answers must be possible in an order that agrees with real time. The answers include the
+// key's debt and, with running clocks and late calls, the time of each decision.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	n := 1500
 	if testing.Short() {

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// These are the kinds of calls in a history of reservations, in addition to callTake and the kinds after it.
+// These are the kinds of calls in a history of reservations. A history also has the kind callTake and the kinds after
+// it.
 const (
 	callReserve = callPeek + 2 + iota
 	callCancel

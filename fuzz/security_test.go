@@ -140,8 +140,9 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	}
 }
 
-// TestTwinsShareNoBucket (I2): an attacker cannot drain a victim's bucket with a twin of its key, because the default
-// hash is not xxHash64, and has a seed. With HashStable, whose keys must be trusted, the two keys do share a bucket.
+// TestTwinsShareNoBucket (I2): an attacker cannot drain a victim's bucket with a twin of the victim's key, because the
+// default hash is not xxHash64, and has a seed. With HashStable, the two keys do share a bucket, so the keys of
+// HashStable must be trusted.
 //
 // Any two keys share a bucket by chance with a probability of 2^-64.
 func TestTwinsShareNoBucket(t *testing.T) {
@@ -288,8 +289,8 @@ func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 	}
 }
 
-// TestCyclingKeysThroughTheEngine (I1, I7) makes the same attack on a limiter of package engine of one window, with
-// texts as keys, and with late times for TakeAt.
+// TestCyclingKeysThroughTheEngine (I1, I7) makes the same attack on a limiter of package engine. The limiter has one
+// window. The keys are texts, and the times for TakeAt are late.
 func TestCyclingKeysThroughTheEngine(t *testing.T) {
 	const perToken, burst = int64(100 * time.Millisecond), 6
 	steps := 3000
@@ -381,8 +382,8 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 // TestFloodIntoTheWindowOfADrainedKey (I1, I7): a drained key gets exactly the tokens that come back with time, while
 // an attacker's new keys evict records from its window.
 //
-// A slot that is being claimed cannot be evicted. So with about as many goroutines as slots, the drained key could be
-// the only one left to evict.
+// A slot that is being claimed cannot be evicted. So with about as many goroutines as slots, only the slot of the
+// drained key might be left to evict.
 func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	const burst, goroutines, times = 5, 8, 20
 	keys := uint64(4000)

@@ -242,8 +242,8 @@ func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
 	m.requireDebt(t, s, key, at, "take")
 }
 
-// overflowed checks the decision for a key without a record or room, because the other keys of its window are not idle.
-// It reports whether the key's bucket in the model stays unchanged.
+// overflowed checks the decision for a key that has no record. There is no room for a record, because the other keys of
+// its window are not idle. overflowed reports whether the key's bucket in the model stays unchanged.
 func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s atomicbucket.State, verdict shard.Verdict, rivals []uint64) bool {
 	least := m.model.Debt(rivals[0], at)
 	for _, k := range rivals {
@@ -369,8 +369,8 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 // every key. Times leap and are late. If there is no room for a key, the table follows the overflow policy and counts
 // the case.
 //
-// Buckets of an algorithm that rounds are never early, and at most two ticks late. In this case there are no more keys
-// than slots, because otherwise it would not always be certain whether there is room.
+// Buckets of an algorithm that rounds are never early, and at most two ticks late. For such an algorithm there are no
+// more keys than slots. With more keys, it would not always be certain whether there is room.
 func TestTableAgainstAMap(t *testing.T) {
 	for _, overflow := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
 		for _, shards := range []int{1, 4} {

@@ -60,9 +60,9 @@ func TestStressSoak(t *testing.T) {
 	assert.Positive(t, total.opened)
 }
 
-// keepGoroutines makes the runtime allocate the descriptors of n goroutines, which it reuses but never frees. The
-// goroutines of a dropped limiter live until its collection. So the heap would otherwise grow whenever more of them
-// exist than before.
+// keepGoroutines makes the runtime allocate the descriptors of n goroutines. The runtime reuses descriptors but never
+// frees them. The goroutines of a dropped limiter live until the limiter is collected. So without this call, the heap
+// would grow whenever more goroutines exist than before.
 func keepGoroutines(n int) {
 	ended, running := make(chan struct{}), sync.WaitGroup{}
 	for range n {
@@ -73,8 +73,8 @@ func keepGoroutines(n int) {
 }
 
 // settle collects garbage until at most the given bytes and goroutines are in use, or until further collections are
-// hopeless. It returns what is in use. A dropped limiter needs several collections: for itself, its goroutines, and
-// their memory.
+// hopeless. It returns how many bytes and goroutines are in use. A dropped limiter needs several collections: for
+// itself, its goroutines, and their memory.
 func settle(bytes uint64, goroutines int) (uint64, int) {
 	for i := 0; ; i++ {
 		b, g := heap(), runtime.NumGoroutine()
@@ -277,8 +277,8 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 	}
 }
 
-// earliest returns the earliest time at which a call that begins now can be decided, because the limiter does not
-// report the time.
+// earliest returns the earliest time at which a call that begins now can be decided. It is needed because the limiter
+// does not report the time of a decision.
 func (s *soaked) earliest(now int64) int64 {
 	switch s.clock {
 	case 2:

@@ -150,7 +150,7 @@ func (w *witness) peek(t require.TestingT, key string, n uint64) engine.Decision
 
 func (w *witness) late() bool { return w.clock.nanos.Load() < w.seen }
 
-// sync makes the limiter reach the latest time that it has seen, at which late calls are then decided.
+// sync makes the limiter reach the latest time that it has seen. Late calls are then decided at this time.
 func (w *witness) sync(t require.TestingT) {
 	was := w.clock.nanos.Load()
 	w.clock.set(max(was, w.seen))

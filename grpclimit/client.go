@@ -24,9 +24,9 @@ func DialOptions(limits *rpclimit.Limits) []grpc.DialOption {
 }
 
 // UnaryClient returns the interceptor that limits the unary calls of a client. A refused call fails with
-// ResourceExhausted, and nothing is sent. If a limit has a MaxWait, the call waits for its tokens until its context is
-// done. If the tokens will come only after the context's deadline, the call fails at once. Retries by gRPC do not count
-// again.
+// ResourceExhausted, and nothing is sent. If a limit has a MaxWait, the call waits for its tokens until the call's
+// context is done. If the tokens will come only after the context's deadline, the call fails at once. Retries by gRPC
+// do not count again.
 func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {

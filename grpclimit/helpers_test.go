@@ -53,7 +53,7 @@ func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpc
 	return set
 }
 
-// A service is a test server. It ends a call with the EchoStatus of the request, if there is one.
+// A service is a test server. If the request has an EchoStatus, the service ends the call with this status.
 type service struct {
 	pb.UnimplementedTestServiceServer
 	unary    atomic.Int64 // number of unary calls so far

@@ -12,7 +12,8 @@ import (
 )
 
 // ServerOptions returns the options of a server whose calls are all limited: [UnaryServer] and [StreamServer] are added
-// to the chains of interceptors. With only one of the two, the other kind of calls has no limit.
+// to the chains of interceptors. If a server has only one of these two interceptors, the calls of the other kind have
+// no limit.
 //
 // Interceptors run in the order of the options. Put interceptors that recover from panics before these options. If a
 // key depends on the authenticated caller, put the interceptor that authenticates before them, too.

@@ -105,7 +105,8 @@ func TestWhatIsBrokenSaysSo(t *testing.T) {
 	}
 }
 
-// TestParallelTestsHaveNoMemory: Leak is skipped if other tests run in parallel, because their memory would count.
+// TestParallelTestsHaveNoMemory: Leak is skipped if other tests run in parallel, because the memory of these tests
+// would count.
 func TestParallelTestsHaveNoMemory(t *testing.T) {
 	if os.Getenv("LIMITERTEST_PARALLEL") != "" {
 		t.Parallel()

@@ -51,8 +51,8 @@ func testLimiter(t *testing.T) {
 			token := (l.Per + tokens - 1) / tokens
 			return adapter{&limiter{token: token, burst: time.Duration(l.Burst) * token, full: map[string]time.Time{}}}
 		},
-		// The limiter rounds the time of a token up to nanoseconds, so after some hundred tokens one may come a little
-		// late.
+		// The limiter rounds the time of a token up to nanoseconds. So after some hundred tokens, a token may come a
+		// little late.
 		LateBy: func(limitertest.Limit) time.Duration { return time.Microsecond },
 		// The first run reported this fault.
 		Skip: map[string]string{

@@ -219,8 +219,8 @@ func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, do
 	return d, false
 }
 
-// inTwoSteps checks and takes in two steps, so that other calls come in between. The second step takes from the current
-// number of tokens or, if lost is set, from the number that the first step read.
+// inTwoSteps checks and takes in two steps, so that other calls come in between. The second step normally takes from
+// the current number of tokens. If lost is set, it takes from the number that the first step read.
 func (b *bucket) inTwoSteps(key string, n int64, lost bool) Decision {
 	b.mu.Lock()
 	state, units := b.key(key, time.Now()), b.units(max(n, 0))

@@ -15,7 +15,8 @@ func (s *suite) keys(t *testing.T) {
 	}
 	names := s.names()
 	s.program(t, l, early|late, func(p *program) {
-		// One request takes all tokens of a key if possible. If another key shares tokens, its request is then refused.
+		// If possible, one request takes all tokens of a key. If another key shares tokens with this key, the other
+		// key's request is then refused.
 		each := s.most(l)
 		for round := range l.Capacity(s.Promise)/uint64(each) + 1 {
 			for i, name := range names {

@@ -119,10 +119,10 @@ type Config struct {
 	// Skip has the subtests that the limiter does not promise to pass, each with a reason to print. Parts of Cancel are
 	// named Cancel/Refund, Cancel/Reserve, Cancel/Order and Cancel/Wait.
 	Skip map[string]string
-	// Outside means that the limiter does not use the time of package time, for example because it is in another
-	// process. Test then uses no bubble. Unless the limiter is a [ClockedLimiter], subtests in which time must pass are
-	// skipped, except Real. Burst, Keys, Costs and Linear then use limits of a day, so that no tokens come back during
-	// the test.
+	// Outside means that the limiter does not use the time of package time, for example because the limiter is in
+	// another process. Test then uses no bubble. Unless the limiter is a [ClockedLimiter], subtests in which time must
+	// pass are skipped, except Real. Burst, Keys, Costs and Linear then use limits of a day, so that no tokens come
+	// back during the test.
 	Outside bool
 }
 

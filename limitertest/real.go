@@ -177,7 +177,8 @@ func (s *suite) leak(t *testing.T) {
 	}
 }
 
-// logAllocations logs how often a call allocates. It is skipped in parallel tests, because their memory would count.
+// logAllocations logs how often a call allocates. In parallel tests it logs nothing, because the memory of the other
+// tests would count.
 func logAllocations(t *testing.T, limiter Limiter) {
 	defer func() {
 		switch problem := recover(); {

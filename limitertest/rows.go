@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A row is one kind of traffic, the same as in the row of weir's benchmark with this name.
+// A row is one kind of traffic. It is the same traffic as in the row of weir's benchmark with this name.
 type row struct {
 	name    string
 	limit   Limit
@@ -41,8 +41,8 @@ const (
 // rows returns the rows of weir's own benchmark that are possible for any limiter.
 func rows(short bool) []row {
 	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
-	// weir's benchmark spreads the requests over seconds at 100 per second. Here they come as fast as possible, so the
-	// rate is proportionally higher.
+	// weir's benchmark spreads the requests over seconds at 100 per second. Here the requests come as fast as possible,
+	// so the rate is proportionally higher.
 	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
 	all := []row{
 		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},

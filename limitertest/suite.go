@@ -21,8 +21,8 @@ type suite struct {
 	costs  bool           // the subtests use requests for more than one token
 	timed  bool           // time can pass: in a bubble, or by the limiter's own clock
 	own    ClockedLimiter // the limiter that was opened last, if it has a clock
-	// spans has, for each limit, the fake time that may pass in a bubble, because timers of limiters run for real in a
-	// bubble.
+	// spans has, for each limit, the fake time that may pass in a bubble. The time is limited because timers of
+	// limiters run for real in a bubble.
 	spans map[Limit]time.Duration
 }
 
@@ -160,7 +160,8 @@ func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 // started is a time before everything that is measured.
 var started = time.Now()
 
-// measure sets how much fake time may pass in a bubble, so that it costs about a fifth of a second of processor time.
+// measure sets how much fake time may pass in a bubble. This fake time costs about a fifth of a second of processor
+// time.
 func (s *suite) measure(t *testing.T, l Limit) {
 	takes := func(fake time.Duration) time.Duration {
 		begin := spent()

@@ -29,7 +29,7 @@ func (r *Refusals) Count() engine.Option {
 func (r *Refusals) Total() uint64 { return r.count.Load() }
 
 // RegisterRefusals reports refusals under the name of a limit until Unregister is called. It returns the errors of
-// [Register]. Register may use the same name, because it reports other numbers.
+// [Register]. Register may use the same name, because Register reports other numbers.
 func RegisterRefusals(p metric.MeterProvider, name string, r *Refusals, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterRefusals", Kind: "limiter's refusals", Key: LimitName, Name: name}
 	if err := s.Apply(options); err != nil {

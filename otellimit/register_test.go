@@ -67,7 +67,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestUnregister: when a registration ends, its series end and its name is free. Other registrations stay.
+// TestUnregister: when a registration ends, its series end, and its name can be registered again. Other registrations
+// stay.
 func TestUnregister(t *testing.T) {
 	p, collect := provider(t)
 	first, err := otellimit.Register(p, "first", bucket(t, 1))

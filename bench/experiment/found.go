@@ -38,8 +38,8 @@ const (
 // MeasureFound counts the requests of a row that find the record of their key, in the table of a limiter. Other
 // measurements do not count hits, because a shared counter would slow down the timed decisions.
 //
-// The clock shows the planned times, so that sweeps come at their default interval. On a row without times, a key comes
-// back after a second on average.
+// The clock shows the planned times of the requests, so that sweeps come at their default interval. On a row without
+// times, a key comes back after a second on average.
 func MeasureFound(of FoundOf) (Counted, error) {
 	row, err := workload.Find(of.Row)
 	if err != nil {

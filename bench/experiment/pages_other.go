@@ -4,5 +4,5 @@ package experiment
 
 import "errors"
 
-// smallPages returns an error, because it is not possible on this system.
+// smallPages returns an error, because a process cannot choose small pages on this system.
 func smallPages() error { return errors.New("only Linux lets a process choose the size of its pages") }

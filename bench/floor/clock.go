@@ -9,7 +9,7 @@ import (
 // A Clock reads the precise clock as the time since start.
 type Clock struct{ start time.Time }
 
-// NewClock returns a clock that started a second ago, so that it never reads 0.
+// NewClock returns a clock that started a second ago. So the clock never reads 0.
 func NewClock() Clock { return Clock{time.Now().Add(-time.Second)} }
 
 func (c *Clock) since() uint64 { return uint64(time.Since(c.start)) }

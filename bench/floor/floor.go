@@ -40,7 +40,7 @@ func (f *Floor) slot(key string) *atomic.Uint64 {
 	return &f.table[i].state
 }
 
-// These floors are separate types, so that a call needs no switch.
+// These floors are separate types. With a single type, each call would need a switch.
 type (
 	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and repeat a compare-and-swap until it succeeds.
 	AdmitCoarse  struct{ *Floor }

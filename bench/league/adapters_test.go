@@ -176,7 +176,7 @@ func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 }
 
 // permits makes a limiter with a bursty RateLimiter of failsafe-go for each key. The periods of a RateLimiter begin
-// when it is made, so all of them are made at the same time.
+// when it is made. So permits makes all RateLimiters at the same time.
 func permits(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	made := make([]ratelimiter.RateLimiter[any], 5000)
 	for i := range made {

@@ -20,8 +20,8 @@ import (
 // The tests in this file are the programs of docs/audit.md. If a test no longer shows its finding, a table in
 // docs/audit.md must change.
 
-// TestALateCallerRefills: x/time/rate sets its clock back to an earlier time of a caller, so the time since then counts
-// twice.
+// TestALateCallerRefills: x/time/rate sets its clock back to an earlier time of a caller. The time since the earlier
+// time then counts twice.
 func TestALateCallerRefills(t *testing.T) {
 	lim, t0 := rate.NewLimiter(1, 5), time.Now()
 	admitted := 0

@@ -70,7 +70,8 @@ func (e entry) rounds() entry {
 	return e
 }
 
-// longer shortens the period by one nanosecond, for a library whose windows are that much longer than their period.
+// longer shortens the period by one nanosecond. It is for a library whose windows are a nanosecond longer than their
+// period.
 func (e entry) longer() entry {
 	of := e.config.New
 	e.config.New = func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
@@ -90,8 +91,8 @@ func (e entry) only(is func(limitertest.Limit) bool) entry {
 // of such a limit begin at the same times, whether they are counted from the beginning of the bubble or from 1970.
 func daily(l limitertest.Limit) bool { return 24*time.Hour%l.Per == 0 }
 
-// sethvargo returns go-limiter as its documentation configures it, unlike the benchmark's adapter, which counts by the
-// hour.
+// sethvargo returns go-limiter as its documentation configures it. The adapter of the benchmark is different: it counts
+// by the hour.
 func sethvargo() entry {
 	return entry{"sethvargo/go-limiter", "github.com/sethvargo/go-limiter", limitertest.FixedWindow,
 		"Tokens for each Interval. Its clock is the runtime's, by a linkname", limitertest.Config{

@@ -40,7 +40,7 @@ func TestEverydayCalls(t *testing.T) {
 	}
 }
 
-// TakeAt uses the times of the requests and no other clock: a client that always comes at the same time gets only its
+// TakeAt uses the times of the requests and no other clock. A client that always comes at the same time gets only its
 // burst.
 func TestTakeAtGoesByTheTimes(t *testing.T) {
 	row := smaller(t, "everyday")

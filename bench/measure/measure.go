@@ -24,7 +24,7 @@ type Decider interface {
 	Decide(s *workload.Stream, from, to int) (allowed int)
 }
 
-// Keyed asks a limiter request by request. Floors, weir and peers all run in this one loop.
+// Keyed calls the limiter once for each request. Floors, weir and peers all run in this one loop.
 type Keyed struct{ peers.Limiter }
 
 // Decide implements Decider.

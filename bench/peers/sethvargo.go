@@ -14,8 +14,8 @@ var sethvargo = Peer{
 	How: "memorystore with InitialAlloc as large as the keys, counting by the hour, and its default sweep " +
 		"every six hours of what is twelve hours old",
 	New: func(limit Limit, keys int) (Limiter, error) {
-		// The rate is expressed per hour, because v0.7.1 refills Interval/Tokens tokens per interval. At one token per
-		// nanosecond, this would be only one token.
+		// The rate is expressed per hour, because v0.7.1 refills Interval/Tokens tokens per interval. For a rate of one
+		// token per nanosecond, this quotient would be only one token.
 		scale := max(1, time.Hour/limit.Per)
 		store, err := memorystore.New(&memorystore.Config{
 			Tokens: uint64(limit.Tokens) * uint64(scale), Interval: limit.Per * scale, InitialAlloc: keys,

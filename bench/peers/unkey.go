@@ -34,9 +34,9 @@ func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 // attempts is how often Allow tries to change a contended counter before it refuses the request.
 const attempts = 1000
 
-// Allow estimates the requests in the sliding window, and compares the estimate with the limit. The estimate is the sum
-// of two numbers: the requests admitted in the current window, and a fraction of the previous window's requests. It is
-// the fraction of that window that the sliding window still covers.
+// Allow estimates the requests in the sliding window, and compares the estimate with the limit. The sliding window
+// covers the current window and a fraction of the previous window. The estimate is the requests admitted in the current
+// window, plus this fraction of the requests admitted in the previous window.
 func (w *windows) Allow(key string) bool {
 	now := time.Now().UnixMilli()
 	sequence := now / w.length

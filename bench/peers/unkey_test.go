@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fraction of the tokens of the previous window counts: the fraction of that window that the sliding window still
-// covers. Older tokens do not count.
+// The sliding window covers a fraction of the previous window. The same fraction of the previous window's tokens
+// counts. Older tokens do not count.
 func TestUnkeyWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := unkeyWindows.New(Limit{Tokens: 10, Per: time.Second, Burst: 10}, 1)

@@ -31,7 +31,7 @@ type Row struct {
 	Rounds []Round        `json:"rounds"`
 }
 
-// A Round is one run of wrk against a server: a fresh process, or a running process in its turn.
+// A Round is one run of wrk against a server. The server is a fresh process, or a running process that has its turn.
 type Round struct {
 	Load
 	CPU time.Duration `json:"cpu_ns"` // processor time of the server, from its start to its end, or during its turn

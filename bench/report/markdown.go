@@ -79,7 +79,7 @@ func weirOnRows(r *result.Run) table {
 	return t
 }
 
-// markdown writes the table. If a line has remarks under it, they are written into an additional last cell.
+// markdown writes the table. The remarks under a line are written into an additional last cell of the line.
 func (t *table) markdown(b *strings.Builder) {
 	head, under := t.Head, false
 	for _, l := range t.Rows {

@@ -29,8 +29,8 @@ func chartOf(row *result.Row) string {
 	return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores)
 }
 
-// WriteCharts writes the charts of the documentation into an existing folder. Without the time of a decision with 1,000
-// keys or the memory per key, it returns an error. It leaves out other rows that were not measured.
+// WriteCharts writes the charts of the documentation into an existing folder. It returns an error if the run lacks the
+// time of a decision with 1,000 keys, or the memory per key. It leaves out other rows that were not measured.
 func WriteCharts(folder string, r *result.Run) error {
 	speed, ok := r.Row("full-1k", 1)
 	if !ok {

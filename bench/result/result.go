@@ -43,7 +43,7 @@ type Row struct {
 	Title   string  `json:"title"`
 	Cores   int     `json:"cores"`
 	Entries []Entry `json:"entries"`
-	// Found is the number of requests that found the record of their key, for rows on which they are counted.
+	// Found is the number of requests that found the record of their key. Only some rows have this count.
 	Found *Found `json:"found,omitempty"`
 }
 

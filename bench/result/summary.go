@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Summary of figures contains their median, an interval for the true median, and their median distance from the
-// median.
+// A Summary of figures contains the median of the figures, an interval for the true median, and the median distance of
+// a figure from the median.
 type Summary struct {
 	Median, Min, Max float64
 	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 %.
@@ -38,8 +38,8 @@ func Summarize(figures []float64) Summary {
 	return s
 }
 
-// interval returns two figures equally far from the ends, between which the true median is with a probability of at
-// least 95 %. They are the closest figures for which this is true. This is the interval of the sign test, for any
+// interval returns two figures of the sorted list, equally far from its ends. The true median is between them with a
+// probability of at least 95 %, and no closer two figures achieve this. This is the interval of the sign test, for any
 // distribution: a figure is below the median as often as a coin falls on heads.
 func interval(sorted []float64) (low, high float64) {
 	n := len(sorted)
@@ -63,7 +63,8 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratios returns a/b round by round, without rounds in which a or b is 0, which means no figure.
+// Ratios returns a/b round by round. It leaves out rounds in which a or b is 0, because 0 means that there is no
+// figure.
 func Ratios(a, b []float64) []float64 {
 	var ratios []float64
 	for i := range min(len(a), len(b)) {

@@ -89,8 +89,8 @@ func TestScheduleOfVariants(t *testing.T) {
 	}
 }
 
-// If a row cannot be loaded, the run has the row with the reason. A process reads the log only once, so the test is
-// skipped if another test has read a log.
+// If a row cannot be loaded, the run has the row with the reason. A process reads the log only once, so this test is
+// skipped if another test has already read a log.
 func TestDoNamesAMissingRow(t *testing.T) {
 	t.Setenv("WEIR_ACCESS_LOG", "")
 	row, err := workload.Find("access-log")

@@ -108,7 +108,8 @@ func (p *Schedule) partStep(i int, name string) step {
 	}}
 }
 
-// tableRounds is the number of rounds for a table. It is small, because a table's figures only explain other figures.
+// tableRounds is the number of rounds for a table. The number is small, because a table's figures only explain other
+// figures.
 const tableRounds = 3
 
 func (p *Schedule) tableStep(i int, size uint64, huge bool) step {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// These are the verdicts, for floors and libraries alike. They use the median of the rounds' ratios and its 95 %
-// interval ([result.Summary]).
+// These are the verdicts, for floors and libraries alike. A verdict uses the median of the rounds' ratios and the 95 %
+// interval of this median ([result.Summary]).
 const (
 	Met        = "met"       // the whole interval meets the target
 	Missed     = "missed"    // the whole interval misses the target

@@ -11,8 +11,8 @@ import (
 
 // A Stream contains the keys of requests in their order, as text.
 //
-// The texts follow each other in memory, as in a server's buffers, so only the limiter causes cache misses. A Stream's
-// data contain no pointers for the garbage collector to scan.
+// The texts follow each other in memory, as in a server's buffers, so only the limiter causes cache misses. The garbage
+// collector has no pointers of a Stream to scan.
 type Stream struct {
 	text  []byte
 	spans []span
@@ -99,7 +99,7 @@ func appendKey(b []byte, n uint64) []byte {
 	return strconv.AppendUint(b, n, 16)
 }
 
-// mix maps n to another number of 64 bits. It is one to one. (It is the finalizer of SplitMix64.)
+// mix maps n to another number of 64 bits, one to one. It is the finalizer of SplitMix64.
 func mix(n uint64) uint64 {
 	n += 0x9e3779b97f4a7c15
 	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9

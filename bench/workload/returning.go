@@ -39,7 +39,7 @@ func returningRow(keys int, draw Draw, load float64, aged bool) Row {
 		Capacity: int(float64(keys) / load), Returning: true, Aged: aged}
 }
 
-// Variants returns the variants of a returning row: another order of keys, a fuller or emptier table, or an aged one.
+// Variants returns the variants of a returning row: another order of keys, a fuller or emptier table, or an aged table.
 // Other rows have no variants.
 func (r *Row) Variants() []Row {
 	if !r.Returning {

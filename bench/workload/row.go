@@ -91,8 +91,8 @@ func (r *Row) Want() float64 {
 	return 1
 }
 
-// Ends reports whether the row's stream must not be repeated, because this would be another workload. Next returns new
-// requests.
+// Ends reports whether the row's stream must not be repeated, because a repeated stream would be another workload. Next
+// returns new requests for such a row.
 func (r *Row) Ends() bool { return r.Draw == Fresh || r.Draw == Mixed }
 
 // Everyday reports whether the row's requests come at times like those of real clients.
@@ -148,7 +148,8 @@ func (r *Row) Load() (before, requests *Stream) {
 	return before, requests
 }
 
-// Next returns the requests of another pass, for a row with Ends. Their keys occur in no other pass.
+// Next returns the requests of another pass, for a row for which Ends is true. The keys of these requests occur in no
+// other pass.
 func (r *Row) Next(pass int) *Stream {
 	if r.Draw == Mixed {
 		return r.mixed(pass)
@@ -172,7 +173,7 @@ func order(r *Row, dice *rand.Rand) []uint32 {
 func (r *Row) drawer(dice *rand.Rand) func() uint64 {
 	if r.Draw == Zipf {
 		z := rand.NewZipf(dice, 1.1, 1, uint64(r.Keys-1))
-		// The multiplier is a prime and divides no row's number of keys. So the multiplication is one to one, and
+		// The multiplier is a prime that divides no row's number of keys. So the multiplication is one to one, and
 		// distributes the ranks over the kinds of keys.
 		return func() uint64 { return z.Uint64() * 7_368_787 % uint64(r.Keys) }
 	}

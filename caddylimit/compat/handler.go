@@ -30,8 +30,8 @@ func init() { caddy.RegisterModule((*Handler)(nil)) }
 // module distinguishes the zones of this handler from the limits of package caddylimit.
 const module = "rate_limit"
 
-// A Handler refuses a request that exceeds a zone, with the error 429. A request counts as an event in all zones that
-// match it, or in none of them if a zone refuses it.
+// A Handler refuses a request that exceeds a zone, with the error 429. An admitted request counts as an event in all
+// zones that match it. A refused request counts in no zone.
 type Handler struct {
 	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
@@ -236,7 +236,8 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	return caddyhttp.Error(http.StatusTooManyRequests, nil)
 }
 
-// seconds returns d in whole seconds, rounded up and at least 1, so that a client that comes back then is admitted.
+// seconds returns d in whole seconds, rounded up and at least 1. So a client that comes back after this time is
+// admitted.
 func seconds(d time.Duration) int64 {
 	return max(int64(d/time.Second)+min(int64(d%time.Second), 1), 1)
 }

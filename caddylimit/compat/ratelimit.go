@@ -26,8 +26,9 @@ type RateLimit struct {
 	Key string `json:"key,omitempty"`
 	// Window is the time in which MaxEvents are allowed: 1µs to 365 days.
 	Window caddy.Duration `json:"window,omitempty"`
-	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. Up to 4,096 are
-	// counted exactly if the window is not too short, and otherwise up to 16,777,215 by a sliding window counter.
+	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. Up to 4,096 events
+	// are counted exactly if the window is not too short. Otherwise, a sliding window counter counts up to 16,777,215
+	// events.
 	MaxEvents int `json:"max_events,omitempty"`
 	// If a key is an address, only its first IPv4Prefix or IPv6Prefix bits count. 0 stands for the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`

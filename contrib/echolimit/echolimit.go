@@ -16,7 +16,7 @@ import (
 // concurrent use and adds nothing to the cost of the limits.
 //
 // Do not use echo.WrapMiddleware(limits.Handler) for limits with a Refund. Echo writes the answer to an error after its
-// middlewares, so Refund would miss a status such as 401. A limit that refunds successful logins would then give back
+// middlewares, so Refund would miss a status such as 401. A limit that refunds successful logins would then also refund
 // every failed login.
 func Middleware(limits *httplimit.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

@@ -1,7 +1,7 @@
 package main
 
-// An exactLog has the times of a key's admitted requests. It shares no code with the engine, with which the figures
-// compare it. A request leaves the window when it is exactly as old as the window is long.
+// An exactLog has the times of a key's admitted requests. The figures compare the engine with it, so it shares no code
+// with the engine. A request leaves the window when the request is exactly as old as the window is long.
 type exactLog struct {
 	window int64
 	times  []int64 // the oldest first

@@ -5,8 +5,8 @@
 //	go run ./docs/figures -numbers    print memory per key and the highest limits
 //	go run ./docs/figures -accuracy   print how often the sliding window counter is wrong
 //
-// With -accuracy, the program also reads an access log in common or combined format, plain or gzip, if -log or the
-// variable WEIR_ACCESS_LOG names one.
+// With -accuracy, the program also reads an access log, if -log or the variable WEIR_ACCESS_LOG names a log. The log
+// has the common or combined format, plain or gzip.
 //
 //	load.go      the requests of the pictures, and the engine's answers to them
 //	picture.go   draws a picture of the requests and answers

@@ -145,8 +145,8 @@ func (k *taken) ask(at time.Duration, n int) (granted int) {
 	return granted
 }
 
-// most returns the largest number of tokens granted in an interval shorter than window: tokens that a log with such a
-// window would count together.
+// most returns the largest number of tokens granted in an interval shorter than window. A log with this window would
+// count these tokens together.
 func (k *taken) most(window time.Duration) int {
 	most, first := 0, 0
 	for i, at := range k.times {

@@ -56,8 +56,8 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// byLength returns the cost of a call. More than five hundred bytes cost more than the burst, so they are always
-// refused.
+// byLength returns the cost of a call. A message of more than five hundred bytes costs more than the burst, so its call
+// is always refused.
 func byLength(c rpclimit.Call) uint64 {
 	message, _ := c.Message.(proto.Message) // a nil message has no bytes
 	return 1 + uint64(proto.Size(message))/100

@@ -77,8 +77,8 @@ func clientKey(ip *httplimit.ClientIP) func(*engine.Limiter, *fasthttp.RequestCt
 // clientAddr returns the address of the client, by the rules of httplimit. Fiber's own c.IP() is not safe: it reads the
 // header from every client, and takes the first address, which the client may have written.
 //
-// A proxy may add its line after the client's line, so clientAddr reads all lines. Their memory is reused by the next
-// request, but the returned address is a value.
+// A proxy may add its line after the client's line, so clientAddr reads all lines. The next request reuses the memory
+// of the lines. This does not affect the returned address, because the address is a value.
 func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr // stays the zero Addr for a Unix socket, where ctx.RemoteIP() returns 0.0.0.0
 	if tcp, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {

@@ -1,6 +1,6 @@
 // llm is a server that implements the APIs of language models without a model: the APIs of OpenAI, Anthropic, Gemini
-// and Ollama, including streams. It answers with as many words as the request allows, and reports their cost. The name
-// of the model in the request selects the behavior:
+// and Ollama, including streams. It answers with the number of words that the request allows, and reports the cost of
+// the words. The name of the model in the request selects the behavior:
 //
 //	tiny    as a model would
 //	slow    a word each 200 ms

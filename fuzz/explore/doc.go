@@ -1,5 +1,5 @@
 // Package explore tries every interleaving of a few calls on a small table. It runs the real code of shard and
-// atomicbucket, not a model of it.
+// atomicbucket, not a model of the code.
 //
 // Package internal/interleave has the search: calls are coroutines that stop before each operation on a word, and the
 // search chooses the next one. This package has the parts that are specific to the table.

@@ -158,7 +158,7 @@ func (c call) quota(plan *shard.Plan) shard.Quota {
 	return plan.NewQuota(atomicbucket.Quota{Token: q.Token, Tokens: c.limit})
 }
 
-// stranger is the plan of another table, whose quotas have another unit.
+// stranger is the plan of another table. The quotas of that table have another unit.
 var stranger = func() *shard.Plan {
 	algorithm, err := atomicbucket.NewTokenBucket(1e9, 1e9, 1)
 	if err != nil {
@@ -220,7 +220,7 @@ func outcomeOf(o shard.Outcome, used uint64) outcome {
 }
 
 // perform makes the call. It stores the receipt of a take in *receipt, so that a later cancel can give the tokens back.
-// read is the clock.
+// The function read is the clock.
 func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Receipt, read func() int64) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {

@@ -39,7 +39,7 @@ var (
 // nearSlots is the number of slots among which an insert looks for the best one.
 const nearSlots = 8
 
-// indebted returns calls that make records of n keys that still owe at the time past.
+// indebted returns calls that make records of n keys. At the time past, these keys still owe tokens.
 func indebted(n int) (calls []call) {
 	for i := range n {
 		calls = append(calls, takes(uint64(10+i), 4).at(past-1))
@@ -288,8 +288,8 @@ var scenarios = []scenario{
 	{name: "log: peek at an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(peeks(key1).at(100), sweeps().at(3000))},
 	{name: "log: refund to an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(refunds(key1, 1).at(100), sweeps().at(3000))},
 
-	// In these scenarios the algorithm is a fixed window or a sliding window counter, whose search and payloads differ
-	// from those of token buckets.
+	// In these scenarios the algorithm is a fixed window or a sliding window counter. Their search and payloads differ
+	// from the search and payloads of token buckets.
 	{name: "fixed: three takers of a record", fixed: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "fixed: two takers, two slots", fixed: 2, probeWindow: 2, threads: together(both, one)},
 	{name: "fixed: a key comes back", fixed: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},

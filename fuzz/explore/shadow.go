@@ -175,8 +175,8 @@ func (s *shadow) limit(key uint64) uint64 {
 	return s.cost(s.table.Plan(), 1<<10)
 }
 
-// limitOr returns the limit of the call's quota, or the plan's limit without a quota. It returns 0 for a quota of
-// another table, which grants nothing.
+// limitOr returns the limit of the call's quota, or the plan's limit without a quota. For a quota of another table,
+// which grants nothing, it returns 0.
 func (c call) limitOr(plan uint64) uint64 {
 	switch {
 	case c.other:

@@ -185,8 +185,8 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 }
 
 // beginAgain forgets what the thread knows if its call restarts its search. The restarted call uses nothing that it
-// read before. The exception is a hit, which uses the watermark, so hits are excluded. Without beginAgain, two rounds
-// of a loop would never be the same state, so an endless loop would not be recognized.
+// read before. Only a hit would use the watermark that it read, so hits are excluded. Without beginAgain, two rounds of
+// a loop would never be the same state, so an endless loop would not be recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||

@@ -1,5 +1,5 @@
-// Package model has the protocol of package shard as a model for the checker Spin (table.pml). Its bounds can be larger
-// than those of the real code in fuzz/explore, and it is a short form of the protocol.
+// Package model has the protocol of package shard as a model for the checker Spin (table.pml). The bounds of the model
+// can be larger than the bounds of the real code in fuzz/explore. The model is also a short form of the protocol.
 //
 // # What is modelled
 //
@@ -38,8 +38,8 @@
 //
 // # Mutants
 //
-// For each rule there is a macro that breaks the rule, and an invariant that the checker must then find broken.
-// Otherwise a run without errors would prove nothing.
+// For each rule there is a macro that breaks the rule, and an invariant that the checker must then find broken. Without
+// this check, a run without errors would prove nothing.
 //
 // # What is left out
 //

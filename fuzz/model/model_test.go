@@ -170,8 +170,8 @@ func (r result) String() string {
 		", errors " + strconv.Itoa(r.errors) + ", " + checked + ", " + strconv.FormatFloat(r.took.Seconds(), 'f', 1, 64) + " s"
 }
 
-// run checks the model with these macros. If progress is set, it also checks that no process can continue forever,
-// which doubles the states. Compiling with optimize often takes longer than the search.
+// run checks the model with these macros. If progress is set, it also checks that no process can continue forever. This
+// second check doubles the states. Compiling with optimize often takes longer than the search.
 func run(t *testing.T, macros string, progress bool, optimize string) result {
 	two <- struct{}{}
 	defer func() { <-two }()

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// A result has the suite and the test that noticed a change. If no test noticed it, suite is one of the constants
-// below. For a survivor, test is the last suite that was tried.
+// A result has the suite and the test that noticed a change. If no test noticed the change, suite is one of the
+// constants below. For a survivor, test is the last suite that was tried.
 type result struct{ suite, test string }
 
 // These are values of suite that are not names of suites.
@@ -115,8 +115,8 @@ func (h *history) close(all []mutation) error {
 	})
 }
 
-// catches returns, for each function and test, how many changes of the function the test has noticed, also before the
-// text of the function changed.
+// catches returns how many changes of each function each test has noticed. It also counts changes that were noticed
+// before the text of the function changed.
 func (h *history) catches() map[string]map[string]int {
 	counts := map[string]map[string]int{}
 	for e := range maps.Values(h.known) {

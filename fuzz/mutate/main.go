@@ -8,8 +8,8 @@
 //	go run ./mutate -score               tries no change, and prints the score of the history
 //	go run ./mutate -list                lists the changes
 //
-// Unlike the mutants of fuzz/explore, which break rules, Mutate changes every atomic operation, condition, constant and
-// variable. It runs tests until one fails, beginning with quick tests that have noticed similar changes. It skips
+// Mutate changes every atomic operation, condition, constant and variable, while the mutants of fuzz/explore break
+// rules. Mutate runs tests until one fails, beginning with quick tests that have noticed similar changes. It skips
 // changes that do not compile.
 //
 // Two lists of changes are not tried. Changes in equivalent.txt are explained. Changes in open.txt survive without an
@@ -197,8 +197,8 @@ func parts(chosen []mutation, n int) []mutation {
 		of(n/4, mutation.isNew))
 }
 
-// With up to fewChanges changes, all tests are tried, because finding out which tests reach which functions would take
-// longer.
+// With up to fewChanges changes, all tests are tried. It would take longer to find out which tests reach which
+// functions.
 const fewChanges = 100
 
 // choose returns the changes that the options select, in an order that depends on the seed.

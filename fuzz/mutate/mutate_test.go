@@ -82,8 +82,8 @@ func (w *word) String() string { return "1" + "2" }
 	}, names)
 }
 
-// TestWhatHasAType: variables, fields and arguments are replaced by others of their type, and structs and indexes by
-// zero values. A flag is set later.
+// TestWhatHasAType: variables, fields and arguments are replaced by other variables, fields and arguments of their
+// type. Structs and indexes are replaced by zero values. A flag is set later.
 func TestWhatHasAType(t *testing.T) {
 	parsed, err := parse(map[string]string{"a.go": `package a
 
@@ -169,7 +169,7 @@ func TestTheNamesOfChangesDiffer(t *testing.T) {
 }
 
 // TestASampleHasAllParts: half of a sample are noticed changes of engine, and a quarter are changes of other packages
-// that are not new. If one of these survives, the sample fails.
+// that are not new. If a change of these two kinds survives, the sample fails.
 func TestASampleHasAllParts(t *testing.T) {
 	all, err := files("../..", packages)
 	require.NoError(t, err)

@@ -314,8 +314,8 @@ func (f *finder) without(n, operand, other ast.Expr) {
 // shown sets the text that describes the last change.
 func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(text) }
 
-// transitions has the methods of atomicbucket.Word that are compare-and-swaps. Each has a variant that is a store, and
-// a variant that does nothing and reports success: see stored.
+// transitions has the methods of atomicbucket.Word that are compare-and-swaps. Each method has two variants: a store,
+// and a method that does nothing and reports success. See stored.
 var transitions = []string{"Claim", "Commit", "Abort", "Move", "Convert", "Free"}
 
 // call weakens a compare-and-swap or a transition to a store, or removes it. It replaces min and max by an operand.

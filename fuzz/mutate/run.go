@@ -85,7 +85,8 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	c.Dir = filepath.Join(root, s.folder)
 	begin := time.Now()
 	out, err := c.CombinedOutput()
-	// The tests report wall-clock time, which includes other processes, so the times are converted to processor time.
+	// The tests report wall-clock time, which includes the time of other processes. So the times are converted to
+	// processor time.
 	part := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds() / time.Since(begin).Seconds()
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)

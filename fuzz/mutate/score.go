@@ -65,8 +65,8 @@ func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest [
 	return slices.DeleteFunc(chosen, func(m mutation) bool { return s.history.known[m.key].suite != survives }), err
 }
 
-// note records the result of a tried change, and counts it unless slow suites must still run against it. From time to
-// time it prints the progress.
+// note records the result of a tried change. It counts the change unless slow suites must still run against the change.
+// From time to time it prints the progress.
 func (s *score) note(m mutation, r result, left int) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

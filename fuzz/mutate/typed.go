@@ -100,7 +100,7 @@ func (t *typed) known(e ast.Expr) types.Type {
 }
 
 // flagOf returns the parts of a method that only tests and sets a flag, such as "return atomic.SwapUint32(&r.ended, 1)
-// == 0", and otherwise empty strings.
+// == 0". For any other method, it returns empty strings.
 func (p *parsed) flagOf(method string) (flag, kind, set, was string) {
 	for name, tree := range p.trees {
 		text := func(n ast.Node) string {

@@ -387,7 +387,7 @@ func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	assert.Equal(t, refused, code)
 }
 
-// garbage is a codec that writes bytes that are not a message.
+// garbage is a codec that writes bytes which are not a message.
 type garbage struct{}
 
 func (garbage) Name() string { return "proto" }

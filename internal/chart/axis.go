@@ -78,8 +78,8 @@ func roundStep(n float64) float64 {
 	return 10 * ten
 }
 
-// LogAround returns a logarithmic axis that is just long enough for the numbers, which must be above 0. It begins and
-// ends at marks, which must increase; nil means the powers of ten. Up to five of the marks are ticks.
+// LogAround returns a logarithmic axis that is just long enough for the numbers. The numbers must be above 0. The axis
+// begins and ends at marks, which must increase; nil means the powers of ten. Up to five of the marks are ticks.
 func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, n := range numbers {

@@ -1,5 +1,5 @@
-// Package chart draws static charts as SVG: rows of bars, and plots with two axes. A chart is either a part of an HTML
-// page, where it is as wide as its column, or a separate file. It needs no script and no network, and takes a few
+// Package chart draws static charts as SVG: rows of bars, and plots with two axes. A chart is a part of an HTML page,
+// where it is as wide as its column, or a separate file. A chart needs no script and no network, and takes a few
 // kilobytes.
 //
 // Colours are variables of one style sheet ([Style]). A page includes this style sheet once, and a Picture contains it.
@@ -9,8 +9,8 @@
 // width and measure text with font and raster packages. margaid draws plots of a fixed width in colors that it
 // computes. go-echarts writes JavaScript. svgo only writes elements, which is the smaller part of the work.
 //
-// For a screen reader, a chart is one image, with a label that says what it shows. Put the numbers themselves into a
-// table next to it.
+// For a screen reader, a chart is one image, with a label that says what the chart shows. Put the numbers themselves
+// into a table next to the chart.
 //
 //	chart.go    a Chart, what Rows and Plot make; colours and legends
 //	rows.go     horizontal bars, one below the other

@@ -35,8 +35,8 @@ const (
 	barHeight = 10.0
 )
 
-// Rows draws bars one below the other. All have the same scale, which starts with 0 at the left. The longest bar or
-// range ends at the right. A range is cut off at 1.3 times the longest bar. On a phone, a name may have 30 letters.
+// Rows draws bars one below the other. All bars have the same scale, which starts with 0 at the left. The longest bar
+// or range ends at the right. A range is cut off at 1.3 times the longest bar. On a phone, a name may have 30 letters.
 func Rows(label string, rows []Row) Chart {
 	longest, furthest := 0.0, 0.0
 	for i := range rows {

@@ -48,8 +48,8 @@ func TestTheListIsHeld(t *testing.T) {
 	assert.Contains(t, known{step: differs, what: "so"}.judge(nil), "take it off")
 }
 
-// TestEveryCaseCanFail: every case fails against a front that gives one answer to all requests. There is one exception:
-// a case that expects every request to be admitted does not fail against a front that admits every request.
+// TestEveryCaseCanFail: every case fails against a front that gives one answer to all requests. There is one exception.
+// A case that expects every request to be admitted does not fail against a front that admits every request.
 func TestEveryCaseCanFail(t *testing.T) {
 	t.Cleanup(func() { patience = usualPatience })
 	patience = 200 * time.Millisecond

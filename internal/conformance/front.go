@@ -25,7 +25,7 @@ type Front struct {
 	Runs func(*Case) bool
 	// Start starts a front with a configuration.
 	Start func(*Env, Config) (Server, error)
-	// Promise runs the cases of package limitertest ([Case.Promise]). If it is nil, these cases fail.
+	// Promise runs the cases of package limitertest ([Case.Promise]). If the field Promise is nil, these cases fail.
 	Promise PromiseFunc
 
 	store func() *Store // for a front that uses no store

@@ -17,8 +17,8 @@ const LongestQuota = 26 * 24 * time.Hour
 // A SourceFunc makes the source of a limit in a store.
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
-// Limiters has the limiters of a program that uses the library, by name. A limiter that can take the new numbers of a
-// changed configuration takes them. Otherwise a new limiter replaces it, and the keys keep their debts.
+// Limiters has the limiters of a program that uses the library, by name. If a limiter can take the new numbers of a
+// changed configuration, it takes them. Otherwise a new limiter replaces it, and the keys keep their debts.
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // for limits that are Stored; nil for cases without a store

@@ -101,7 +101,7 @@ type Limit struct {
 	// Users are the numbers of some users. The front gets them from outside its configuration: from a file, or from a
 	// function of the program.
 	Users map[string]Numbers
-	// Hold says that the cost is an estimate, which is settled with Request.Actual when the request ends.
+	// Hold says that the cost is an estimate. When the request ends, the estimate is settled with Request.Actual.
 	Hold bool
 	// Refund is the outcome of the requests that get their cost back; "" means none.
 	Refund   Outcome
@@ -212,7 +212,7 @@ type Answer struct {
 	RetryAfter time.Duration
 	// Refused has the names of the limits that refused the request, if the front reports them.
 	Refused []string
-	// Err is the reason why the client got no answer, such as that it has disconnected.
+	// Err is the reason why the client got no answer, such as that the client has disconnected.
 	Err error
 }
 

@@ -111,8 +111,8 @@ func (s *Store) Suspend() { s.signal("STOP") }
 // Resume lets a suspended process continue.
 func (s *Store) Resume() { s.signal("CONT") }
 
-// signal sends a signal with the program kill, because package syscall does not have these signals on other systems
-// than Unix. The program exists on Unix only.
+// signal sends a signal with the program kill, because package syscall has these signals only on Unix. The program kill
+// exists on Unix only, too.
 func (s *Store) signal(name string) {
 	if s.process == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// Port chooses ports from first to last. No system chooses these ports for ":0" or for a connection, and a server needs
-// no privilege to listen on them.
+// Port chooses ports from first to last. No system chooses these ports for ":0" or for a connection. A server needs no
+// privilege to listen on them.
 const (
 	first = 10000
 	last  = 32767

@@ -40,8 +40,8 @@ var parts = func() (all []string) {
 	return all
 }()
 
-// Request returns a request of about size bytes. Each part is a mixture of its pieces, or repeats a few of them. A
-// header field has one line or many.
+// Request returns a request of about size bytes. Each part of the request mixes its pieces, or repeats a few of them. A
+// header field has one line or many lines.
 func Request(random *rand.Rand, size int) *http.Request {
 	shares := map[string]int{}
 	switch random.IntN(4) {

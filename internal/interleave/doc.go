@@ -1,5 +1,5 @@
 // Package interleave tries every interleaving of a few calls of lock-free code. It runs the real code, not a model of
-// it.
+// the code.
 //
 // Go's atomic operations are sequentially consistent. If only these operations access the words that goroutines share,
 // an execution is a sequence of operations. So if every sequence is tried, every execution is covered. A build with the

@@ -66,8 +66,8 @@ func build(t *testing.T, overlay map[string]string) string {
 	return binary
 }
 
-// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place, so the test of
-// a mutant fails if the code that it quotes has changed.
+// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place. So if the
+// quoted code has changed, the test of the mutant fails.
 func overlay(t *testing.T, root string, m Mutant) map[string]string {
 	sources := map[string]string{}
 	for _, e := range m.Edits {

@@ -37,8 +37,8 @@ func isInPart(t *testing.T) bool {
 	return (explored-1)%of == part-1
 }
 
-// Endless reports whether a test should also explore scenarios that take hours. (If such a scenario catches a mutant,
-// it does so much sooner.)
+// Endless reports whether a test should also explore scenarios that take hours. If such a scenario catches a mutant, it
+// catches the mutant much sooner.
 func Endless() bool { return *endless }
 
 // Test explores a scenario as a test with a name. It prints a line about the explored scenario, or about the broken

@@ -63,9 +63,9 @@ type choice struct {
 	state     uint64
 }
 
-// Explore tries every schedule of a world, depth first. A coroutine cannot be copied, so to return to a choice, the
+// Explore tries every schedule of a world, depth first. A coroutine cannot be copied. So to return to a choice, the
 // calls run again from the start. A state that was visited before is not entered again. If a path returns to one of its
-// own states, the calls go around in a circle without progress, which is a failure.
+// own states, the calls go around in a circle without progress. This is a failure.
 //
 // With -short it tries only the first 5,000 schedules. Many scenarios do not have more. The error is a [Failure].
 func Explore(w World) (Report, error) {

@@ -89,8 +89,8 @@ func (th *Thread) Rewind() {
 	*th = Thread{resume: th.resume, yield: th.yield}
 }
 
-// Step lets the thread make its pending operation and run to the next one. It returns the values of the word before and
-// after, and adds the value that the thread has read to its history.
+// Step lets the thread make its pending operation and run to the next operation. It returns the values of the word
+// before and after the operation. It adds the value that the thread has read to the thread's history.
 func (th *Thread) Step() (from, to uint64) {
 	a := th.Pending
 	if a.Word == nil {

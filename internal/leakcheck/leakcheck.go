@@ -1,6 +1,6 @@
 // Package leakcheck fails the tests of a package if they leave goroutines behind. It replaces go.uber.org/goleak,
 // because programs that import the root module should not require another module only for tests. Also, goleak waits
-// less than half a second for goroutines to end, which is too short on a busy machine.
+// less than half a second for goroutines to end. On a busy machine, this is too short.
 package leakcheck
 
 import (
@@ -41,7 +41,8 @@ func await(patience time.Duration) []string {
 	}
 }
 
-// others returns the stack of every goroutine except the calling one and those of package testing and os/signal.
+// others returns the stack of every goroutine, except the calling goroutine and the goroutines of package testing and
+// os/signal.
 func others() (stacks []string) {
 	all := make([]byte, 1<<16)
 	for n := runtime.Stack(all, true); ; n = runtime.Stack(all, true) {

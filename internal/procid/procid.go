@@ -6,7 +6,7 @@ package procid
 import _ "unsafe" // for go:linkname
 
 // The runtime keeps these two functions for the packages that already use them: go.dev/issue/67401. This package
-// exports both, because one function that calls both would cost a third call.
+// exports both functions. A function that calls both of them would cost a third call.
 
 // Pin returns the number of the processor, from 0 to GOMAXPROCS-1, and keeps the goroutine on it until Unpin. Callers
 // call Unpin at once. After that the number is a hint, because the goroutine may have moved to another processor. The

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Limit is one key's state under an algorithm. Instants are nanoseconds since 1970. A call with an earlier instant
-// than a previous call finds no more tokens than it would find at the latest instant of all previous calls.
+// A Limit is one key's state under an algorithm. Instants are nanoseconds since 1970. If a call has an earlier instant
+// than a previous call, it is a late call. A late call finds no more tokens than a call at the latest instant so far.
 type Limit interface {
 	// Take takes n tokens if they are available. If they are not, Take changes nothing.
 	Take(nanos int64, n uint64) bool

@@ -6,7 +6,7 @@ import (
 )
 
 // A Concurrency has the tokens that one key has in flight. Tokens that enter in one period of the clock are forgotten
-// at the end of the next period. It is a plain value, so equal states compare equal.
+// at the end of the next period. A Concurrency is a plain value, so equal states compare equal.
 type Concurrency struct {
 	limit  uint64
 	length int64

@@ -26,7 +26,7 @@ func (w *FixedWindow) GiveBack(nanos int64, of Mark, n uint64) {
 // Mark returns the number of the window.
 func (w *SlidingWindow) Mark() Mark { return Mark{place: w.index} }
 
-// GiveBack gives tokens back to the window of the take, if this window is the current or the previous one.
+// GiveBack gives tokens back to the window of the take, if this window is the current or the previous window.
 func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
 	*w = w.at(nanos)
 	switch of.place {

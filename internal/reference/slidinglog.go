@@ -99,9 +99,9 @@ func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.stays) })
 }
 
-// Keep sets how long entries stay, and for how many tokens there is room. Entries stay for longer than the window,
-// because they may count in a longer window. If the entries take up all the room, a refund gives nothing back. Older
-// entries, for which there was no room, may also count then.
+// Keep sets how long entries stay, and for how many tokens there is room. Entries may stay for longer than the window,
+// because they may count in a longer window. If the entries take up all the room, a refund gives nothing back, because
+// there may be older entries that also count but had no room.
 func (l *SlidingLog) Keep(stays time.Duration, size uint64) { l.stays, l.size = int64(stays), size }
 
 func (l *SlidingLog) isFull(nanos int64) bool {

@@ -21,8 +21,8 @@ func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
 	return &SlidingWindow{limit: limit, length: int64(length)}
 }
 
-// at returns the state at an instant: the window of the clock that contains it, and the counts. An instant before the
-// window that was counted last is treated as the beginning of that window.
+// at returns the state at an instant: the window of the clock that contains the instant, and the counts. If the instant
+// is before the window that was counted last, it is treated as the beginning of the latter window.
 func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	now := *w
 	now.index = max(nanos/w.length, w.index)
@@ -126,9 +126,9 @@ func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
 // Change returns the counters with other numbers. A key whose estimate is 0 starts with empty counters. If the window
 // has the same length, both counts stay. Otherwise the estimate, rounded up, becomes the count of one new window. This
-// is the window in which the last tokens may have been taken, or a later window. The count would have disappeared at
-// some time without the change, and the tokens come back at the new rate at some time. The count does not disappear
-// before the earlier of these two times.
+// is the window in which the last tokens may have been taken, or a later window. There are two times: when the count
+// would have disappeared without the change, and when the tokens have come back at the new rate. The count does not
+// disappear before the earlier of the two times.
 func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
 	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
 	if w.Estimate(nanos) == 0 { // an idle key has taken nothing

@@ -13,7 +13,7 @@ import (
 )
 
 // A draft is a file that is being made. It has no name yet, so no file is left if its maker is killed. On a file system
-// where a file must have a name, it has a temporary name.
+// where a file must have a name, the draft has a temporary name.
 type draft struct {
 	fd   int
 	name string // "" if the draft has no name

@@ -41,7 +41,7 @@ func TestOneMakesTheFile(t *testing.T) {
 	}
 }
 
-// TestAMakerThatDied: if a process dies while it makes the file, the next maker takes over and removes its lock file.
+// TestAMakerThatDied: a process dies while it makes the file. The next maker takes over the lock file and removes it.
 func TestAMakerThatDied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".table.lock"), nil, 0o600))
@@ -104,8 +104,8 @@ func TestFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// TestLinksOfOthers: if another user can change a link on the path to the folder, the path is refused, as a folder of
-// that user would be.
+// TestLinksOfOthers: if another user can change a link on the path to the folder, the path is refused. A folder of that
+// user is refused in the same way.
 func TestLinksOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to others")

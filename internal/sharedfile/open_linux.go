@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open attaches to the file at path, and makes it first if there is none. The error says what is wrong with the file,
-// or names the field in which the file and the process differ, and says what to do. It does not contain the path.
+// Open attaches to the file at path. If there is no file, Open makes it first. The error says what is wrong with the
+// file, or names the field in which the file and the process differ, and says what to do. The error does not contain
+// the path.
 func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
@@ -88,9 +89,9 @@ func attach(path string, s Spec) (f *File, err error) {
 	return f, nil
 }
 
-// allocate makes the system provide every page of a file. A sparse copy may have holes, and a process that writes to a
-// hole while the disk is full would be killed. For a file in memory (tmpfs), allocate first checks the number of
-// allocated blocks, which shows more cheaply whether a page is missing.
+// allocate makes the system provide every page of a file. A sparse copy may have holes. A process that writes to a hole
+// while the disk is full would be killed. For a file in memory (tmpfs), allocate first checks the number of allocated
+// blocks, because this shows more cheaply whether a page is missing.
 func allocate(fd int, size uint64, folder string) error {
 	const tmpfs, blockBytes = 0x01021994, 512
 	var system unix.Statfs_t

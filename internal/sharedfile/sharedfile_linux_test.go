@@ -66,8 +66,9 @@ func words(t *testing.T, path string) (write func(at int64, word uint64) uint64)
 	}
 }
 
-// TestTheTimeGoesOn: all processes use one timeline, whatever their own clocks say. After a boot, it continues at the
-// time of the wall clock, or at the table's watermark if that is later. An implausible time is an error.
+// TestTheTimeGoesOn: all processes use one timeline, whatever their own clocks say. After a boot, the timeline
+// continues at the time of the wall clock, or at the table's watermark if the watermark is later. An implausible time
+// is an error.
 func TestTheTimeGoesOn(t *testing.T) {
 	const start, day = int64(1_800_000_000e9), 24 * int64(time.Hour)
 	path := filepath.Join(t.TempDir(), "table")

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A View is a read-only view of a file. It has no seat and writes nothing, and no process waits for it.
+// A View is a read-only view of a file. A process with a View has no seat for it and writes nothing, and no process
+// waits for it.
 type View struct {
 	fd     int
 	mapped []byte

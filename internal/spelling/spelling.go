@@ -6,8 +6,8 @@ import (
 )
 
 // SameName reports whether some server reads the name a of a cookie or parameter as the name b. ASP.NET ignores the
-// case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and ignores blanks before a name, and
-// a zero byte and everything after it. Some servers undo escapes in names.
+// case of letters. PHP reads a dot, a blank and an open bracket as an underscore. It ignores blanks before a name, and
+// a zero byte with everything after it. Some servers undo escapes in names.
 func SameName(a, b string) bool {
 	if a == b {
 		return true
@@ -27,8 +27,8 @@ func SameName(a, b string) bool {
 	return true
 }
 
-// AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same form, except
-// that SameName decodes no escapes or plus signs in b. The canonical form of a long name is cut off.
+// AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same form. There is
+// one difference: SameName decodes no escapes or plus signs in b. The canonical form of a long name is cut off.
 func AppendName(to []byte, name string) []byte {
 	const longest = 256
 	begin := len(to)
@@ -94,8 +94,8 @@ func nextPercent(s string) int {
 	return -1
 }
 
-// UnescapeUnits undoes escapes of the form %u0041, which are not in any standard, as ASP and ASP.NET Framework do in a
-// query. Other text is unchanged. It does not allocate if there is no such escape.
+// UnescapeUnits undoes escapes of the form %u0041, as ASP and ASP.NET Framework do in a query. No standard has these
+// escapes. Other text is unchanged. UnescapeUnits does not allocate if there is no such escape.
 func UnescapeUnits(s string) string {
 	first := 0
 	for !isUnit(s[first:]) {

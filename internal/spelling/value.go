@@ -12,8 +12,8 @@ import "strings"
 //   - é in UTF-8 and é as the byte E9 of Latin-1, because Node reads the byte E9 without an escape as é
 //
 // Two values that every server distinguishes may also have the same text, such as "a+b" sent as a%2Bb, and "a b" sent
-// as a%20b. ok is false if the value has a zero byte, because C programs end a text there and other programs do not.
-// Value does not allocate for a value of letters, digits and similar characters.
+// as a%20b. ok is false if the value has a zero byte, because C programs end a text at this byte and other programs do
+// not. Value does not allocate for a value of letters, digits and similar characters.
 func Value(s string) (text string, ok bool) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return "", false

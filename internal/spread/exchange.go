@@ -2,7 +2,7 @@ package spread
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// settle completes the exchange that made the state s, in the cell of that exchange (S2). If the shared word is no
+// settle completes the exchange that made the state s, in the cell of this exchange (S2). If the shared word is no
 // longer s, settle returns false.
 func (b *Bucket) settle(s state) bool {
 	who := s.who()
@@ -21,8 +21,8 @@ func (b *Bucket) settle(s state) bool {
 	return true
 }
 
-// draw moves tokens from the bucket, which must have them, to an empty cell, and spends n of them. If it returns false,
-// the call must start over.
+// draw moves tokens from the bucket to an empty cell, and spends n of them. The bucket must have the tokens. If draw
+// returns false, the call must start over.
 func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	h := &b.cells[who-1]
 	x := c.begun(drawing, tokens)

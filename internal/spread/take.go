@@ -1,16 +1,16 @@
 package spread
 
 // Spend takes a token from a cell. It returns false if the cell has no token, or if another call changed the cell at
-// that moment; then call [Bucket.Take]. Spend touches only the cell's word, and is small enough to be inlined.
+// that moment. Then call [Bucket.Take]. Spend touches only the cell's word, and is small enough to be inlined.
 func (b *Bucket) Spend(i int) bool {
 	w := &b.cells[i&b.mask].word
 	c := cell(w.Load())
 	return c.pays(1) && w.CompareAndSwap(uint64(c), uint64(c.spent(1)))
 }
 
-// SpendAt takes n tokens, n >= 1, from a cell, at the time nanos, which the caller has read from the clock. If the cell
-// does not have n tokens, the outcome is not Admitted. Otherwise the outcome describes the bucket at some moment within
-// the last [Ahead]. It does not count tokens in other cells as left.
+// SpendAt takes n tokens, n >= 1, from a cell. The caller has read the time nanos from the clock. If the cell does not
+// have n tokens, the outcome is not Admitted. Otherwise the outcome describes the bucket at some moment within the last
+// [Ahead]. It does not count tokens in other cells as left.
 func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	h := &b.cells[i&b.mask]
 	for {

@@ -17,7 +17,7 @@ const MaxCells = 1<<whoBits - 1
 // maxTicks is the largest debt of a bucket: an eighth of the circle.
 const maxTicks = 1 << (timeBits - 3)
 
-// Terms are the rate and the burst of a bucket, and what follows from them for a number of cells. They do not change
+// Terms are the rate and the burst of a bucket, and what follows from these for a number of cells. Terms do not change
 // once a bucket uses them.
 type Terms struct {
 	Bucket  *atomicbucket.TokenBucket
@@ -30,8 +30,8 @@ type Terms struct {
 	begin   atomic.Int64 // the time at which these terms replaced the previous ones
 }
 
-// usualDebt is the default bound on the debt from charges, as a multiple of the limit, as far as the shared word has
-// room.
+// usualDebt is the default bound on the debt from charges, as a multiple of the limit. If the shared word has no room
+// for this debt, the bound is lower.
 const usualDebt = 10
 
 // NewTerms returns the terms of a token bucket for a number of cells, a power of two up to [MaxCells]. Charges may make

@@ -34,8 +34,8 @@ func (b *Bucket) Owed() uint64 {
 	return (o.Owed + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
 }
 
-// Charge takes n tokens even if the bucket does not have them, or fewer if the debt would exceed the bound of the
-// terms. It returns how many it took.
+// Charge takes n tokens even if the bucket does not have them. If the debt would exceed the bound of the terms, it
+// takes fewer. It returns how many tokens it took.
 func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	for {
 		v := b.look()

@@ -13,8 +13,8 @@ const Kinds = 8
 // Counters count events of several kinds. Make them with [New]. All methods may be called concurrently.
 type Counters struct{ stripes []stripe }
 
-// A stripe is a part of the counters. It fills two cache lines, so that no two stripes share a pair of lines:
-// processors fetch lines in pairs.
+// A stripe is a part of the counters. Processors fetch cache lines in pairs. A stripe fills two cache lines, so that no
+// two stripes share a pair of lines.
 type stripe struct {
 	counts [Kinds]atomic.Uint64
 	_      [128 - Kinds*8]byte

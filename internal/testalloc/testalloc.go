@@ -16,7 +16,7 @@ const (
 // limiters of earlier tests. So PerCall counts in many short rounds, and returns the result of the round with the
 // fewest allocations. The allocations of f are included, because they occur in each round.
 //
-// PerCall does not use testing.AllocsPerRun, because that also counts the allocations of other goroutines, and rounds
+// PerCall does not use testing.AllocsPerRun. That function also counts the allocations of other goroutines, and rounds
 // half an allocation per call down to none.
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

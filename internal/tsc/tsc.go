@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Trusted reports whether the kernel itself uses this counter as its clock. A kernel does so only after it has checked
-// that the counter is constant, does not stop, and agrees between processors.
+// Trusted reports whether the kernel itself uses the counter as its clock. A kernel uses the counter only after it has
+// checked that the counter is constant, does not stop, and agrees between processors.
 func Trusted() bool {
 	const source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 	name, err := os.ReadFile(source)

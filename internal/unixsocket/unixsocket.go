@@ -26,9 +26,9 @@ func Path(address string) (path string, ok bool) { return strings.CutPrefix(addr
 // ErrInUse is the error of Listen if another program already listens on the socket.
 var ErrInUse = errors.New("another program listens there; stop it, or choose another path")
 
-// Listen binds a Unix socket whose file has the given mode. It replaces a socket file that an earlier program has left
-// behind, if no program listens on it. The file has its mode from the start: otherwise any user could connect before
-// the mode is set.
+// Listen binds a Unix socket whose file has the given mode. Listen replaces a socket file that an earlier program has
+// left behind, if no program listens on the socket. The file has its mode from the start: otherwise any user could
+// connect before the mode is set.
 func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	if err := isFree(path); err != nil {
 		return nil, err

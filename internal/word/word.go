@@ -19,9 +19,9 @@ type Word = atomic.Uint64
 // Int64 is a word that has a signed number, such as a time. This module only loads and stores such words.
 type Int64 = atomic.Int64
 
-// operations uses every operation of the types above. If a package imports this package and not sync/atomic, the
-// compiler can inline only the operations that are used here. Without this variable, such a package would call a
-// function for each operation.
+// operations uses every operation of the types above. Consider a package that imports this package and not sync/atomic.
+// In such a package, the compiler can inline only the operations that are used here. Without this variable, the package
+// would call a function for each operation.
 var _ = operations
 
 func operations(w *Word, i *Int64) {

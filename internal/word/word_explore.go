@@ -24,8 +24,8 @@ type Access struct {
 	Old, New uint64
 }
 
-// Before is called before every operation on every word, unless it is nil. A scheduler sets it. Before returns when it
-// is the turn of this operation.
+// Before is called before every operation on every word, unless Before is nil. A scheduler sets it. The call returns
+// when it is the turn of this operation.
 var Before func(Access)
 
 // A Word replaces sync/atomic.Uint64. It need not be atomic, because the scheduler lets only one operation happen at a
@@ -52,7 +52,8 @@ func (w *Word) Swap(value uint64) uint64 {
 	return old
 }
 
-// CompareAndSwap replaces the value by the second argument if it equals the first, and reports whether it did.
+// CompareAndSwap replaces the value by the second argument if the value equals the first argument. It reports whether
+// it has replaced the value.
 func (w *Word) CompareAndSwap(from, to uint64) bool {
 	before(Access{w, CompareAndSwap, from, to})
 	if w.value != from {
@@ -90,7 +91,8 @@ func (i *Int64) Load() int64 { return int64(i.Word.Load()) }
 // Store writes the value.
 func (i *Int64) Store(value int64) { i.Word.Store(uint64(value)) }
 
-// A Pointer replaces sync/atomic.Pointer: a word that holds the number of the value to which it points, and 0 for nil.
+// A Pointer replaces sync/atomic.Pointer. It is a word with the number of the value to which it points. The number 0
+// stands for nil.
 type Pointer[T any] struct {
 	Word
 	values []*T
@@ -107,7 +109,8 @@ func (p *Pointer[T]) Load() *T {
 // At returns the value with a number. It does not count as an operation.
 func (p *Pointer[T]) At(number uint64) *T { return p.values[number-1] }
 
-// CompareAndSwap replaces the pointer by the second argument if it equals the first, and reports whether it did.
+// CompareAndSwap replaces the pointer by the second argument if the pointer equals the first argument. It reports
+// whether it has replaced the pointer.
 func (p *Pointer[T]) CompareAndSwap(from, to *T) bool {
 	return p.Word.CompareAndSwap(p.number(from), p.number(to))
 }

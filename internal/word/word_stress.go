@@ -32,7 +32,8 @@ func (w *Word) Swap(value uint64) uint64 {
 	return w.value.Swap(value)
 }
 
-// CompareAndSwap replaces the value by the second argument if it equals the first, and reports whether it did.
+// CompareAndSwap replaces the value by the second argument if the value equals the first argument. It reports whether
+// it has replaced the value.
 func (w *Word) CompareAndSwap(from, to uint64) bool {
 	pause()
 	return w.value.CompareAndSwap(from, to)

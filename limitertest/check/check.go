@@ -46,8 +46,8 @@ type Report struct {
 	// these refusals.
 	RefusedEarly int
 	Late         time.Duration
-	// Counterexample is a shortest part of the log that proves the excess or, without an excess, a refusal that was too
-	// early. It is empty if nothing is wrong, and always empty in the report of [Checker.Report].
+	// Counterexample is a shortest part of the log that proves the excess. If there is no excess, it proves a refusal
+	// that was too early. It is empty if nothing is wrong, and always empty in the report of [Checker.Report].
 	Counterexample []Event
 }
 

@@ -214,8 +214,8 @@ func TestLateIsSinceThereWasRoom(t *testing.T) {
 	}
 }
 
-// TestALimiterThatIsLate: no refusal is reported if all tokens come back later by LateBy. One nanosecond more, and
-// refusals are reported, however many other requests are admitted.
+// TestALimiterThatIsLate: no refusal is reported if all tokens come back later by LateBy. If they come back one
+// nanosecond later still, refusals are reported, however many other requests are admitted.
 func TestALimiterThatIsLate(t *testing.T) {
 	const late = 3
 	l := Limit{2, 10, 6}
@@ -244,8 +244,8 @@ func TestALimiterThatIsLate(t *testing.T) {
 	}
 }
 
-// TestACounterexampleIsShortest: a counterexample shows the fault, but not if any one of its requests is removed. (If
-// windows begin with a request, the first request is an exception.)
+// TestACounterexampleIsShortest: a counterexample shows the fault. If any one of its requests is removed, it no longer
+// shows the fault. (If windows begin with a request, the first request is an exception.)
 func TestACounterexampleIsShortest(t *testing.T) {
 	for p := range plains {
 		t.Run(p.String(), func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestOneNanosecond(t *testing.T) {
 	assert.True(t, c.Log([]Event{{N: 1, Allowed: true}, {At: 3, N: 1, Allowed: true}, {At: 8, N: 1}}).OK())
 }
 
-// TestALeakyQueue: requests that arrive fill a bucket, and requests leave it one by one.
+// TestALeakyQueue: requests that arrive fill a bucket, and requests leave the bucket one by one.
 func TestALeakyQueue(t *testing.T) {
 	l := Limit{1, 10, 2}
 	for _, c := range []struct {

@@ -41,8 +41,8 @@ const (
 	SlidingEstimate
 	// SlidingExact: at most Tokens are admitted in any window of length Per, including its beginning but not its end.
 	SlidingExact
-	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). Their tokens leave one by one, Per/Tokens
-	// apart. At most Burst admitted tokens have not left yet, as in a Bucket.
+	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). Their tokens leave one by one, at intervals of
+	// Per/Tokens. At most Burst admitted tokens have not left yet, as in a Bucket.
 	LeakyQueue
 
 	promises int = iota

@@ -5,7 +5,7 @@ import "time"
 // A model has the state of one key under a promise. The instants given to its methods never go back, and costs are
 // above 0.
 type model interface {
-	// wait returns how long it takes until n tokens may be taken, if no others are taken. If a promise allows two
+	// wait returns how long it takes until n tokens may be taken, if no other tokens are taken. If a promise allows two
 	// roundings, strict selects the longer wait.
 	wait(at time.Duration, n uint64, strict bool) time.Duration
 	// charge takes n tokens. It returns how many tokens are now admitted beyond the limit, and in which window.

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A window counts tokens until it ends. It begins with a request, or if aligned, at a multiple of its length.
+// A window counts tokens until the window ends. It begins with a request. An aligned window begins at a multiple of its
+// length instead.
 type window struct {
 	limit   uint64
 	per     time.Duration

@@ -9,8 +9,8 @@ import (
 )
 
 // TestFailuresNeverFall: no reported counter falls, although a call that times out counts as a timeout a moment before
-// it counts as a failure. If a counter falls, monitoring systems assume a restart from zero, and add its complete value
-// again.
+// it counts as a failure. If a counter falls, monitoring systems assume a restart from zero, and add the counter's
+// complete value again.
 func TestFailuresNeverFall(t *testing.T) {
 	readings := store()
 	of := func(failures, timeouts int64) (counts []uint64) {

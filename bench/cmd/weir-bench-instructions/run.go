@@ -34,8 +34,8 @@ func run() error {
 	})
 }
 
-// step runs this program as a second process, which makes the calls, and steps through that process. It calls found
-// with the count of each call, minus the count of an empty call.
+// step runs this program as a second process, which makes the calls, and steps through that process. For each call, it
+// calls the function found with the call's count, minus the count of an empty call.
 func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
 	// These settings keep the scheduler and the collector from interrupting the thread.
@@ -218,7 +218,7 @@ func (s *stepper) next() (inst instruction, err error) {
 	if _, err := unix.PtracePeekText(s.pid, uintptr(regs.Rip), code[:]); err != nil {
 		return inst, err
 	}
-	// The decoder does not know AES instructions, which count as instructions that use no memory.
+	// The decoder does not know AES instructions. They count as instructions that use no memory.
 	inst.Inst, _ = x86asm.Decode(code[:], 64)
 	if code[0] == breakpoint {
 		inst.Inst = x86asm.Inst{Op: x86asm.INT}

@@ -29,8 +29,8 @@ func weirProgram(path string) Program {
 
 func weirArgs(config string) []string { return []string{"serve", config} }
 
-// weirFile returns a function that writes a rule file. A file needs a rule, so without a limiter its only rule is for a
-// host that no request names.
+// weirFile returns a function that writes a rule file. A rule file must have a rule. So without a limiter, its only
+// rule is for a host that no request names.
 func weirFile(headers string) func(Site) string {
 	return func(s Site) string {
 		match, rate, burst := "", fmt.Sprintf("%d/s", Plenty), Plenty

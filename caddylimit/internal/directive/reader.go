@@ -91,7 +91,7 @@ func Duration(to *caddy.Duration) Reader {
 	}
 }
 
-// Matchers returns a Reader for a block of matchers, which it adds as one more matcher set.
+// Matchers returns a Reader for a block of matchers. The Reader adds the block as one more matcher set.
 func Matchers(to *caddyhttp.RawMatcherSets) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		set, err := caddyhttp.ParseCaddyfileNestedMatcherSet(d)

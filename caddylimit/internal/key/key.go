@@ -126,7 +126,8 @@ func (k *Key) Lookup(r *http.Request) string {
 	return k.Meant(t.Of(r))
 }
 
-// Meant returns the form in which [Key.Lookup] returns a key of a list. For an address, this is its prefix.
+// Meant returns a key of a list in the form in which [Key.Lookup] returns it. For an address, this form is the prefix
+// of the address.
 func (k *Key) Meant(text string) string {
 	if addr, ok := readAddr(text); ok {
 		return "ip:" + k.ip.PrefixOf(addr).String()
@@ -134,7 +135,7 @@ func (k *Key) Meant(text string) string {
 	return "text:" + text
 }
 
-// readAddr parses an address. It first rejects texts that cannot be one, because ParseAddr allocates its error.
+// readAddr parses an address. It first rejects texts that cannot be an address, because ParseAddr allocates its error.
 func readAddr(text string) (netip.Addr, bool) {
 	const longest = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
 	text, zone, zoned := strings.Cut(text, "%")

@@ -56,7 +56,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 }
 
 // Enter keeps the zones usable until Leave, so that a request can settle its holds in a store after the configuration
-// is replaced. It returns false if the zones have ended.
+// is replaced. Enter returns false if the zones have ended.
 func (a *App) Enter() bool {
 	for n := a.users.Load(); n > 0; n = a.users.Load() {
 		if a.users.CompareAndSwap(n, n+1) {
@@ -166,8 +166,8 @@ func (a *App) Stop() (err error) {
 	return err
 }
 
-// Cleanup ends the zones when Caddy no longer uses the configuration, even if it never started. If requests still keep
-// the zones, the last one ends them, except when the process ends.
+// Cleanup ends the zones when Caddy no longer uses the configuration, even if it never started. If requests still use
+// the zones, the last of these requests ends the zones. When the process ends, Cleanup does not wait for requests.
 func (a *App) Cleanup() error {
 	if a.users.Add(-1) > 0 && !caddy.Exiting() {
 		return nil

@@ -1,5 +1,6 @@
 // Package zone keeps the counts of limits when Caddy's configuration changes. A zone is a limit with a name. Handlers
-// of one configuration share the zone of a name. So do consecutive configurations, so no key gets a fresh bucket.
+// of one configuration share the zone of a name. Consecutive configurations share it, too, so no key gets a fresh
+// bucket.
 //
 // # Words
 //

@@ -166,8 +166,8 @@ func (u *Use) drop() error {
 	return err
 }
 
-// Keys returns how many keys the limiter had at its last sweep, and how many it has evicted for lack of room. Both are
-// 0 for a zone in a store.
+// Keys returns how many keys the limiter had at its last sweep (live), and how many keys it has evicted for lack of
+// room (evicted). Both numbers are 0 for a zone in a store.
 func (u *Use) Keys() (live, evicted uint64) {
 	if u.gen.limiter == nil {
 		return 0, 0

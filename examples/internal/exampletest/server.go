@@ -1,5 +1,5 @@
-// Package exampletest starts the programs of the examples, each as a process on a free port, and compares their answers
-// with their limits.
+// Package exampletest starts the programs of the examples, each as a process on a free port. It compares their answers
+// with the limits of the examples.
 package exampletest
 
 import (

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// Front returns the front. If source is not nil, it runs only the cases with a store, otherwise only the other cases.
+// Front returns the front. If source is not nil, the front runs only the cases with a store. Otherwise it runs only the
+// other cases.
 func Front(source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name:     "httplimit",
@@ -39,7 +40,7 @@ type server struct {
 
 func (s *server) handle(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) }
 
-// Reload makes a middleware with the limits. Start calls it, too, to make the first one.
+// Reload makes a middleware with the limits. Start also calls Reload, to make the first middleware.
 func (s *server) Reload(c conformance.Config) error {
 	list := make([]httplimit.Limit, len(c.Limits))
 	for i, l := range c.Limits {

@@ -41,8 +41,8 @@ func Request(r *http.Request) (q conformance.Request) {
 }
 
 // Backend returns the handler of the server behind a front. It answers as the request says, and panics if the request
-// must end as Broken. An answer has the actual cost of the request in the header field Actual, and as the usage in its
-// JSON, as answers of language models do.
+// must end as Broken. An answer has the actual cost of the request in the header field Actual. The cost is also in the
+// JSON of the answer, as the usage in answers of language models.
 func Backend(env *conformance.Env) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := env.Serve(r.Context(), r.Header.Get(ID))
@@ -145,8 +145,8 @@ func quota(n *conformance.Numbers) string {
 	return fmt.Sprintf("%d/%dms %d", n.N, n.Per.Milliseconds(), n.Burst)
 }
 
-// policy returns a quota in the syntax of RateLimit-Policy, or "" for an unlimited quota, which that syntax cannot
-// express.
+// policy returns a quota in the syntax of RateLimit-Policy. For an unlimited quota it returns "", because the syntax
+// cannot express it.
 func policy(n *conformance.Numbers) string {
 	switch {
 	case n == nil || n.Constant == conformance.Unlimited:

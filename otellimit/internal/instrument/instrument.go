@@ -29,7 +29,8 @@ const (
 	Seconds
 )
 
-// A Reading describes one series: a metric with attributes, and a function that returns its value from a snapshot.
+// A Reading describes one series: a metric with attributes. It has a function that returns the value of the series from
+// a snapshot.
 type Reading[S any] struct {
 	Kind       Kind
 	Name       string
@@ -41,8 +42,8 @@ type Reading[S any] struct {
 }
 
 // Register reports the readings at each collection, in one callback from one snapshot. Readings with the same name may
-// differ only in their attributes and functions. read returns a snapshot; it may be called from any goroutine, and
-// concurrently if the provider has several readers.
+// differ only in their attributes and functions. The function read returns a snapshot. It may be called from any
+// goroutine. If the provider has several readers, calls of read may be concurrent.
 func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
 	release, err := s.claim(p)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *series[S]) observe(o metric.Observer, now S) {
 	o.ObserveInt64(s.count, int64(min(s.Count(now), math.MaxInt64)), s.attributes...)
 }
 
-// moduleVersion returns the version of this module in the program, or "" if it was built in a checkout.
+// moduleVersion returns the version of this module in the program, or "" if the program was built in a checkout.
 var moduleVersion = sync.OnceValue(func() string {
 	for _, module := range version.Info().Deps {
 		if module.Path == ScopeName {
