@@ -356,8 +356,8 @@ func TestADemandForNothingIsMet(t *testing.T) {
 	}
 }
 
-// TestNewTicksByHeart: if ticks of one nanosecond are too short for the longest time, a tick is two nanoseconds, up to
-// the longest time for which these fit.
+// TestNewTicksByHeart: a tick is two nanoseconds for the longest times that just do not fit into ticks of one
+// nanosecond, and for those that just fit into ticks of two.
 func TestNewTicksByHeart(t *testing.T) {
 	for _, longest := range []time.Duration{1<<51 + 1, 1 << 52} {
 		b, err := NewTicks(longest)
@@ -373,7 +373,8 @@ func TestNewTicksByHeart(t *testing.T) {
 }
 
 // TestQuickTicksThatAreAlmostWhole (I1): quickTicks rounds up even if the remainder of a token's ticks is the smallest
-// that 128 bits can represent, or smaller. The inverse of the clock's factor leads to such periods.
+// that 128 bits can represent, or smaller. The test computes periods with such remainders from the inverse of the
+// clock's factor.
 func TestQuickTicksThatAreAlmostWhole(t *testing.T) {
 	found := [2]int{} // how often the ticks of a token are in one word of the quotient, and how often in two
 	for _, rate := range []float64{97, 89, 83, 3e-5, 3.1e-5, 3.3e-5, 3.5e-5, 3.7e-5, 3.9e-5, 4.1e-5, 4.3e-5} {

@@ -255,8 +255,8 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestPeriods: periods counts how many periods must end until few enough tokens are in flight. Tokens taken in the
-// current period leave when the next one ends.
+// TestPeriods: periods returns how many periods must end until at most a number of tokens are in flight. Tokens taken
+// in the current period leave when the next one ends.
 func TestPeriods(t *testing.T) {
 	for _, c := range []struct{ previous, current, most, want uint64 }{
 		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// injected calls [interleave.Inject]. It runs call once for each of its operations, and calls other before that
-// operation.
+// injected calls [interleave.Inject]. Inject runs the function call once for each of the call's operations, and runs
+// the function other before that operation.
 func injected(t *testing.T, make func() (call, other func(), check func(what string))) {
 	t.Helper()
 	interleave.Inject(make)

@@ -86,7 +86,7 @@ func (t *Table) Dense() <-chan struct{} { return t.dense }
 // pages while less than half of their pages are in use, so that a few keys in a large table take little memory.
 //
 // The system copies 512 small pages into a huge one. Calls that access these pages wait during the copy, for a few
-// hundred microseconds. After each huge page Collapse calls rest, unless it is nil, and stops if rest returns false.
+// hundred microseconds. If rest is not nil, Collapse calls it after each huge page, and stops if rest returns false.
 func (t *Table) Collapse(rest func() bool) {
 	for _, m := range []*memory{t.memory, t.rings} {
 		if m != nil && m.dense > 0 && m.count.Load() >= m.dense {

@@ -116,16 +116,16 @@ func TestAConversionKnowsEveryLimit(t *testing.T) {
 		table.Adopt(planOf(0.1), clockAt(start))
 		status := atomicbucket.Status{}
 		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
-		// The reservation's ten tokens still take ten seconds. The other c.high tokens now take ten seconds each, and
-		// nine of these may still be owed when a token is available.
+		// The reservation's ten tokens still take ten seconds. The other c.high tokens now take ten seconds each. A
+		// token is available while nine of them are still owed.
 		if want := time.Duration(10*c.high+10-90) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: %s: a key that took %d of %s waits %v, want %v", c.rule, c.high, c.name, status.RetryAfter, want)
 		}
 		require.True(t, table.Remember(1<<63, clockAt(start)))
 		table.Adopt(planOf(0.01), clockAt(start))
 		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
-		// The reservation's ten seconds count as one token of ten seconds. So the key owes c.high+1 tokens, which take
-		// a hundred seconds each now. Nine of these may still be owed when a token is available.
+		// The reservation's ten seconds count as one token of ten seconds. So the key owes c.high+1 tokens, and each
+		// takes a hundred seconds now. A token is available while nine of them are still owed.
 		if want := time.Duration(100*c.high+100-900) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: R28: of a number above all limits a key waits %v, want %v", status.RetryAfter, want)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // priced returns a table whose records have prices, the place of a key in it, and a function for quotas of 100 tokens
-// with a given price. The plan's own price is usual.
+// with a given price. The parameter usual is the plan's own price.
 func priced(t *testing.T, usual time.Duration) (table *Table, p Place, under func(token time.Duration) Quota) {
 	algorithm, err := atomicbucket.NewTicks(480 * time.Hour)
 	require.NoError(t, err)

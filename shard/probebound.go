@@ -21,7 +21,8 @@ const (
 	owned               // a sweep that lowers probe bounds is under way
 )
 
-// ownerShift is the bit from which on the word lowering holds the number of the sweep's process, in a shared table.
+// ownerShift is the lowest bit of a process number in the word lowering. In a shared table, this is the number of the
+// process whose sweep lowers probe bounds.
 const ownerShift = 3
 
 type probeBounds struct {

@@ -89,8 +89,8 @@ func (p *Plan) SetHighest(tier uint8, tokens uint64) {
 	n.limit = max(n.limit, p.product(tokens, n.Token))
 }
 
-// SetLongest sets the longest window of this plan and all previous ones. Without it, no window ends sooner because a
-// new plan has shorter windows. The plan must not be in use.
+// SetLongest sets the longest window of this plan and all previous plans. If it is not called, no window ends sooner
+// because a new plan has shorter windows. The plan must not be in use.
 func (p *Plan) SetLongest(window time.Duration) { p.changes[0].Longest = uint64(window) }
 
 // LastToken returns what a token of a tier costs, or cost before the tier became unlimited or blocked.

@@ -100,7 +100,7 @@ func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 }
 
 // TestReplaceBesideAnother: while a live process is about to write the numbers of a plan, no other process can write
-// them. The next replacement, or a sweep, completes an announced one.
+// them. If a replacement has been announced, the next replacement, or a sweep, completes it.
 func TestReplaceBesideAnother(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})

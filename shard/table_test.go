@@ -176,8 +176,9 @@ func TestOverflowEvictsTheLeastDebtAndCountsIt(t *testing.T) {
 	assert.EqualValues(t, 2, stats.Forgiven)
 }
 
-// TestCyclingKeysDoesNotRefillADrainedKey: an attacker who cycles through keys must not have a drained key forgotten,
-// as with eviction of the least recently used key. Here the drained key is the last to be evicted.
+// TestCyclingKeysDoesNotRefillADrainedKey: an attacker who cycles through keys must not cause a drained key to be
+// forgotten. If the least recently used key were evicted, the attacker could do so. Here the drained key is the last to
+// be evicted.
 func TestCyclingKeysDoesNotRefillADrainedKey(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
