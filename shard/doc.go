@@ -369,10 +369,10 @@
 // the same twelve bits, one of 4096, and use the offer before the call overwrites it. This changes a record's price.)
 //
 // A record is committed at the price of the call that claimed it. If a call with another price settles it, that call
-// commits a full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier compare the price with
-// the state that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s, so
-// such a table accepts only one price. If the price were written after the state, or by a plain store, a debt could be
-// read at a price at which it was not charged.
+// commits a full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier read the state, then the
+// price, and compare the two. Without prices, 100 tokens taken at 100/s would count as one token of 1/s, so such a
+// table accepts only one price. If the price were written after the state, or by a plain store, a debt could be read at
+// a price at which it was not charged.
 //
 // A debt comes back at the price of its record. A refused request leaves the price unchanged, unless its own price is
 // lower: then it converts the record to its price and takes nothing. So does a refused reservation, or a charge of

@@ -193,11 +193,11 @@
 // next plan has room for, and a conversion would forgive the rest.
 //
 // If a token costs the same by all tiers and quotas, a conversion reads the number after the state (R24). The key may
-// have taken all tokens of a large quota or tier, and may then wait under a small one, which the key word names. A
-// quota is remembered before it is made, and the limit of tier 0 counts with the number, so the number is at least the
-// limit under which the record was charged. Tokens that a copy of a table brings in from other tiers are remembered,
-// too. With the key word alone, taken tokens would count as waiting time, and would come back as if the rate had not
-// changed.
+// have taken all tokens of a large quota or tier, and may then wait under a small one, which the key word names. The
+// number, with which the limit of tier 0 also counts, is at least the limit under which the record was charged, because
+// a quota is remembered before it is made. Tokens that a copy of a table brings in from other tiers are remembered,
+// too. If only the limit that the key word names counted, taken tokens would count as waiting time, and would come back
+// as if the rate had not changed.
 //
 // In a table of windows, the first quota also enters a number, because keys may have any limit from then on. A
 // conversion reads, after the state, whether there is a number. If a quota could be made while a replacement that does

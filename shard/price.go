@@ -208,7 +208,8 @@ func (t *Table) returnPriced(
 	return after, Admitted, done
 }
 
-// least16 returns the lowest price of all conversions, or token if that is lower, in sixteenths of a nanosecond.
+// least16 returns the lowest price of all conversions, or the given price (token) if that is lower. The result is in
+// sixteenths of a nanosecond.
 func (t *Table) least16(plan *Plan, token uint64) uint64 {
 	least := plan.bucket.Sixteenths(token)
 	if fastest := t.fastest.Load(); fastest > 0 {

@@ -159,7 +159,7 @@ func TestARefundByAReceiptWhoseVersionIsThatOfNothing(t *testing.T) {
 	require.Equal(t, now, back.At)
 }
 
-// TestARefundOfNoTakeByAClock: a refund without a receipt uses the tier that it names.
+// TestARefundOfNoTakeByAClock: a refund without a receipt uses the tier with which it is called.
 func TestARefundOfNoTakeByAClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan.SetTier(1, Blocked()) })
 	require.Equal(t, Admitted, take(table, 7, start, 3))

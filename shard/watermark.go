@@ -84,8 +84,8 @@ func (t *Table) raiseTo(to, now int64) int64 {
 // sweeper usually moves the watermark every ten seconds, so the check is rare.
 const MaxTrust = 15 * time.Second
 
-// reached returns a time that has certainly been reached: at, or the time of the machine's clock if the table is shared
-// and that clock is earlier (R23).
+// reached returns a time that has certainly been reached (R23). In a shared table, that is the given time or the
+// machine's time, whichever is earlier. In other tables it is the given time.
 func (t *Table) reached(at int64) int64 {
 	if t.clock == nil {
 		return at
