@@ -131,8 +131,8 @@ rules:
 	assert.Equal(t, uint64(2), all[2].Limit().Cost(r))
 }
 
-// TestTiersAndCostsAreReadAsServersDo: blanks around a value do not matter, although HTTP/2 keeps them, nor does the
-// spelling of a scheme of credentials.
+// TestTiersAndCostsAreReadAsServersDo: blanks around a value do not matter, even over HTTP/2, which keeps them. The
+// spelling of a scheme of credentials, such as Bearer, does not matter either.
 func TestTiersAndCostsAreReadAsServersDo(t *testing.T) {
 	l := compile(t, `
 rules:
@@ -154,7 +154,7 @@ rules:
 	}
 }
 
-// TestReads: every source that a request may lack is listed by its purpose.
+// TestReads: Reads lists every source that a request may lack, by the purpose of the source.
 func TestReads(t *testing.T) {
 	all := compile(t, `
 rules:

@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Typed returns a request whose key is the typed key, with one text for each part. [Rule.Limit] finds this key. If a
-// part can be an address or something else, a text that looks like an address is an address.
+// Typed returns a request with the key that a person typed. It needs one text for each part of the key. [Rule.Limit]
+// finds the same key for this request. If a part can be an address or something else, a text that looks like an address
+// counts as an address.
 func (r *Rule) Typed(texts []string) *http.Request {
 	request := blank()
 	for i, sources := range r.Key {
@@ -38,7 +39,8 @@ func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	return sources[0]
 }
 
-// carries reports whether a request can have the text in the source, and really has it after a write.
+// carries reports whether a request can have a text in a source. It is called after the text was written into the
+// request.
 func carries(r *http.Request, s rulefile.Source, text string) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// unheeding returns an upstream that waits for the channel let before its answer, and again before the end of the body.
-// It also stops when the request's context ends, as a real connection would.
+// unheeding returns an upstream that waits twice for the channel let: before it answers, and before the end of the
+// body. It stops waiting when the request's context ends, as a real connection would.
 func unheeding(let chan struct{}) roundTripper {
 	wait := func(ctx context.Context) error {
 		select {
@@ -39,7 +39,8 @@ func unheeding(let chan struct{}) roundTripper {
 	}
 }
 
-// TestAClientThatHangsUp: a request whose client hangs up is no longer in flight, except with ignore_client_abort.
+// TestAClientThatHangsUp: when a client hangs up, its request is no longer in flight. With ignore_client_abort, it
+// still is.
 func TestAClientThatHangsUp(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprint(ignored), func(t *testing.T) {
@@ -93,8 +94,9 @@ func TestAClientThatHangsUp(t *testing.T) {
 	}
 }
 
-// TestAClientThatHangsUpAmidItsBody: with ignore_client_abort, a request whose client hangs up amid the body stays in
-// flight until the upstream answers or response_timeout is over. The upstream may already work on it.
+// TestAClientThatHangsUpAmidItsBody: a client hangs up before it has sent the complete body. With ignore_client_abort,
+// its request stays in flight until the upstream answers or response_timeout is over, because the upstream may work on
+// it.
 func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+
@@ -148,8 +150,8 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithRequestsOfNobody: the server can end while silent upstreams have requests of clients that have
-// gone.
+// TestTheServerEndsWithRequestsOfNobody: the server can end although upstreams have not answered requests whose clients
+// have gone.
 func TestTheServerEndsWithRequestsOfNobody(t *testing.T) {
 	asked, let := make(chan context.Context), make(chan struct{})
 	url := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -29,15 +29,15 @@ func (g *generation) judgedRules() *actions.Rules {
 	return all
 }
 
-// formOf describes how a rule makes the text of its key: the sources, and the number of bits of an address.
+// formOf describes how a rule makes the text of its key. It has the sources, and how many bits of an address count.
 func (g *generation) formOf(rule *rules.Rule) string {
 	return fmt.Sprintf("%v; /%d, /%d", rule.Key, g.file.ClientIP.IPv4Prefix, g.file.ClientIP.IPv6Prefix)
 }
 
 type verdictKey struct{}
 
-// act applies the active actions to a request. If the request is banned, act answers it and returns false. If an action
-// applies, the context of the returned request has the verdict.
+// act applies the active actions to a request. If the request is banned, act answers the request and returns false.
+// Otherwise it returns the request to use from then on. If an action applies, its context has the verdict.
 func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if g.file.Admin != nil && s.actions.Seen.Wants() {
 		s.noteSender(g, r)
@@ -88,7 +88,8 @@ func (s *Server) isExempt(r *http.Request) bool {
 	return is && v.Exempt != nil
 }
 
-// noteSender notes the sender of a request. All parts of the rules' keys except addresses identify the user.
+// noteSender notes the sender of a request. The texts in the keys of rules identify the user. Addresses do not count as
+// texts.
 func (s *Server) noteSender(g *generation, r *http.Request) {
 	from := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
 	if g.file.Admin.Keys == admin.KeysFull {
@@ -109,7 +110,8 @@ func (s *Server) noteSender(g *generation, r *http.Request) {
 	s.actions.Note(from)
 }
 
-// namesUsers reports whether a key has a header, cookie or query parameter, and besides these only addresses and none.
+// namesUsers reports whether a key has a header, cookie or query parameter. All other sources of the key must be
+// addresses or SourceNone.
 func namesUsers(key rulefile.Key) (names bool) {
 	for _, part := range key {
 		for _, source := range part {
@@ -133,7 +135,7 @@ func (l *requestLog) banned(r *http.Request, by *actions.Active) {
 		slog.String("method", r.Method), slog.Uint64("action", by.ID))
 }
 
-// watchActions forgets actions that have ended, and reads the actions of other processes, until ctx ends.
+// watchActions runs until ctx ends. It forgets actions that have ended, and reads the actions of other processes.
 func (s *Server) watchActions(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -147,8 +149,8 @@ func (s *Server) watchActions(ctx context.Context) {
 	}
 }
 
-// openActions opens the actions in the file's state folder. The texts of keys are stored only if the page may show
-// them.
+// openActions opens the file of actions in the state folder of a rule file. The texts of keys are stored only if the
+// page may show them.
 func (s *Server) openActions(f *rulefile.File) error {
 	if err := s.actions.Open(f.State); err != nil {
 		return fmt.Errorf("state: the actions: %w", err)
@@ -161,8 +163,8 @@ func (s *Server) openActions(f *rulefile.File) error {
 	return nil
 }
 
-// buildActing calls build, and moves the actions to the file's state folder. After an error, they stay in the previous
-// folder.
+// buildActing calls build, and moves the actions to the state folder of the new rule file. After an error, the actions
+// stay in the previous folder.
 func (s *Server) buildActing(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (*generation, error) {
 	if err := s.openActions(file); err != nil {

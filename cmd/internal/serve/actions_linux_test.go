@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// TestActionsOutliveTheProcess: in a state folder, actions survive a restart and apply in a concurrent process.
-// Otherwise they end with the process.
+// TestActionsOutliveTheProcess: with a state folder, actions survive a restart, and also apply in a concurrent process.
+// Without one, they end with the process.
 func TestActionsOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	file := "state: " + dir + "\n" + behind + one
@@ -38,8 +38,8 @@ func TestActionsOutliveTheProcess(t *testing.T) {
 	assert.Equal(t, "200", start(t, behind+one).statuses(1, from("192.0.2.8")))
 }
 
-// TestADamagedFileOfActions: weir does not start with a damaged file of actions, because it would start without its
-// bans. A reload with such a file changes nothing.
+// TestADamagedFileOfActions: if the file of actions is damaged, weir does not start, because it would have lost its
+// bans. A reload with a damaged file changes nothing.
 func TestADamagedFileOfActions(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, behind+one)

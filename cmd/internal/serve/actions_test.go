@@ -21,7 +21,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// behind is a part of a rule file that trusts X-Forwarded-For, so that a test can send requests as several clients.
+// The constant behind is a part of a rule file. With it, weir trusts X-Forwarded-For, so that a test can send requests
+// as several clients.
 const behind = "admin: {address: \"127.0.0.1:0\", keys: full}\ntrusted_proxies: 127.0.0.1\n"
 
 func (r *running) act(want int, kind, target string) string {
@@ -56,7 +57,8 @@ func TestABanOfAnHour(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: begins" id=1 what="ban of the network 192.0.2.7/32"`), 1)
 }
 
-// TestAHeaderExemptsNobody: actions use the address of the connection unless a trusted proxy names another address.
+// TestAHeaderExemptsNobody: actions apply to the address of the connection. A header with another address counts only
+// if it comes from a trusted proxy.
 func TestAHeaderExemptsNobody(t *testing.T) {
 	s := start(t, administered+one)
 	s.act(200, "exempt", `"network":"198.51.100.0/24"`)
@@ -69,7 +71,7 @@ func TestAHeaderExemptsNobody(t *testing.T) {
 	assert.Empty(t, h.Get("RateLimit"), "no rule is applied")
 }
 
-// TestShadowOfANetwork: rules count the clients of a network in shadow mode, and refuse none of them.
+// TestShadowOfANetwork: rules count the requests of clients in a network in shadow mode, but refuse none of them.
 func TestShadowOfANetwork(t *testing.T) {
 	s := start(t, behind+one)
 	s.act(200, "shadow", `"network":"192.0.2.0/24"`)
@@ -80,8 +82,8 @@ func TestShadowOfANetwork(t *testing.T) {
 	assert.Equal(t, "200 429", s.statuses(2, from("192.0.2.7")), "one has come back in the hour")
 }
 
-// TestAKeyOfARule: an operator can type the key of an action or choose a refused key, for each way of showing keys. The
-// action outlives a reload.
+// TestAKeyOfARule: an operator can type the key for an action, or choose a refused key. Both work for each way in which
+// the page shows keys. The action outlives a reload.
 func TestAKeyOfARule(t *testing.T) {
 	for _, keys := range []string{"full", "hashed", "off"} {
 		t.Run(keys, func(t *testing.T) {
@@ -121,7 +123,7 @@ func TestAKeyOfARule(t *testing.T) {
 	}
 }
 
-// TestABannedRule: a ban of a rule needs a confirmation, and refuses every request that the rule matches.
+// TestABannedRule: a ban of a rule refuses every request that the rule matches. So the operator must confirm it.
 func TestABannedRule(t *testing.T) {
 	s := start(t, behind+"rules: [{name: a, match: {path: /a}, rate: unlimited}, {name: b, rate: 1/h, burst: 100}]\n")
 	body := s.act(409, "ban", `"rule":"a"`)
@@ -141,7 +143,7 @@ func TestABannedRule(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: was ended" id=1 what="ban of the rule a" who=bob`), 1)
 }
 
-// TestABanOfAnAddressOfMany: a ban of an address that many clients share needs a confirmation.
+// TestABanOfAnAddressOfMany: if many clients share an address, the operator must confirm a ban of this address.
 func TestABanOfAnAddressOfMany(t *testing.T) {
 	s := start(t, behind+"rules: [{name: users, key: \"header:X-Key or ip\", rate: 1000/h, burst: 1000}]\n")
 	for i := range 6 {
@@ -183,7 +185,8 @@ func TestBadActionRequests(t *testing.T) {
 	assert.Contains(t, s.act(403, "ban", `"network":"192.0.2.7"`), "set admin.token_file")
 }
 
-// TestWhoActs: an action records the name of its token or, without a token, the name in the request.
+// TestWhoActs: an action records who made it. This is the name of the token or, without a token, the name in the
+// request.
 func TestWhoActs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("alice:a-token-of-alice-alone\na-token-of-nobody"), 0o600))
@@ -231,7 +234,7 @@ func TestABanForOtherProxies(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=3 allowed=1 refused=2")
 }
 
-// TestABanOfAGRPCClient: a banned gRPC client gets PERMISSION_DENIED, after which clients do not retry.
+// TestABanOfAGRPCClient: a banned gRPC client gets PERMISSION_DENIED. After this status, clients do not retry.
 func TestABanOfAGRPCClient(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	_, err := s.actions.Add(actions.Action{

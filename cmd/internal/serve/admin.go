@@ -14,8 +14,9 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// observer returns the [admin.Admin] for a file. If only the address of the endpoint has changed, observer returns the
-// current Admin, because its counters must continue. fresh says whether the Admin is new.
+// observer returns the [admin.Admin] for a file. If only the address of the endpoint has changed, it returns the
+// current Admin, whose counters continue. Otherwise it returns a new one, and fresh is true. If the file has no such
+// endpoint, it returns nil.
 func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {
@@ -109,7 +110,7 @@ func (g *generation) shownRules() []admin.Rule {
 	return shown
 }
 
-// policyOf returns the limit of a request under a rule that has limits from outside.
+// policyOf returns the limit of a request. The rule must have a quota or more tiers than a limiter can have.
 func policyOf(rule *rules.Rule, request *http.Request) engine.Policy {
 	l := rule.Limit()
 	p, err := l.Quota(request)

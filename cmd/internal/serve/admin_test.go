@@ -16,7 +16,7 @@ import (
 
 const administered = "admin: {address: \"127.0.0.1:0\", keys: full}\n"
 
-// askAdmin sends a POST to the administrator's listener if there is a body, and otherwise a GET.
+// askAdmin sends a request to the administrator's listener. It is a POST if there is a body, and a GET otherwise.
 func (r *running) askAdmin(path string, body ...string) (int, string) {
 	r.t.Helper()
 	return r.askAdminAs("", path, body...)

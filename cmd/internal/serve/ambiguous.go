@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// fieldsRead lists what the rules of a file read from a request. The rules use only one value of each field.
+// fieldsRead lists what the rules of a file read from a request. If a request has several values of a field, the rules
+// use only one of them.
 type fieldsRead struct {
 	headers []string // canonical names
 	cookies []string
@@ -57,10 +58,12 @@ func (read *fieldsRead) add(s rulefile.Source) {
 	}
 }
 
-// check returns an error if a request has two different values of a field that the rules read. The rules use one of the
-// values, but the upstream might use the other. So a client could choose its bucket with one value, and identify itself
-// to the upstream with the other. check also refuses a request that would take too long to read and, if the file says
-// so, a path that servers read in different ways.
+// check returns an error if a request has two different values of a field that the rules read. The upstream might use
+// another of these values than the rules. So a client could choose its bucket with one value, and identify itself to
+// the upstream with the other.
+//
+// check also refuses a request that would take too long to read. If the file says so, it refuses a path that servers
+// read in different ways.
 func (read *fieldsRead) check(r *http.Request) error {
 	if what := reading.TooLong(r); what != "" {
 		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)

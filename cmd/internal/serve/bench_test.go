@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// canned is an upstream without a network: a benchmark measures only the proxy.
+// canned is an upstream without a network. With it, a benchmark measures only the proxy.
 type canned struct{}
 
 func (canned) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -80,7 +80,7 @@ func oneRequest() *http.Request {
 	return r
 }
 
-// answerOne makes a handler answer a copy of the request, and checks that the request is admitted.
+// answerOne makes a handler answer a copy of the request r. It checks that the request is admitted.
 func answerOne(t testing.TB, handler http.Handler, r *http.Request) {
 	one, w := *r, emptyWriter{header: http.Header{}}
 	handler.ServeHTTP(&w, &one)
@@ -102,7 +102,8 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// TestAllocationsOfARequest: weir allocates no more often than Go's own proxy, which has no limits.
+// TestAllocationsOfARequest: for a request, weir allocates no more often than Go's own proxy, although that proxy has
+// no limits.
 func TestAllocationsOfARequest(t *testing.T) {
 	allocations := map[string]float64{}
 	for name, handler := range proxies(t) {
@@ -142,7 +143,7 @@ func BenchmarkProxyOverLoopback(b *testing.B) {
 	}
 }
 
-// quickUpstream returns the URL of an upstream that answers whatever it reads.
+// quickUpstream returns the URL of an upstream that answers at once, whatever bytes it reads.
 func quickUpstream(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

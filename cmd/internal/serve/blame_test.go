@@ -28,8 +28,8 @@ func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// TestAHeaderThatAnUpstreamDoesNotTake: a header too large for the upstream is the client's fault. Over HTTP/2 the
-// transport knows the bound, and returns an error without sending the request.
+// TestAHeaderThatAnUpstreamDoesNotTake: if a header is too large for the upstream, this is the client's fault. Over
+// HTTP/2, the transport knows the upstream's bound. It then returns an error and does not send the request.
 func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := http2Upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], h2c: true}"+many)
@@ -42,7 +42,7 @@ func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	assert.Equal(t, "aaaa", s.bodies(4))
 }
 
-// TestAnAnswerWhoseHeaderIsTooLarge: an answer whose header is too large is a failure of the upstream. The client does
+// TestAnAnswerWhoseHeaderIsTooLarge: if the header of an answer is too large, the upstream has failed. The client does
 // not get the answer.
 func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
@@ -54,7 +54,8 @@ func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestAMethodThatIsNone: an invalid method is the client's fault. Over HTTP/2, a method may be any text.
+// TestAMethodThatIsNone: if a method is invalid, this is the client's fault. Over HTTP/2, net/http accepts any text as
+// a method.
 func TestAMethodThatIsNone(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: [\""+url+"\", \""+url+
@@ -66,8 +67,8 @@ func TestAMethodThatIsNone(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestABodyThatAnUpstreamDoesNotTake: a refused body is the client's fault, even if the upstream closes the connection
-// during the body. net/http often reports the failed write instead of the answer.
+// TestABodyThatAnUpstreamDoesNotTake: if the upstream refuses a body, this is the client's fault. The upstream may
+// close the connection during the body. net/http then often reports the failed write instead of the answer.
 func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -102,8 +103,8 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	s.waitFor("upstream down")
 }
 
-// TestAWebSocketThatAnUpstreamCannotHave: if a server with only HTTP/2 over TLS closes the connection of a WebSocket
-// request, this is the client's fault. A server that cannot be reached has failed.
+// TestAWebSocketThatAnUpstreamCannotHave: a server has only HTTP/2 over TLS, and closes the connection of a WebSocket
+// request. This is the client's fault. If the server cannot be reached, it has failed.
 func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
 	server.Config.Protocols = new(http.Protocols)

@@ -8,11 +8,11 @@ import (
 
 // A budget divides the number of files that the process may open. Each connection is a file.
 //
-//   - reserve is for listeners, the rule file, connections to the store, and the administrator's connections. The
-//     administrator gets half of reserve, so a server whose other files are all in use can still be inspected. But no
-//     client can use up all files through the administrator's listener.
-//   - Half of the rest, or max_connections if the rule file sets it, is divided among clients, proxies that ask for
-//     decisions, and Redis clients, as far as they have a listener.
+//   - The reserve is for listeners, the rule file, connections to the store, and the administrator's connections. The
+//     administrator gets half of it. So a server can be inspected even if all its other files are in use. But no client
+//     can use up all files through the administrator's listener.
+//   - Clients, proxies that ask for decisions, and Redis clients share half of the remaining files. If the rule file
+//     sets max_connections, they share this number instead. A group without a listener gets nothing.
 //   - Upstreams get what remains. Over HTTP/2, one client may need several connections to an upstream.
 type budget struct {
 	clients        int64 // connections of clients; 0 means no bound
@@ -49,7 +49,8 @@ func newBudget(files uint64, f *rulefile.File) budget {
 	return b
 }
 
-// divide distributes most connections among clients, proxies that ask for decisions, and Redis clients.
+// divide distributes the number of connections in most. Clients, proxies that ask for decisions, and Redis clients get
+// equal parts.
 func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients, b.decisions, b.redis = most, most, most
 	parts := int64(0)
@@ -72,15 +73,15 @@ func (b budget) warn(files uint64, log *slog.Logger) {
 	}
 }
 
-// Unless the rule file sets a number, one client may have 1/perClientShare of all connections, but at least
+// If the rule file sets no number, one client may have 1/perClientShare of all connections. It may always have
 // minPerClient, because a browser opens several connections to load a page.
 const (
 	perClientShare = 8
 	minPerClient   = 16
 )
 
-// perClient returns how many connections one client may have; 0 means no bound. said is the number in the rule file,
-// and all is the number of connections of all clients.
+// perClient returns how many connections one client may have; 0 means no bound. The parameter said is the setting in
+// the rule file, and all is the number of connections of all clients.
 func perClient(said int, all int64) int64 {
 	if said != rulefile.ByShare {
 		return int64(said)

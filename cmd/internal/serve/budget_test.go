@@ -37,8 +37,8 @@ func TestBudgets(t *testing.T) {
 	assert.Equal(t, budget{267, 267, 267, 95, 64}, newBudget(1024, both))
 }
 
-// TestUpstreamConnectionsAreBounded: at the bound, an idle connection to one upstream makes room for another upstream.
-// If all connections are busy, a request fails at once.
+// TestUpstreamConnectionsAreBounded: if there are too many connections to upstreams, an idle connection is closed to
+// make room for another upstream. If all connections are busy, a request fails at once.
 func TestUpstreamConnectionsAreBounded(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// build makes the generation of a file, with parts of the previous generation where possible. changes says what happens
-// to each limiter. If a limiter does not accept its new numbers, build corrects changes. After an error nothing has
-// changed.
+// build makes the generation of a file. It takes over parts of the previous generation where possible. The parameter
+// changes says what happens to each limiter. If a limiter does not accept its new numbers, build corrects changes.
+// After an error nothing has changed.
 func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
@@ -75,8 +75,8 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	return g, nil
 }
 
-// limitersOf puts the limiters of all rules into g. undo has the previous limits of every limiter that may have
-// changed.
+// limitersOf puts the limiters of all rules into g. The result undo has the previous limits of every limiter that may
+// have changed.
 func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
@@ -95,7 +95,8 @@ func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (u
 	return undo, nil
 }
 
-// A LimiterError says why the limiter of a rule cannot be made: memory is missing, or its state file is refused.
+// A LimiterError says why the limiter of a rule cannot be made: there is too little memory, or its state file is
+// refused.
 type LimiterError struct {
 	Rule string
 	Err  error

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestALimitOfTheCalendar: header fields show the end of the period. Used tokens still count after a reload, even with
-// another algorithm or period. A Retry-After of weeks is valid (pitfall 38).
+// TestALimitOfTheCalendar: header fields show the end of the period. Tokens that were used still count after a reload,
+// even if the algorithm or the period changes. A Retry-After of weeks is valid (pitfall 38).
 func TestALimitOfTheCalendar(t *testing.T) {
 	const monthly = "rules: [{name: a, rate: 5/month, algorithm: fixed-window, zone: Europe/Berlin, max_keys: 100}]\n"
 	s := start(t, monthly)                                  // 1 January 2026, 01:00 in Berlin

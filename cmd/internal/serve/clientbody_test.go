@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a refusal is sent at once to a client that waits for 100
-// Continue, and the connection closes.
+// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client waits for 100 Continue before it sends its body. If
+// its request is refused, it gets the refusal at once, and the connection closes.
 func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, match: {method: DELETE}}]\n")
 	for request, want := range map[string]string{"DELETE /": "429", "POST /../x": "400", "OPTIONS *": "200", "POST /": "200"} {
@@ -37,8 +37,8 @@ func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	}
 }
 
-// TestABodyOfARequestThatIsNoneHoldsNoConnection: requests that no rule decides, such as CONNECT, have the same timeout
-// of the body as other requests.
+// TestABodyOfARequestThatIsNoneHoldsNoConnection: no rule decides some requests, such as CONNECT. Their bodies have the
+// same timeout as the bodies of other requests.
 func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 	s := start(t, one)
 	for request, want := range map[string]string{"CONNECT a:1": "405", "OPTIONS *": "200", "GET /#": "400"} {

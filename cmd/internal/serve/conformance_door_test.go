@@ -24,13 +24,14 @@ import (
 	"github.com/weir-go/weir/internal/conformance"
 )
 
-// TestRedisDoorConformance runs the cases of internal/conformance against the listener for Redis clients. Commands name
-// limits in the rule file where the file can express them.
+// TestRedisDoorConformance runs the cases of internal/conformance against the listener for Redis clients. If the rule
+// file can express a limit, commands name the limit. Otherwise they have its numbers.
 func TestRedisDoorConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor(true)})
 }
 
-// TestRedisDoorConformanceByNumbers runs the same cases with the numbers of limits in the commands.
+// TestRedisDoorConformanceByNumbers runs the same cases as TestRedisDoorConformance. All commands have the numbers of
+// limits.
 func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Redis door", Start: startDoor(false),
@@ -42,8 +43,8 @@ func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	})
 }
 
-// asking is a program that takes tokens from the Redis listener before it serves a request, and settles them
-// afterwards.
+// asking is a program that limits its own requests. Before a request, it takes tokens from the Redis listener. After
+// the request, it settles these tokens.
 type asking struct {
 	env    *conformance.Env
 	named  bool // commands name limits in the rule file
@@ -154,7 +155,7 @@ func (a *asking) Reload(c conformance.Config) error {
 
 func (a *asking) Close() { a.stop() }
 
-// names reports whether commands name the limit: its numbers are then the same for all requests.
+// names reports whether commands name the limit l. They do so if the limit has the same numbers for all requests.
 func (a *asking) names(l *conformance.Limit) bool {
 	return a.named && l.Concurrency == 0 && len(l.Tiers) == 0 && !l.Quota
 }
@@ -174,7 +175,8 @@ type question struct {
 	text []string // the arguments from LIMIT on
 }
 
-// questions returns the questions for limits on requests in flight, for limits with holds, and for all other limits.
+// questions returns what to ask about a request: places for limits on requests in flight, holds for limits with holds,
+// and takes for all other limits.
 func (a *asking) questions(q conformance.Request) (places, holds, takes []question, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,7 +219,8 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 	return places, holds, takes, nil
 }
 
-// all sends one command that takes from all keys or from none. It returns the id, and the limits that refused.
+// all sends one command that takes from all keys or from no key. It returns the id of the command, and the limits that
+// have refused.
 func (a *asking) all(name string, questions []question) (id string, answer conformance.Answer) {
 	words := []string{name, fmt.Sprint(len(questions))}
 	for _, one := range questions {
@@ -245,7 +248,7 @@ func (a *asking) all(name string, questions []question) (id string, answer confo
 	return "", answer
 }
 
-// Send serves a request if its tokens are available, and then reports its cost.
+// Send serves a request if its tokens are available. Afterwards it reports what the request has cost.
 func (a *asking) Send(ctx context.Context, q conformance.Request) (answer conformance.Answer) {
 	places, holds, takes, err := a.questions(q)
 	if err != nil {

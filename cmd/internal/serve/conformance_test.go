@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestConformance runs the cases of internal/conformance against a server on loopback. For cases in which requests
-// wait, the handler runs in a bubble of testing/synctest. The server has sockets, so it runs outside of the bubble.
+// TestConformance runs the cases of internal/conformance against a server on loopback. If requests wait in a case, the
+// handler runs in a bubble of testing/synctest. The server runs outside of the bubble, because it has sockets.
 func TestConformance(t *testing.T) {
 	outside := make(chan func())
 	done := make(chan struct{})
@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// completing sends each request as a call of a model, whose max_tokens is the cost of the request.
+// completing sends each request as a call of a language model. Its max_tokens is the cost of the request.
 type completing struct{ *http.Transport }
 
 func (c completing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -78,7 +78,8 @@ type conforming struct {
 	held  []*generation
 }
 
-// now is the clock of the limits. Outside of the bubble, it returns the last time that was read in the bubble.
+// now is the clock of the limits. In the bubble, it is the bubble's time. Outside of it, it is the last time that was
+// read in the bubble.
 func (s *conforming) now() time.Time {
 	if !s.env.InBubble() {
 		return s.env.Now()

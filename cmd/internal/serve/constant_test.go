@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRatesThatAreNotCounted: a rate of 0 refuses all requests forever, and answers do not mention an unlimited rate.
-// Neither rate creates a record for a key.
+// TestRatesThatAreNotCounted: a rate of 0 refuses all requests forever. An unlimited rate is not mentioned in answers.
+// With both rates, no key has a record.
 func TestRatesThatAreNotCounted(t *testing.T) {
 	s := start(t, `
 rules:
@@ -64,8 +64,8 @@ rules:
 	}
 }
 
-// TestARuleThatWaits: requests wait for their tokens, each longer than the last. A request that would wait longer than
-// max_wait is refused.
+// TestARuleThatWaits: each request waits longer for its tokens than the one before. If it would wait longer than
+// max_wait, it is refused.
 func TestARuleThatWaits(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 100/s, burst: 1, max_wait: 30ms}]")
 	assert.Equal(t, "200 200 200 200 429", s.statuses(5))
@@ -78,7 +78,7 @@ func TestARuleThatWaits(t *testing.T) {
 	s.stop()
 }
 
-// TestFewRequestsWaitForRules: a file bounds how many requests wait.
+// TestFewRequestsWaitForRules: a rule file can bound how many requests wait at the same time.
 func TestFewRequestsWaitForRules(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 1/s, burst: 1, max_wait: 1m}]\nserver: {max_waiting: 1}")
 	require.Equal(t, "200", s.statuses(1))

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A cors lets pages of other origins read answers, including refusals. It answers preflights itself, so they do not
-// count.
+// A cors lets pages of other origins read answers, including refusals. It answers preflights (requests by which a
+// browser asks for permission), so rules do not count them.
 type cors struct {
 	rulefile.CORS
 	methods, headers, expose, maxAge string

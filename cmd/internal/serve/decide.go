@@ -14,9 +14,11 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// decide handles /decide, where other proxies ask whether a request may pass. It answers 200, or 429 with the headers
-// and the body for the client. nginx accepts only 401 and 403 as refusals. So a proxy may ask for another status of
-// refusals with ?status=403, and the field Weir-Status then has the original status.
+// decide handles /decide. There, other proxies ask whether a request may pass. It answers 200, or 429 with the headers
+// and the body for the client.
+//
+// nginx accepts only 401 and 403 as refusals. So a proxy may ask for another status with ?status=403. The field
+// Weir-Status then has the original status.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -62,7 +64,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// refusalStatus returns the status that the proxy wants for refusals; 0 if it names no status.
+// refusalStatus returns the status that the proxy wants for refusals. It is 0 if the proxy names none.
 func refusalStatus(u *url.URL) (int, error) {
 	text := u.Query().Get("status")
 	if text == "" {
@@ -75,10 +77,10 @@ func refusalStatus(u *url.URL) (int, error) {
 	return status, nil
 }
 
-// describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and
-// X-Forwarded-Method; nginx often writes X-Original-URI and X-Original-Method. A proxy may pass on the other pair as
-// the client sent it. If the pairs differ, describedRequest returns an error. Otherwise a client could choose the
-// request that the rules decide.
+// describedRequest returns the request about which a proxy asks. Traefik and Caddy describe it with X-Forwarded-Uri and
+// X-Forwarded-Method, and nginx often with X-Original-URI and X-Original-Method. A proxy may pass on the other pair of
+// fields as the client sent it. So if the pairs differ, describedRequest returns an error. Otherwise a client could
+// choose the request about which the rules decide.
 func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
@@ -103,8 +105,9 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	return described, nil
 }
 
-// readTarget puts the target of a described request into its URL. An error is a fault of the client, not of the proxy.
-// A "#" is refused: nginx chooses a location by the text before it, but passes on the complete target.
+// readTarget puts the target of a described request into its URL. If it returns an error, this is the client's fault,
+// not the proxy's. It refuses a "#", because nginx chooses a location by the text before the "#" but passes on the
+// complete target.
 func readTarget(described *http.Request) (err error) {
 	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
 		return fmt.Errorf("the target %q is not valid", described.RequestURI)
@@ -112,7 +115,7 @@ func readTarget(described *http.Request) (err error) {
 	return checkTarget(described)
 }
 
-// describedHost returns X-Forwarded-Host. Without the field, it returns "", or an error if rules need the host.
+// describedHost returns X-Forwarded-Host. If this field is missing, it returns "", or an error if rules need the host.
 func describedHost(r *http.Request, needed bool) (string, error) {
 	hosts := r.Header.Values("X-Forwarded-Host")
 	switch {
@@ -126,7 +129,7 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	return hosts[0], nil
 }
 
-// either returns the value of the headers name and other. All values must be equal.
+// either returns the value of the header name or of the header other. If there are several values, they must be equal.
 func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
@@ -148,8 +151,8 @@ type otherStatus struct {
 }
 
 func (w *otherStatus) WriteHeader(status int) {
-	// If a store is lost, a closed limit refuses with 503. This status is replaced, too: otherwise the proxy would
-	// conclude that weir is down.
+	// This also replaces the status 503, with which a limit with on_loss: closed refuses if its store is lost.
+	// Otherwise the proxy would conclude that weir is down.
 	if w.status != 0 {
 		w.Header().Set("Weir-Status", strconv.Itoa(status))
 		status = w.status

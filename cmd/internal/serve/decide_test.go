@@ -28,7 +28,7 @@ func startDecide(t *testing.T, rules string) (*running, func(path string, header
 	}
 }
 
-// These are the fields that Traefik and Caddy send, and the usual fields of nginx.
+// These are the fields by which Traefik and Caddy describe a request, and those that nginx usually sends.
 var (
 	traefik = []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login?x=1", "X-Forwarded-Host: api.example.com",
 		"X-Forwarded-Proto: https"}
@@ -91,7 +91,8 @@ func TestDecideRefusesWhatDescribesNoRequest(t *testing.T) {
 }
 
 // TestDecideRefusesWhatTheClientMade: for /login#x, nginx chooses the location of /login, but passes on the complete
-// target. weir must refuse it with a status that nginx passes to the client: nginx replaces other statuses by 500.
+// target. So weir must refuse the target. It must use a status that nginx passes on to the client, because nginx
+// replaces other statuses by 500.
 func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 	s, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {path: /login}}]")
 	for _, uri := range []string{"/login#x", "/login#", "/x#/../login", "/login?a#b", "/#", "/login%", "/%zz"} {
@@ -110,7 +111,7 @@ func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 }
 
 // TestDecideRefusesATargetThatEndsInABlankOfLatin1: Python's http.server drops the bytes 85 and A0 at the end of a
-// target. A client could otherwise reach /login by a path that rules do not recognize.
+// target. With them, a client could reach /login by a path that rules do not recognize.
 func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 	_, ask := startDecide(t, "rules: [{name: login, rate: 0, match: {path: /login}}]")
 	for uri, want := range map[string]int{
@@ -122,8 +123,8 @@ func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 	}
 }
 
-// TestEveryRefusalHasTheStatusThatTheProxyWants: a closed limit without its store answers 503, and nginx would let the
-// request pass.
+// TestEveryRefusalHasTheStatusThatTheProxyWants: if a store is lost, a limit with on_loss: closed refuses with 503.
+// nginx would not treat this status as a refusal.
 func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		answer := httptest.NewRecorder()

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// echo answers requests if there is no upstream. It shows the limits that applied, for people who try weir with curl.
+// echo answers requests if there is no upstream. It shows which limits applied to a request. It is for people who try
+// weir with curl.
 func echo(ip *httplimit.ClientIP) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var limits []string

@@ -54,7 +54,8 @@ func httpSettings(s *rulefile.Server) listen.HTTP {
 	}
 }
 
-// fullRedis is Redis' own answer to a connection above its bound.
+// fullRedis is the answer to a connection of a Redis client if there are too many. A Redis server gives the same
+// answer.
 var fullRedis = listen.Full{Answer: "-ERR max number of clients reached\r\n", Outcome: "refused"}
 
 func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {

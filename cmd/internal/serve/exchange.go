@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// An exchange is a client's request and its answer. It is also the context of the request, so that a request needs one
+// An exchange is a client's request and its answer. It is also the context of the request. So a request needs one
 // allocation instead of several.
 type exchange struct {
 	context.Context
@@ -51,8 +51,8 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// newExchange returns the exchange of a request, and makes it the request's context. To save an allocation, it changes
-// the request in place. net/http permits this change, because it does not read the context after it has called the
+// newExchange returns the exchange of a request, and makes it the context of the request. To save an allocation, it
+// changes the request in place. This is safe, because net/http does not read the context after it has called the
 // handler.
 func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), response: response{ResponseWriter: w}, begin: time.Now()}
@@ -69,9 +69,9 @@ func exchangeOf(r *http.Request) *exchange {
 	return x
 }
 
-// refundable reports whether the answer may give tokens back. The complete answer must be from the upstream, and the
-// client must still be connected. Otherwise a client could get tokens back by disconnecting, or by provoking an error
-// of weir.
+// refundable reports whether the answer may give tokens back. For that, the complete answer must come from the
+// upstream, and the client must still be connected. Otherwise a client could get tokens back if it disconnects or
+// causes an error of weir.
 func (x *exchange) refundable() bool {
 	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misleading has fields with which a client names another client or target.
+// misleading has fields with which a client can pretend to be another client or to request something else.
 var misleading = []string{
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Uri",
 	"Forwarded", "X_Forwarded_For", "x_real_ip", "X.Forwarded.For", "X-Forwarded_For", "X!Real!IP", "X-Real-IP",
@@ -27,7 +27,8 @@ var misleading = []string{
 	"WL-Proxy-Client-IP", "X-Real-Client-IP", "Remote-User", "X-Remote-User", "Remote-Addr",
 }
 
-// TestNoFieldPassesForTheProxys: these fields of a client do not reach the upstream, neither as header nor as trailer.
+// TestNoFieldPassesForTheProxys: the misleading fields of a client do not reach the upstream, neither in the header nor
+// in the trailer.
 func TestNoFieldPassesForTheProxys(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -69,8 +70,8 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: the field that sets a limit is removed unless a trusted proxy sent it. Otherwise a
-// client could set its limit at another weir behind this weir.
+// TestALimitOfAClientDoesNotPass: a field that sets a limit reaches the upstream only if a trusted proxy sent it.
+// Otherwise a client could set its own limit at another weir that is the upstream.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -112,8 +113,8 @@ func TestFieldsThatAnUpstreamNeedsPass(t *testing.T) {
 	assert.NotContains(t, header, "X_other")
 }
 
-// TestTwoValuesOfAFieldThatARuleReads: two values of a field that a rule uses are refused. Otherwise a client could get
-// a new bucket by sending another value with its valid key.
+// TestTwoValuesOfAFieldThatARuleReads: weir refuses a request with two values of a field that a rule uses. Otherwise a
+// client could get a new bucket by sending a second value next to its valid key.
 func TestTwoValuesOfAFieldThatARuleReads(t *testing.T) {
 	asked := 0
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { asked++ })

@@ -26,7 +26,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// frameworks has command lines of servers that answer with what they have read. The last argument is the port.
+// frameworks has the commands that start servers. Each server answers with what it has read from the request. The last
+// argument of a command is the port.
 var frameworks = map[string][]string{
 	"Express with cookie-parser and qs": {"node", "node.js", "express"},
 	"Fastify with @fastify/cookie":      {"node", "node.js", "fastify"},
@@ -38,7 +39,7 @@ var frameworks = map[string][]string{
 	"Rack":                              {"ruby", "rack.rb", "rack"},
 }
 
-// fieldsOfFrameworks has the fields that the servers read, as keys of rules.
+// fieldsOfFrameworks has the fields that these servers read. The values are the keys of rules for these fields.
 var fieldsOfFrameworks = map[string]string{"cookie": "cookie:sid", "query": "query:k", "header": "header:X-Api-Key"}
 
 const frameworkRules = "rules:\n" +
@@ -46,8 +47,8 @@ const frameworkRules = "rules:\n" +
 	"  - {name: query, rate: 1000000/s, key: query:k or none}\n" +
 	"  - {name: header, rate: 1000000/s, key: header:X-Api-Key or none}\n"
 
-// TestFrameworks sends thousands of spellings through weir to real servers. Requests in which a server reads the same
-// value must be charged to one bucket. make test-frameworks installs the servers.
+// TestFrameworks sends thousands of spellings of a request through weir to real servers. If a server reads the same
+// value in two requests, weir must charge both to the same bucket. make test-frameworks installs the servers.
 func TestFrameworks(t *testing.T) {
 	for name, program := range frameworks {
 		t.Run(name, func(t *testing.T) { testFramework(t, startFramework(t, program)) })

@@ -38,7 +38,7 @@ type generation struct {
 	ended func()
 }
 
-// held has the parts that a generation may share with the previous and the next generation.
+// held has the parts of a generation that the previous and the next generation may also use.
 type held struct {
 	limiters   map[string]*live.Limiter                        // by the names of rules
 	counted    map[string]*rulefile.Rule                       // each rule as it was when its limiter counted last
@@ -71,7 +71,7 @@ func (s *Server) enter() *generation {
 				return g
 			}
 		}
-		// The generation is closed. If no other one has replaced it, the server has ended.
+		// This generation is closed. If it is still the current one, the server has ended.
 		if s.current.Load() == g {
 			return nil
 		}
@@ -143,7 +143,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	}
-	// Even a body that no handler reads must not take forever, so this precedes every answer.
+	// This comes before every answer, because even a body that no handler reads must not take forever.
 	x.body = listen.NewBody(w, r, settings.MinBodyRate, settings.ReadTimeout)
 	if g.cors.answer(w, r) {
 		return

@@ -20,7 +20,7 @@ func failGRPC(w http.ResponseWriter, code int, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(code))
-	// gRPC requires escapes for all characters except printable ASCII, and permits the other escapes of PathEscape.
+	// gRPC requires that all characters except printable ASCII are escaped. It permits the other escapes of PathEscape.
 	h.Set("Grpc-Message", url.PathEscape(detail))
 	w.WriteHeader(http.StatusOK)
 }

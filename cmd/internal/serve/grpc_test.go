@@ -44,7 +44,7 @@ func startGRPC(t *testing.T, check func(context.Context) error) (*running, healt
 	return s, health.NewHealthClient(conn)
 }
 
-// TestRefusedGRPC: a refused gRPC client gets ResourceExhausted and a time to wait. After an HTTP status 429 it would
+// TestRefusedGRPC: a refused gRPC client gets ResourceExhausted and a time to wait. After the HTTP status 429, it would
 // retry at once.
 func TestRefusedGRPC(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
@@ -65,8 +65,7 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
 }
 
-// TestTheDeadlineOfAClientIsNoUpstreamFailure: an upstream that gives up a call at the client's deadline has not
-// failed.
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: if an upstream ends a call at the client's deadline, it has not failed.
 func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s, client := startGRPC(t, func(ctx context.Context) error {
 		<-ctx.Done()
@@ -98,8 +97,8 @@ func TestGRPCWithoutAnUpstream(t *testing.T) {
 	}
 }
 
-// TestAGRPCRequestThatAnotherProxyAsksAbout: /decide refuses a gRPC request with an HTTP status. After a 200, the proxy
-// would let the request pass.
+// TestAGRPCRequestThatAnotherProxyAsksAbout: if a proxy asks about a gRPC request, /decide refuses it with an HTTP
+// status. As gRPC it would answer 200, and the proxy would let the request pass.
 func TestAGRPCRequestThatAnotherProxyAsksAbout(t *testing.T) {
 	_, ask := startDecide(t, strings.Replace(one, "burst: 5", "burst: 1", 1))
 	header := append([]string{"Content-Type: application/grpc", "Te: trailers"}, traefik...)

@@ -10,11 +10,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
-// HandOver replaces this process by a new process of its program file, which may be a newer version. The new process
-// gets the listening sockets. When the new process serves, [Server.Run] waits for the requests in progress and returns.
+// HandOver replaces this process by a new process of its program file, which may be a newer version. It waits for the
+// new process, which gets the listening sockets. When the new process serves, [Server.Run] waits for the requests in
+// progress and returns.
+//
 // If the upgrade fails, HandOver logs the error, and this process continues with its active limits. If ctx ends before
-// the new process serves, that process gets a SIGTERM, and is killed when Run returns. Any goroutine may call HandOver,
-// and HandOver waits for the new process.
+// the new process serves, the new process gets a SIGTERM, and is killed when Run returns. Any goroutine may call
+// HandOver.
 func (s *Server) HandOver(ctx context.Context) error {
 	log := s.config.Log
 	if !s.life.upgrade.begun.CompareAndSwap(false, true) {
@@ -29,7 +31,7 @@ func (s *Server) HandOver(ctx context.Context) error {
 	return nil
 }
 
-// yield leaves the sockets, including the files of Unix sockets, to the next process. Then [Server.Run] can end.
+// yield leaves the sockets and the files of Unix sockets to the next process. Then [Server.Run] can end.
 func (s *Server) yield() {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
@@ -88,7 +90,7 @@ func (s *Server) handed() (*listen.Handed, error) {
 	return s.sockets.HandOver()
 }
 
-// tellSystemd reports the state of the service, if systemd wants reports (Type=notify).
+// tellSystemd reports the state of the service to systemd if the unit has Type=notify.
 func tellSystemd(state string) {
 	_, _ = daemon.SdNotify(false, state) // an error does not matter to weir
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// succeed starts another server with the sockets of r, as an upgrade does. Then r ends.
+// succeed starts another server with the sockets of r, as an upgrade does. After that, r ends.
 func succeed(t *testing.T, r *running) *running {
 	t.Helper()
 	handed, err := r.handed()
@@ -42,8 +42,8 @@ type closer struct{ io.Writer }
 
 func (closer) Close() error { return nil }
 
-// TestInheritedSocketsAreServedAsBoundOnes: PROXY protocol, bound on connections, TLS and Unix modes work for inherited
-// sockets.
+// TestInheritedSocketsAreServedAsBoundOnes: inherited sockets have the settings of the rule file: the PROXY protocol,
+// the bound on connections, TLS, and the modes of Unix sockets.
 func TestInheritedSocketsAreServedAsBoundOnes(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	writeCertificate(t, filepath.Dir(path), "weir.example")
@@ -143,7 +143,7 @@ func isGone(t *testing.T, address string) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestAnAcceptedConnectionIsAnswered: a request on a connection accepted before the ports closed is answered. An
+// TestAnAcceptedConnectionIsAnswered: a connection was accepted before the ports closed. Its request is answered. An
 // http.Server alone would close the connection.
 func TestAnAcceptedConnectionIsAnswered(t *testing.T) {
 	s := start(t, one)
@@ -170,7 +170,7 @@ func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	assert.Equal(t, "200", next.statuses(1))
 }
 
-// TestShutdownDelayEndsConnections: during shutdown_delay, each answer is the last one on its connection.
+// TestShutdownDelayEndsConnections: during shutdown_delay, a connection gets one more answer and then ends.
 func TestShutdownDelayEndsConnections(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1s}\n"+one)
 	conn := dialled(t, s)
@@ -182,7 +182,7 @@ func TestShutdownDelayEndsConnections(t *testing.T) {
 	s.stop()
 }
 
-// TestSocketsThatCannotBeInherited: the error names the socket and the reason.
+// TestSocketsThatCannotBeInherited: if a socket cannot be inherited, the error names the socket and the reason.
 func TestSocketsThatCannotBeInherited(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -214,7 +214,8 @@ func TestSocketsThatCannotBeInherited(t *testing.T) {
 		", and the rule file has no listener with that address: add one, or remove the socket from systemd's unit")
 }
 
-// TestAHandedSocketThatIsAnothers: weir does not remove a Unix socket's file that another program has replaced.
+// TestAHandedSocketThatIsAnothers: if another program has replaced the file of a Unix socket, weir does not remove the
+// file.
 func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)
@@ -253,7 +254,8 @@ func parsed(t *testing.T, text string) *rulefile.File {
 	return file
 }
 
-// keptPort reserves a port on which no process listens, so that only programs that share ports get it.
+// keptPort reserves a port by binding it with SO_REUSEPORT. No process listens on it, and the system gives it only to
+// programs that share ports.
 func keptPort(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

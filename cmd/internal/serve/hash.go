@@ -11,12 +11,13 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// progressEvery is the interval of log lines while a new rule file waits for a hash to be read.
+// progressEvery is the time between two log lines while a hash is read for a new rule file.
 const progressEvery = 10 * time.Second
 
-// readHashes reads the limits of keys from hashes in the store. If a hash cannot be read at the start, the server does
-// not start. At a reload, the limits that were read before stay active if the previous rule read the hash in the same
-// way; otherwise the reload fails. Each answer of the store has a timeout, but a complete hash has none.
+// readHashes reads the limits of keys from hashes in the store. If a hash cannot be read, a server does not start. A
+// reload fails, unless the previous rule read the hash in the same way. In that case the previous limits stay active.
+//
+// Each answer of the store has a timeout, but reading a complete hash has none.
 func (s *Server) readHashes(g, before *generation) error {
 	g.following, g.follow = context.WithCancel(s.life.base)
 	var read rules.Hash // does not refer to g, because a table may outlive it
@@ -44,8 +45,8 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress returns a function that reads a hash with the function read. Every [progressEvery], it calls told with the
-// number of fields that were read so far.
+// progress returns a function that reads a hash with the function read. About every [progressEvery], it calls the
+// function told with the number of fields that were read so far.
 func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()
@@ -59,13 +60,14 @@ func progress(read rules.Hash, now func() time.Time, told func(fields int)) rule
 	}
 }
 
-// A hash is the table of a rule whose limits a generation reads at intervals.
+// A hash is the table of limits of one rule. The generation reads it again at intervals.
 type hash struct {
 	rule  *rules.Rule
 	table *quotas.Live
 }
 
-// keptHash returns the rule's table in the previous generation, if a new table would be read in the same way.
+// keptHash returns the table that the previous generation has for the rule. It returns nil if a new table would be read
+// in another way.
 func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	if g.store != before.store || g.file.ClientIP != before.file.ClientIP {
 		return nil

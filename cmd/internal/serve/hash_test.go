@@ -28,7 +28,8 @@ func hashFile(address, quota string) string {
 		"quota: {hash: plans, every: 1s, plans: {free: {rate: 2/h}, paid: {rate: 5/h}}" + quota + "}}]\n"
 }
 
-// TestAHashOfLimits: changes of a hash apply soon, and used tokens still count. A bad hash changes nothing.
+// TestAHashOfLimits: if a hash changes, the new limits soon apply, and tokens that were used still count. A hash with a
+// mistake changes nothing.
 func TestAHashOfLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "free", "berta", "paid", "carl", "3/h,4", "dora", "unlimited")
@@ -52,8 +53,8 @@ func TestAHashOfLimits(t *testing.T) {
 	assert.Equal(t, 9, passed(s, "dora", 9))
 }
 
-// TestAHashThatIsLost: the last limits of a lost hash stay active, even after a reload that reads the hash in the same
-// way. Without the hash, no server can start, and no reload can change how the hash is read.
+// TestAHashThatIsLost: if a hash is lost, its last limits stay active. They also survive a reload that reads the hash
+// in the same way. Without the hash, no server can start, and no reload can change how the hash is read.
 func TestAHashThatIsLost(t *testing.T) {
 	store := startStore(t)
 	store.HSet("plans", "anna", "paid")
@@ -81,8 +82,8 @@ func TestAHashThatIsLost(t *testing.T) {
 	require.Eventually(t, func() bool { return passed(s, "anna", 1) == 1 }, time.Minute, 10*time.Millisecond)
 }
 
-// TestAStoredRuleKeepsItsLimits: with a bad hash at a reload, a rule in the store keeps its limits. The old generation
-// does not stay in memory.
+// TestAStoredRuleKeepsItsLimits: if a hash has a mistake at a reload, a rule in the store keeps its limits. The
+// previous generation does not stay in memory.
 func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "paid", "berta", "free")
@@ -104,7 +105,7 @@ func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	}
 }
 
-// TestTheLogSaysHowFarAHashIs: the log reports the progress of reading a hash, and a mistake in it ends the reading.
+// TestTheLogSaysHowFarAHashIs: the log reports the progress of reading a hash. A mistake in the hash ends the reading.
 func TestTheLogSaysHowFarAHashIs(t *testing.T) {
 	clock, said := newClock(), []int{}
 	bad := errors.New("bad")

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// sixtyFourRules returns 64 rules with every kind of match and key, and every possible pair of the two.
+// sixtyFourRules returns 64 rules. They have every kind of match and every kind of key, in all combinations.
 func sixtyFourRules() string {
 	keys := []string{"ip", "[ip, path]", "cookie:sid or ip", "cookie:c%d or ip", "query:k or ip", "query:q%d or ip",
 		"header:X-Api-Key or ip", "[method, path]", "header:Authorization or ip", "[host, header:X-Kind or ip]", "header:X-H%d or ip"}
@@ -61,8 +61,8 @@ func deciding(t testing.TB) func(r *http.Request) int {
 	}
 }
 
-// TestWhatIsTooMuchToReadIsRefused: a request that takes too long to read is answered 400. Usual requests are not
-// refused.
+// TestWhatIsTooMuchToReadIsRefused: if a request would take too long to read, the answer is 400. This does not affect
+// usual requests.
 func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	const rules = "server: {max_header_bytes: 65536}\nrules: [{name: a, rate: 100/s}]\n"
 	s := start(t, rules)
@@ -78,7 +78,7 @@ func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostileRequestsAreDecided: the benchmark below does measure decisions.
+// TestHostileRequestsAreDecided checks that rules decide the requests of the benchmark below.
 func TestHostileRequestsAreDecided(t *testing.T) {
 	decide := deciding(t)
 	assert.NotEqual(t, http.StatusBadRequest, decide(hostile.Plain(64<<10)))
@@ -91,8 +91,8 @@ func TestHostileRequestsAreDecided(t *testing.T) {
 	assert.Greater(t, decided, 30)
 }
 
-// BenchmarkHostileRequests reports the time to decide the slowest of 10,000 hostile requests, as a multiple of the time
-// of a plain request of the same size.
+// BenchmarkHostileRequests measures how long the slowest of 10,000 hostile requests takes to decide. It reports this as
+// a multiple of the time for a plain request of the same size.
 func BenchmarkHostileRequests(b *testing.B) {
 	decide := deciding(b)
 	least := func(r *http.Request, best time.Duration) time.Duration {

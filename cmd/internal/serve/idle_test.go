@@ -20,7 +20,7 @@ import (
 
 const idle = 10_000
 
-// TestTenThousandIdleConnections: with ten thousand idle connections, other connections are served, and a reload drops
+// TestTenThousandIdleConnections: with ten thousand idle connections, other connections are served, and a reload closes
 // no connection. At the end, no connection is left. The clients are a separate process, because one process could not
 // open enough files.
 func TestTenThousandIdleConnections(t *testing.T) {
@@ -34,7 +34,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 		t.Skipf("the system allows %d open files, %d are needed", files.Max, idle+spare)
 	}
 	const rules = "rules: [{name: a, rate: 1/m, burst: 30000, max_keys: 100}]"
-	// On a slow machine, the connections need more than the default read_header_timeout.
+	// On a slow machine, opening the connections takes longer than the default read_header_timeout.
 	const server = "max_connections: 0, read_header_timeout: 1h"
 	s := start(t, "server: {"+server+", idle_timeout: 1h}\n"+rules)
 	before := memory()
@@ -82,8 +82,8 @@ func memory() int {
 // If the environment variable idleClients is set, this program acts as the clients of a server.
 const idleClients = "WEIR_TEST_IDLE_CLIENTS"
 
-// beIdleClients opens the connections and sends a request on each. It sends them again for every line that it reads
-// from orders.
+// beIdleClients opens the connections and sends a request on each. For each line that it reads from orders, it sends a
+// request on each connection again.
 func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
 	conns := make([]net.Conn, idle)
 	for i := range conns {

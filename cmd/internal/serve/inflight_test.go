@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowly starts an upstream. An answer to /hold ends when the test calls the returned function let. /echo changes to a
-// protocol that echoes lines.
+// slowly starts an upstream. It ends its answer to a request for /hold when the test calls the returned function let.
+// At /echo, it changes to a protocol that echoes lines.
 func slowly(t *testing.T) (url string, let func(*http.Response)) {
 	var held sync.Map // channels for which answers wait, by the field Hold of the answer
 	var last atomic.Int64
@@ -126,8 +126,8 @@ func TestAWebSocketIsInFlight(t *testing.T) {
 	s.passes()
 }
 
-// TestConcurrencyBesideARate: a rule with a rate and a concurrency decides once, but answers and metrics show two
-// rules.
+// TestConcurrencyBesideARate: if a rule has a rate and a concurrency, a request is decided once by both. Answers and
+// metrics show two rules.
 func TestConcurrencyBesideARate(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 3/h, concurrency: 1, max_keys: 100}]\n")
@@ -182,7 +182,7 @@ func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	assert.Equal(t, "half whole", string(body))
 }
 
-// TestARefusalInFlightIsLogged: the log line of a refusal by a concurrency has no time to wait, which is unknown.
+// TestARefusalInFlightIsLogged: if a concurrency refuses a request, the log line has no time to wait. It is unknown.
 func TestARefusalInFlightIsLogged(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nlog: {refusals: all}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -193,7 +193,7 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 	held.Body.Close()
 }
 
-// TestInFlightInTheStore: another machine's request in flight makes a key wait, and the page gives no time.
+// TestInFlightInTheStore: a key must wait for a request in flight on another machine. The page does not show how long.
 func TestInFlightInTheStore(t *testing.T) {
 	upstream, let := slowly(t)
 	store := miniredis.RunT(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
-// copied returns another descriptor of a socket, as systemd would pass it.
+// copied returns another descriptor of a socket. systemd would pass the socket in this way.
 func copied(t *testing.T, socket syscall.Conn) *os.File {
 	t.Helper()
 	conn, err := socket.SyscallConn()
@@ -26,8 +26,8 @@ func copied(t *testing.T, socket syscall.Conn) *os.File {
 	return os.NewFile(uintptr(fd), "weir.socket")
 }
 
-// TestASocketWhoseFileIsGone: if the file of an inherited Unix socket is missing, no client can connect, so weir
-// creates a new socket. For a socket from systemd, weir reports an error instead.
+// TestASocketWhoseFileIsGone: if the file of an inherited Unix socket is missing, no client can connect. So weir
+// creates a new socket. If systemd passed the socket, weir reports an error instead.
 func TestASocketWhoseFileIsGone(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)
@@ -50,8 +50,8 @@ func TestASocketWhoseFileIsGone(t *testing.T) {
 		"that has bound it (with systemd: the socket unit)")
 }
 
-// TestAnAddressThatWeirItselfHas: a reload or an upgrade that needs another socket on the same port fails with advice.
-// The old socket stays open.
+// TestAnAddressThatWeirItselfHas: a reload or an upgrade may need a new socket on a port that weir itself uses. It then
+// fails, says what to do, and the current socket stays open.
 func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	const advice = ", and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
 		"reload with another address in between"
@@ -90,7 +90,8 @@ func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	assert.EqualError(t, local.Reload(), "cannot listen on unix:"+path+": weir has it already, at unix:"+path+" for clients"+advice)
 }
 
-// TestAnotherHostWithReusePort: with reuse_port, a port can be opened at all addresses while open at a single address.
+// TestAnotherHostWithReusePort: with reuse_port, weir can open a port at all addresses while the same port is open at
+// one address.
 func TestAnotherHostWithReusePort(t *testing.T) {
 	address := keptPort(t)
 	_, port, err := net.SplitHostPort(address)

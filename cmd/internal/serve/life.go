@@ -37,8 +37,8 @@ func (u *upgrade) isDone() bool {
 	}
 }
 
-// killSuccessor kills the new process of an incomplete upgrade. The new process has already got a SIGTERM, and still
-// has the sockets.
+// killSuccessor kills the new process of an upgrade that was not completed. This process has already got a SIGTERM, but
+// still has the sockets.
 func (u *upgrade) killSuccessor() {
 	if next := u.successor.Load(); next != nil {
 		_ = next.Kill()
@@ -51,7 +51,7 @@ func (l *life) begin() {
 	l.turn = make(chan struct{}, 1)
 }
 
-// fail makes [Server.Run] end with the error of a listener. Only the first error counts.
+// fail makes [Server.Run] return the error of a listener. If it is called again, only the first error counts.
 func (l *life) fail(err error) {
 	select {
 	case l.failed <- err:
@@ -59,8 +59,9 @@ func (l *life) fail(err error) {
 	}
 }
 
-// takeTurn waits for the turn and returns a function that ends the turn. If the server ends first, takeTurn returns
-// false, because an upgrade may have the turn for a long time.
+// takeTurn waits until no reload or upgrade has the turn, and takes it. The caller must call the returned function at
+// the end of its turn. If the server ends first, takeTurn returns false, because an upgrade may have the turn for a
+// long time.
 func (l *life) takeTurn() (done func(), ok bool) {
 	select {
 	case l.turn <- struct{}{}:

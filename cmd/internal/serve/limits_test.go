@@ -44,7 +44,8 @@ func TestTheAnswerIsAsTheFileSays(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(s.clock.now().Add(time.Hour).Unix()), h.Get("X-RateLimit-Reset"))
 }
 
-// TestEveryAlgorithmOverHTTP checks every algorithm at chosen seconds after a full minute.
+// TestEveryAlgorithmOverHTTP sends requests to a rule of each algorithm. It does so at chosen seconds after a full
+// minute.
 func TestEveryAlgorithmOverHTTP(t *testing.T) {
 	type moment struct {
 		second     time.Duration
@@ -59,7 +60,8 @@ func TestEveryAlgorithmOverHTTP(t *testing.T) {
 		{"batch-refill", []moment{{15, 3, "45"}, {59, 0, "1"}, {60, 3, "60"}, {200, 3, "40"}}},
 		{"fixed-window", []moment{{15, 3, "60"}, {74, 0, "1"}, {75, 3, "60"}, {200, 3, "60"}}},
 		{"fixed-window, aligned: true", []moment{{15, 3, "45"}, {59, 0, "1"}, {60, 3, "60"}, {200, 3, "40"}}},
-		// At second 60, all three requests of the previous minute count. At second 61, two of them count, rounded down.
+		// At second 60, all three requests of the previous minute still count. At second 61, the weighted number is
+		// below three, and is rounded down to two.
 		{"sliding-window", []moment{{15, 3, "46"}, {60, 0, "1"}, {61, 1, "20"}, {81, 1, "20"}, {300, 3, "61"}}},
 		{"sliding-log", []moment{{15, 3, "60"}, {74, 0, "1"}, {75, 3, "60"}, {200, 3, "60"}}},
 	} {
@@ -84,7 +86,7 @@ func TestHeaderKeysHaveTheirOwnBuckets(t *testing.T) {
 	spent := "200 200 429"
 	assert.Equal(t, spent, s.statuses(3, "X-Api-Key: alice"))
 	assert.Equal(t, spent, s.statuses(3, "X-API-KEY: bob"))
-	// The address is a separate client: no value of the header can be its key.
+	// A client without the header is its address. This key differs from that of every header value.
 	assert.Equal(t, spent, s.statuses(3, "X-Api-Key: 127.0.0.1"))
 	assert.Equal(t, spent, s.statuses(3, "X-Api-Key: "), "an empty header is none")
 	assert.Equal(t, "429", s.statuses(1), "no header: the address")

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// metersOf returns the meters of all rules whose cost comes from the answer; nil if there are none. A reload keeps what
-// meters have learned and counted.
+// metersOf returns the meters of all rules whose cost comes from the answer, or nil if there are none. After a reload,
+// a meter still has what it has learned and counted.
 func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	var all []*metering.Meter
 	for _, rule := range g.rules {
@@ -29,8 +29,8 @@ func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	return metering.NewMeters(all, &s.tokens, g.ip.Prefix), nil
 }
 
-// limited returns a handler that applies the limits. If rules have meters, it reads the request before the decision,
-// and settles the cost when the answer reports it.
+// limited returns a handler that applies the limits. If rules have meters, it reads the request before the limits
+// decide. It settles the cost when the answer reports it.
 func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 	plain := g.limits.Handler(next)
 	if g.meters == nil {

@@ -20,7 +20,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// replace makes next the current page; nil means no page. The event streams of the previous page end.
+// replace makes next the current page; nil means no page. It ends the event streams of the previous page.
 func (p *page) replace(next *admin.Admin) {
 	if last := p.admin.Swap(next); last != nil && last != next {
 		_ = last.Close() // Close always returns nil

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAFieldForThisHopIsNoKey: rules ignore fields that Connection names, because the upstream does not get them.
-// Otherwise a client could choose its bucket.
+// TestAFieldForThisHopIsNoKey: rules ignore a field that Connection names, because the upstream does not get it.
+// Otherwise a client could choose its bucket with this field.
 func TestAFieldForThisHopIsNoKey(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })
@@ -32,8 +32,8 @@ rules:
 	}
 }
 
-// TestTheFieldsOfTheProxyAreNotForThisHop: fields of a trusted proxy are used even if Connection names them. The proxy
-// may have passed on its client's Connection field.
+// TestTheFieldsOfTheProxyAreNotForThisHop: the fields of a trusted proxy count even if Connection names them. The proxy
+// may have passed on the Connection field of its client.
 func TestTheFieldsOfTheProxyAreNotForThisHop(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })

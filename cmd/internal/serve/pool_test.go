@@ -23,7 +23,8 @@ func named(t *testing.T, name string) string {
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
 }
 
-// bodies sends n requests and returns the bodies of the answers. For an answer other than 200, it returns the status.
+// bodies sends n requests and returns the bodies of the answers. If the status of an answer is not 200, it returns the
+// status instead of the body.
 func (r *running) bodies(n int) string {
 	r.t.Helper()
 	var all strings.Builder
@@ -37,7 +38,8 @@ func (r *running) bodies(n int) string {
 	return all.String()
 }
 
-// TestLeastConnections: requests go to the server with the fewest in progress. Equal servers take turns.
+// TestLeastConnections: requests go to the server with the fewest requests in progress. If several servers have the
+// fewest, they take turns.
 func TestLeastConnections(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var hold atomic.Bool
@@ -90,8 +92,8 @@ func serveAt(t *testing.T, address, name string) {
 	t.Cleanup(server.Close)
 }
 
-// TestAServerThatIsDown: a server that cannot be reached gets no requests for some time, and then one request. If the
-// server is still down, another server gets this request.
+// TestAServerThatIsDown: a server that cannot be reached gets no requests for some time. Then one request tries it. If
+// the server is still down, this request goes to another server.
 func TestAServerThatIsDown(t *testing.T) {
 	dead := freeport.Address(t)
 	s := start(t, administered+"upstream: [\"http://"+dead+"\", \""+named(t, "b")+"\"]"+many)
@@ -122,7 +124,8 @@ func TestAServerThatIsDown(t *testing.T) {
 	assert.Contains(t, s.log.String(), "upstream up: it answers again")
 }
 
-// TestASingleServerThatIsDown: a single server is reported as down, but every request tries it.
+// TestASingleServerThatIsDown: if an upstream has only one server, the server is reported as down, but gets every
+// request.
 func TestASingleServerThatIsDown(t *testing.T) {
 	dead := freeport.Address(t)
 	s := start(t, administered+"upstream: \"http://"+dead+"\""+many)
@@ -136,8 +139,8 @@ func TestASingleServerThatIsDown(t *testing.T) {
 	assert.Equal(t, "1", s.metric(up))
 }
 
-// TestAServerThatClosesConnections: a server that closes connections without an answer is not down. Otherwise one
-// client could make a server unavailable to all others.
+// TestAServerThatClosesConnections: a server that closes connections without an answer does not count as down.
+// Otherwise one client could make the server unavailable to all other clients.
 func TestAServerThatClosesConnections(t *testing.T) {
 	closes := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/closed") {
@@ -158,8 +161,8 @@ func TestAServerThatClosesConnections(t *testing.T) {
 	}
 }
 
-// TestWhatGoesToAnotherServer: without a connection, a request goes to another server. A request that may have been
-// executed is not sent again.
+// TestWhatGoesToAnotherServer: if no connection to a server can be made, a request goes to another server. If the
+// request may have been executed, it is not sent again.
 func TestWhatGoesToAnotherServer(t *testing.T) {
 	echo := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -206,7 +209,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 	assert.EqualValues(t, 4, asked.Load(), "the connection was made")
 }
 
-// TestAllServersAreDown: a request tries all servers, and the answer is 502.
+// TestAllServersAreDown: if all servers are down, a request tries all of them, and the answer is 502.
 func TestAllServersAreDown(t *testing.T) {
 	s := start(t, "upstream: {url: [\"http://"+freeport.Address(t)+"\", \"http://"+freeport.Address(t)+"\"]}"+many)
 	assert.Equal(t, "!!!", s.bodies(3))
@@ -247,7 +250,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestTheServersOfAnUpstreamHaveTheirOwnPaths: a resent request gets the base path of the other server.
+// TestTheServersOfAnUpstreamHaveTheirOwnPaths: if a request is sent again to another server, it gets that server's base
+// path.
 func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
 	path := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.URL.RequestURI()+" "+r.Host)
@@ -277,7 +281,7 @@ func TestAnUpstreamOnAUnixSocket(t *testing.T) {
 	assert.Contains(t, metrics, `weir_upstream_up{upstream="unix:`+socket+`"} 1`)
 }
 
-// TestTheExampleOfSeveralServers runs the example of docs/operations.md with one server down.
+// TestTheExampleOfSeveralServers runs the example of docs/operations.md. One of its servers is down.
 func TestTheExampleOfSeveralServers(t *testing.T) {
 	live := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {

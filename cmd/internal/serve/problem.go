@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// fail answers a request that cannot be served, in the format of refusals.
+// fail answers a request that cannot be served. The answer has the same format as a refusal.
 func fail(w http.ResponseWriter, r *http.Request, body rulefile.Body, status int, detail string) {
 	if x := exchangeOf(r); x != nil {
 		x.by = byWeir

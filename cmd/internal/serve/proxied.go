@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// withoutForgedClient removes the fields about the client if the PROXY protocol header names no client. Then the peer
-// is the trusted balancer. But a balancer that sends the PROXY protocol writes none of these fields: the client wrote
-// them.
+// withoutForgedClient removes the fields that describe a client, if the PROXY protocol header names no client. The peer
+// is then a trusted balancer. But a balancer that sends the PROXY protocol writes none of these fields, so the client
+// wrote them.
 func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if listen.NamesNoClient(r) {
@@ -30,8 +30,8 @@ func (s *Server) trustsPeer(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.current.Load().file.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// clientOf returns the client for which a connection counts. An IPv6 /64 is one client. Connections of trusted proxies
-// do not count, because each may serve many clients.
+// clientOf returns the client for which a connection counts. An IPv6 /64 is one client. For a trusted proxy, the result
+// is the zero Prefix: its connections do not count, because each may serve many clients.
 func (s *Server) clientOf(addr netip.Addr) (client netip.Prefix) {
 	if s.trustsPeer(addr) {
 		return client

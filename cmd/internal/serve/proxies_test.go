@@ -21,7 +21,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// snippet returns a configuration of another program from docs/operations.md, in which weir has the given port.
+// snippet returns a configuration of another program from docs/operations.md. It is the one in which weir has the given
+// port.
 func snippet(t *testing.T, language, port string, replace ...string) string {
 	t.Helper()
 	conf := example(t, "operations.md", language, "127.0.0.1:"+port)
@@ -47,7 +48,8 @@ func example(t *testing.T, document, language, with string) string {
 
 func program(t *testing.T, name string) string {
 	t.Helper()
-	// make build-caddy puts its programs into the first place. The last place is not in every PATH.
+	// make build-caddy puts its programs into the directory of the first path. The directory of the last path is not in
+	// every PATH.
 	for _, path := range []string{"../../../bin/caddy/" + name, name, "/usr/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found
@@ -57,8 +59,8 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// Each of these functions starts a program with a configuration from the document, and returns its address. The program
-// asks weir about each request and passes the request to the given upstream. If upstream is "", it passes requests to
+// Each function below starts a program with a configuration from the document, and returns the program's address. The
+// program asks weir about each request, and passes it to the given upstream. If upstream is "", it passes requests to
 // weir.
 
 func startNginx(t *testing.T, weir, upstream string) string {
@@ -116,8 +118,9 @@ func startCaddy(t *testing.T, weir, upstream string) string {
 	return address
 }
 
-// TestNoWayRoundBesideOrBehindAnotherProxy: the bucket of a client does not depend on what the client writes about its
-// request, its host and its address. One case is a host in the request line, which a proxy prefers to the field Host.
+// TestNoWayRoundBesideOrBehindAnotherProxy: the bucket of a client does not depend on what the client claims about its
+// request, its host and its address. For example, a client can write a host into the request line. A proxy prefers this
+// host to the field Host.
 func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -190,7 +193,7 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	}
 }
 
-// TestNginxWithoutAStore: with on_loss: closed and a lost store, a request does not pass nginx.
+// TestNginxWithoutAStore: if the store is lost and the rule has on_loss: closed, nginx passes no request on.
 func TestNginxWithoutAStore(t *testing.T) {
 	var reached atomic.Int64
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
@@ -261,7 +264,7 @@ func TestBehindNginx(t *testing.T) {
 	assert.Equal(t, "application/json", h.Get("Content-Type"))
 	assert.Equal(t, `{"error":"Too many requests"}`, body)
 
-	// Fields in which a client describes its request and address change nothing.
+	// The client writes fields that describe its request and its address. They change nothing.
 	status, _, _ = do("POST", "/login", "", "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Uri", "/",
 		"X-Forwarded-Method", "GET", "X-Forwarded-Host", "a")
 	assert.Equal(t, 429, status)

@@ -71,7 +71,8 @@ func TestWhatATrustedProxyToldIsPassedOn(t *testing.T) {
 	assert.Equal(t, "shop.example.com", r.Host)
 }
 
-// TestTheUpstreamsLimitsDoNotMixWithOurs: the answer has only weir's fields about limits, even after an early hint.
+// TestTheUpstreamsLimitsDoNotMixWithOurs: the only fields about limits in an answer are those of weir. This also
+// applies after an early hint.
 func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
@@ -88,7 +89,8 @@ func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
 	assert.Equal(t, []string{`"theirs";r=9;t=1`}, h.Values("RateLimit"), "no rule is for this")
 }
 
-// TestInformationalAnswersPass: informational answers pass unchanged. Only the final answer has weir's fields.
+// TestInformationalAnswersPass: informational answers (1xx) pass unchanged. Only the final answer has the fields of
+// weir.
 func TestInformationalAnswersPass(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		for _, link := range []string{"</a.css>; rel=preload", "</b.css>; rel=preload"} {
@@ -116,8 +118,8 @@ func TestInformationalAnswersPass(t *testing.T) {
 	assert.Empty(t, answer.Header.Values("Link"))
 }
 
-// TestTrailersDoNotMixWithOurs: a field that weir sets in the header is removed from the upstream's trailer, whether or
-// not the trailer was announced.
+// TestTrailersDoNotMixWithOurs: if weir sets a field in the header, the field is removed from the upstream's trailer.
+// It does not matter whether the trailer was announced.
 func TestTrailersDoNotMixWithOurs(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "RateLimit, Checksum")
@@ -194,7 +196,7 @@ func TestUpstreamBreakingOffIsAFailure(t *testing.T) {
 	})
 	s := start(t, "upstream: "+upstream+"\n"+one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	// Because of buffers, the header may have arrived. A complete answer has not.
+	// The header may have arrived, because of buffers. The complete answer must not have arrived.
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err == nil {
 		_, err = io.ReadAll(resp.Body)
@@ -234,7 +236,7 @@ func TestHalfABodyIsTheClientsFault(t *testing.T) {
 		return resp.StatusCode
 	}
 	assert.Equal(t, 400, status(true))
-	// The header must also arrive within the timeout, even on a busy machine.
+	// On a busy machine, the header must also arrive within this timeout.
 	s.change("server: {read_timeout: 1s}\nupstream: " + upstream + "\n" + one)
 	assert.Equal(t, 408, status(false))
 	s.stop()
@@ -253,7 +255,7 @@ func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// TestALeavingClientGetsNothingBack: clients that disconnect before or during the answer get no tokens back.
+// TestALeavingClientGetsNothingBack: a client that disconnects before or during the answer gets no tokens back.
 func TestALeavingClientGetsNothingBack(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		entered := make(chan struct{})
@@ -281,7 +283,7 @@ func TestALeavingClientGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestWeirsOwnAnswersGiveNothingBack: answers of weir itself give no tokens back.
+// TestWeirsOwnAnswersGiveNothingBack: if weir itself answers a request, the client gets no tokens back.
 func TestWeirsOwnAnswersGiveNothingBack(t *testing.T) {
 	s := start(t, "upstream: http://"+freeport.Address(t)+
 		"\nrules: [{name: a, rate: 1/h, burst: 1, refund_status: 5xx}]")
@@ -352,8 +354,8 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 	close(next)
 }
 
-// TestEventsOfAKnownLengthAreNotHeldBack: ReverseProxy recognizes events by the upstream's media type, so weir must not
-// remove this field first. The client gets each field once.
+// TestEventsOfAKnownLengthAreNotHeldBack: ReverseProxy recognizes an event stream by the upstream's Content-Type. So
+// weir must not remove this field before that. The client gets each field once.
 func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	next := make(chan struct{})
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -378,8 +380,8 @@ func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	assert.Len(t, resp.Header["Ratelimit"], 1)
 }
 
-// TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy alone would remove pairs that it cannot parse. Rules could then
-// judge a query that the upstream does not get.
+// TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy alone would remove pairs of the query that it cannot parse. The
+// rules would then decide by a query that the upstream does not get.
 func TestTheQueryIsPassedOnAsTheRulesSawIt(t *testing.T) {
 	got := make(chan string, 1)
 	s := start(t, "upstream: "+newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.URL.RawQuery })+`

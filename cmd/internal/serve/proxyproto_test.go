@@ -19,7 +19,8 @@ import (
 
 const byProxyProtocol = "listen: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"
 
-// status sends a request after a PROXY protocol header, and returns its status; 0 without an answer.
+// status sends a PROXY protocol header and a request, and returns the status of the answer. It is 0 if there is no
+// answer.
 func (r *running) status(header, request string) int {
 	r.t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(r.dial(header+request)), nil)
@@ -41,8 +42,8 @@ func version2(t *testing.T, client string, command proxyproto.ProtocolVersionAnd
 	return string(text)
 }
 
-// TestTheClientOfTheProxyProtocol: a client that the PROXY protocol names has its own bucket, whatever client its
-// request names.
+// TestTheClientOfTheProxyProtocol: if the PROXY protocol names a client, this client has its own bucket. It does not
+// matter which client the request names.
 func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	seen := make(chan string, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("X-Forwarded-For") })
@@ -101,8 +102,8 @@ func TestBehindHAProxyOverTCP(t *testing.T) {
 	}
 }
 
-// TestAHeaderWithoutAnAddress: without an address in the header, the client has the bucket of the balancer, whatever
-// address its request claims.
+// TestAHeaderWithoutAnAddress: if a PROXY protocol header has no address, the request counts for the bucket of the
+// balancer. It does not matter which address the request claims.
 func TestAHeaderWithoutAnAddress(t *testing.T) {
 	for from, field := range map[string]string{
 		"x-forwarded-for": "X-Forwarded-For: 203.0.113.%d", "forwarded": "Forwarded: for=203.0.113.%d",

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// startQuota starts a server with limits in plans.csv. write replaces plans.csv as programs replace a file.
+// startQuota starts a server with limits in the file plans.csv. The function write replaces the file as other programs
+// do.
 func startQuota(t *testing.T, plans, quota string) (s *running, write func(plans string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -41,8 +42,8 @@ func passed(s *running, key string, n int) (passed int) {
 	return passed
 }
 
-// TestAFileOfLimitsIsWatched: changes of the file apply soon, and used tokens still count. A bad file changes nothing,
-// and the log has its line and value, but no key.
+// TestAFileOfLimitsIsWatched: if the file of limits changes, the new limits soon apply, and tokens that were used still
+// count. A file with a mistake changes nothing. The log then has the line and the value of the mistake, but no key.
 func TestAFileOfLimitsIsWatched(t *testing.T) {
 	s, write := startQuota(t, "key,plan\nanna-secret,free\nberta,paid\n", "")
 	assert.Contains(t, s.log.String(), "limits read")
@@ -67,7 +68,8 @@ func TestAFileOfLimitsIsWatched(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "secret")
 }
 
-// TestKeysThatTheFileDoesNotHave: with unknown: refuse, other keys are refused forever and have no record.
+// TestKeysThatTheFileDoesNotHave: with unknown: refuse, keys that are not in the file are refused forever. They have no
+// record.
 func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", ", unknown: refuse")
 	assert.Equal(t, 2, passed(s, "anna", 9))
@@ -83,7 +85,7 @@ func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	assert.Equal(t, 2, passed(s, "berta", 9))
 }
 
-// TestMoreTiersThanALimiterHas: used tokens still count after a reload to more, fewer or other tiers.
+// TestMoreTiersThanALimiterHas: after a reload to more, fewer or other tiers, tokens that were used still count.
 func TestMoreTiersThanALimiterHas(t *testing.T) {
 	tiers := func(n, more int) string {
 		var b strings.Builder
@@ -113,8 +115,8 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 // header is a rule whose limits come from a trusted proxy.
 const header = "rules: [{name: a, rate: 1/h, key: header:X-Key, max_keys: 100, quota: {header: X-RateLimit-Policy}}]\n"
 
-// TestALimitOfATrustedProxy: a limit from a trusted proxy applies, and a limit from other clients does not. A bad limit
-// is logged and ignored.
+// TestALimitOfATrustedProxy: a limit that a trusted proxy sends applies to the request. A limit from another client is
+// ignored. An invalid limit is logged and ignored.
 func TestALimitOfATrustedProxy(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\n"+administered+header)
 	ask := func(key string, n int, fields ...string) (passed int, policy string) {
@@ -143,7 +145,8 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Contains(t, s.log.String(), `the header X-Ratelimit-Policy: `)
 	_, metrics := s.askAdmin("/metrics")
 	assert.Contains(t, metrics, `weir_requests_total{outcome="store_failed",rule="a"} 9`)
-	// The client's Connection field, by which a proxy could drop the limit, changes nothing.
+	// The client's Connection field names the field with the limit, so that the proxy would drop it. This changes
+	// nothing.
 	passed, _ = ask("emil", 9, `X-RateLimit-Policy: "a";q=2`, "Connection: X-RateLimit-Policy")
 	assert.Equal(t, 2, passed)
 
@@ -154,7 +157,7 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Equal(t, 1, passed)
 }
 
-// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer with the PROXY protocol, a client is never a trusted
+// TestTheLimitOfAProxyProtocolIsTheClientS: if a balancer sends the PROXY protocol, its client is never a trusted
 // proxy.
 func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\nlisten: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"+
@@ -165,8 +168,8 @@ func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
 	assert.Equal(t, 429, s.status("PROXY UNKNOWN\r\n", request))
 }
 
-// TestAFileThatIsCutToNothing: a file of limits that becomes empty changes nothing. No server starts with an empty
-// file.
+// TestAFileThatIsCutToNothing: if a file of limits becomes empty, the limits stay. A server with an empty file does not
+// start.
 func TestAFileThatIsCutToNothing(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", "")
 	first := s.current.Load()

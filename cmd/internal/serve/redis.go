@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// redisSettings returns the settings of the current generation; nil if there are none. Leave of the settings leaves the
-// generation.
+// redisSettings returns the settings of the current generation, or nil if there are none. The caller must call the
+// method Leave of the settings, which leaves the generation.
 func (s *Server) redisSettings() *resp.Settings {
 	g := s.enter()
 	if g == nil {
@@ -26,8 +26,8 @@ func (s *Server) redisSettings() *resp.Settings {
 	return g.redis
 }
 
-// openRedis puts the tables and settings for Redis clients into g, with existing tables where possible. undo has the
-// previous limits of every existing table that was changed.
+// openRedis puts the tables and settings for Redis clients into g. It uses existing tables where possible. The result
+// undo has the previous limits of every existing table that was changed.
 func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	if g.file.Redis == nil {
 		return nil, nil
@@ -60,9 +60,9 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	return undo, nil
 }
 
-// handOverBucket is called when a limit changes from a token bucket to another algorithm. Keys then owe tokens in the
-// common table, and the limit's own table takes over these debts. While the previous generation still decides by the
-// token bucket, the common table keeps the debts. When that generation ends, it releases the debts.
+// handOverBucket is called when a limit changes from a token bucket to another algorithm. Keys may owe tokens in the
+// common table. The new table of the limit takes over these debts. The common table keeps them while the previous
+// generation still decides by the token bucket, and releases them when that generation ends.
 func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
 	own := before.buckets[name]
 	if own == nil {
@@ -77,7 +77,7 @@ func (s *Server) handOverBucket(before *generation, name string, to *live.Limite
 	return own.HandOver(to)
 }
 
-// openRedisTable does the part of openRedis for the common table.
+// openRedisTable does for the common table what openRedis does for all tables.
 func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes) error {
 	want := g.file.Redis
 	passwords, err := want.Passwords()
@@ -118,8 +118,8 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 	return nil
 }
 
-// redisPlaces returns the Places of Redis clients; nil if the file does not want them. Every later file gets the first
-// Places, because requests in flight cannot be moved.
+// redisPlaces returns the Places of Redis clients, or nil if the file does not want them. They are made once and used
+// for every later file, because requests in flight cannot be moved.
 func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	switch {
 	case want.InFlight == 0:
@@ -133,18 +133,18 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	return s.redis.places, err
 }
 
-// redisCollector reads the statistics of Redis clients when Prometheus scrapes. There are none without a listener for
-// Redis clients.
+// redisCollector reads the statistics of Redis clients when Prometheus scrapes. If there is no listener for Redis
+// clients, it reports nothing.
 type redisCollector struct {
 	server            *Server
 	collecting        sync.Mutex
 	evictions, noRoom rising
 }
 
-// A rising keeps the sum of counters from falling when a counter is removed.
+// A rising is a sum of counters that never falls. If a counter is removed, its count stays in the sum.
 type rising struct{ last, gone uint64 }
 
-// at returns the sum of all counters, where n is the sum of the counters that still exist.
+// at returns the sum of all counters. The parameter n is the sum of the counters that still exist.
 func (r *rising) at(n uint64) uint64 {
 	if n < r.last {
 		r.gone += r.last - n

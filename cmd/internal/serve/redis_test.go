@@ -73,8 +73,8 @@ const (
 	refused = "*5 :1 :2 :0 :3600 :7200"
 )
 
-// TestAReloadKeepsConnectionsAndKeysOfRedis: connections and keys outlive a reload. Only later connections need a new
-// password.
+// TestAReloadKeepsConnectionsAndKeysOfRedis: the connections and the keys of Redis clients outlive a reload. A new
+// password is needed only for new connections.
 func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -105,7 +105,8 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
-// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys in every command, also after a reload.
+// TestNamedLimitsOfEveryAlgorithm: in every command, each named limit has keys of its own. This is also true after a
+// reload.
 func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, "+
@@ -152,8 +153,8 @@ func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	has(":0", "EXISTS fixed:a", "")
 }
 
-// TestABucketThatBecomesAnotherLimit: when a token bucket becomes another algorithm, debts still count until they are
-// paid, including debts in an earlier table.
+// TestABucketThatBecomesAnotherLimit: if a token bucket becomes another algorithm, debts count until they are paid.
+// This includes debts in an earlier table.
 func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	const window = ", limits: {login: {rate: 2/h, algorithm: sliding-window}}"
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
@@ -181,8 +182,8 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
 }
 
-// TestABucketOfTheGenerationBefore: while the previous generation decides by a token bucket, the debts stay in its
-// table. A failed reload changes nothing.
+// TestABucketOfTheGenerationBefore: while the previous generation still decides by a token bucket, the debts stay in
+// its table. If the reload fails, nothing changes.
 func TestABucketOfTheGenerationBefore(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -209,8 +210,8 @@ func TestABucketOfTheGenerationBefore(t *testing.T) {
 	assert.Zero(t, owed())
 }
 
-// TestHoldsOfNamedLimits: a hold of any algorithm can be settled after a reload. If its limit is removed, the answer is
-// an error.
+// TestHoldsOfNamedLimits: a hold of any algorithm can be settled after a reload. If the limit was removed, settling it
+// gives an error.
 func TestHoldsOfNamedLimits(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, bucket: %[1]d/h}", n))
@@ -246,8 +247,8 @@ func TestHoldsOfNamedLimits(t *testing.T) {
 	assert.Contains(t, says(t, c, "WEIR.SETTLE "+third+" 1"), "outcome", "the id is good again")
 }
 
-// TestNamedLimitsOfRedis: named limits have the numbers in the file, and used tokens count after a reload. A limit per
-// month does not need longest.
+// TestNamedLimitsOfRedis: named limits have the numbers in the file. After a reload, tokens that were used still count.
+// A limit per month does not need the key longest.
 func TestNamedLimitsOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -264,8 +265,8 @@ func TestNamedLimitsOfRedis(t *testing.T) {
 	assert.Equal(t, "*5 :1 :2 :0 :3600 :5400", strings.Replace(says(t, c, "CL.THROTTLE a login"), ":3601", ":3600", 1), "what was used is not forgotten")
 }
 
-// TestKeysOfRedisMoveToANewTable: every command moves its key to the new table, even if the limit did not fit the
-// previous table. A reset also resets the previous table.
+// TestKeysOfRedisMoveToANewTable: when a command uses a key, the key moves to the new table. It also moves if its limit
+// did not fit the previous table. A reset also resets the key in the previous table.
 func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	file := "redis: {address: \"127.0.0.1:0\", max_keys: %d, longest: %s}\n"
 	for name, c := range map[string]struct{ take, after, want string }{
@@ -291,8 +292,8 @@ func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	}
 }
 
-// TestRedisComesAndGoes: a reload may add or remove the listener for Redis clients, and connections end with the
-// listener.
+// TestRedisComesAndGoes: a reload may add or remove the listener for Redis clients. When it is removed, its connections
+// end.
 func TestRedisComesAndGoes(t *testing.T) {
 	s := start(t, one)
 	assert.Empty(t, s.urlOf(redisClients))
@@ -367,7 +368,8 @@ func plainOver(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestMetricsOfRedis: metrics about Redis clients exist only with a listener for them. INFO has some of the numbers.
+// TestMetricsOfRedis: there are metrics about Redis clients only if there is a listener for them. The command INFO
+// reports some of the same numbers.
 func TestMetricsOfRedis(t *testing.T) {
 	s := startRedis(t, "admin: 127.0.0.1:0\n"+redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -389,7 +391,7 @@ func TestMetricsOfRedis(t *testing.T) {
 	assert.NotContains(t, s.metrics(), "weir_redis_")
 }
 
-// TestMetricsOfNamedLimits: the metrics include named limits, and do not fall when a table is removed.
+// TestMetricsOfNamedLimits: the metrics include named limits. They do not fall when the table of a limit is removed.
 func TestMetricsOfNamedLimits(t *testing.T) {
 	file := func(more string) string { return "admin: 127.0.0.1:0\n" + redisFile(more) }
 	for overflow, name := range map[string]string{"evict": "weir_redis_evictions_total", "refuse": "weir_redis_no_room_refusals_total"} {
@@ -444,7 +446,7 @@ func (r *running) metrics() string {
 	return string(text)
 }
 
-// TestPlacesOutliveAReload: requests in flight count after a reload, which cannot change how long they count.
+// TestPlacesOutliveAReload: requests in flight still count after a reload. A reload cannot change how long they count.
 func TestPlacesOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(", in_flight: 1h"))
 	ask := func(command string) string { return flatReply(t, r, command) }
@@ -459,7 +461,7 @@ func TestPlacesOutliveAReload(t *testing.T) {
 	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
 }
 
-// TestHoldsOutliveAReload: an id used before a reload cannot be used again.
+// TestHoldsOutliveAReload: an id that was used before a reload cannot be used again.
 func TestHoldsOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(""))
 	fields := strings.Fields(flatReply(t, r, "WEIR.HOLD a LIMIT 100/d COST 40"))

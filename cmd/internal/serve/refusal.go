@@ -19,8 +19,8 @@ type look struct {
 	body rulefile.Template // nil if the body has no template
 }
 
-// refusals returns the options for the refusals that the file describes. A rule with a meter answers in the form of the
-// called API, unless the rule has a template.
+// refusals returns the options for the refusals that the file describes. If a rule has a meter and no template, its
+// refusals have the form of the called API.
 func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	byRule := map[string]look{}
 	for i := range f.Rules {

@@ -8,8 +8,10 @@ import (
 )
 
 // Reload reads the rule file again and makes it active. No connection is dropped. A bucket starts over full only if the
-// new file identifies it differently, for example by another key. After an error nothing has changed. The error is
-// logged unless the server is ending. Any goroutine may call Reload. Reload waits for an upgrade in progress.
+// new file identifies it in another way, for example by another key.
+//
+// After an error nothing has changed. The error is logged unless the server is ending. Any goroutine may call Reload.
+// If an upgrade is in progress, Reload waits for it.
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {
@@ -51,7 +53,7 @@ func (s *Server) Reload() error {
 
 var errStopped = errors.New("the server is stopping")
 
-// replace replaces the current generation by the generation of file.
+// replace makes the generation of a file, which replaces the current generation.
 func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()

@@ -42,8 +42,8 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 		"reload: rule default: starts over with full buckets, because the key was ip and is global")
 }
 
-// TestALimiterThatDoesNotTakeTheNumbersIsReplaced: an adjusted limiter may accept fewer numbers than a new limiter. If
-// it does not accept them, a new limiter replaces it.
+// TestALimiterThatDoesNotTakeTheNumbersIsReplaced: a limiter whose numbers were changed may not accept numbers that a
+// new limiter would accept. In that case a new limiter replaces it.
 func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	log := "rules: [{name: a, rate: %d/h, algorithm: sliding-log, max_keys: 100}]"
 	s := start(t, fmt.Sprintf(log, 2))
@@ -76,7 +76,7 @@ func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {
 	assert.Equal(t, "200 200 429", s.statuses(3))
 }
 
-// TestAReloadThatFailsHalfwayIsUndone: a failed reload restores limits that it has already adjusted.
+// TestAReloadThatFailsHalfwayIsUndone: if a reload fails after it has changed limits, it restores them.
 func TestAReloadThatFailsHalfwayIsUndone(t *testing.T) {
 	s := start(t, one)
 	s.write("rules: [{name: default, rate: 1/h, burst: 50, max_keys: 100}, " +
@@ -101,7 +101,8 @@ func TestTheFileIsWatched(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// TestTheFileIsWatchedBehindLinks: weir notices that Kubernetes replaces the link ..data, behind the link weir.yaml.
+// TestTheFileIsWatchedBehindLinks: weir.yaml is a link to a file behind the link ..data, as in Kubernetes. weir notices
+// when ..data is replaced.
 func TestTheFileIsWatchedBehindLinks(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, text string) {
@@ -136,7 +137,7 @@ func TestConnectionsOutliveAReload(t *testing.T) {
 	}
 	assert.Equal(t, 200, ask())
 	address := s.address()
-	// With other timeouts, the port gets a new http.Server. The open connection stays with the old one.
+	// If the timeouts change, the port gets a new http.Server. The open connection stays with the previous http.Server.
 	s.change("server: {idle_timeout: 1m, max_header_bytes: 1KiB}\n" + one)
 	assert.Equal(t, 200, ask())
 	s.change("server: {read_timeout: 1m}\n" + one)
@@ -162,8 +163,8 @@ func TestListenersComeAndGo(t *testing.T) {
 	assert.Contains(t, s.log.String(), "reload: no longer listening on 127.0.0.1:0 (HTTP/1.1)")
 }
 
-// TestAReloadStormUnderLoad: requests run concurrently with hundreds of reloads of every kind. None fails, and exactly
-// the tokens of one bucket are admitted.
+// TestAReloadStormUnderLoad: during many requests, there are hundreds of reloads of every kind. No request fails, and
+// exactly the tokens of one bucket are admitted.
 func TestAReloadStormUnderLoad(t *testing.T) {
 	const burst, storms = 2000, 300
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -217,7 +218,8 @@ func TestNothingIsReloadedWhileStopping(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "reload failed", "nothing is wrong with the file")
 }
 
-// TestARequestAfterTheEndIsAborted: a request read just before its connection is cut off is aborted.
+// TestARequestAfterTheEndIsAborted: if a request was read just before its connection is cut off, the request is
+// aborted.
 func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	s := start(t, one)
 	s.stop()
@@ -226,7 +228,8 @@ func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { s.decide(httptest.NewRecorder(), r) })
 }
 
-// TestAServerEndsWhileAnUpgradeIsUnderWay: a reload that waits for an upgrade does not delay the end of the server.
+// TestAServerEndsWhileAnUpgradeIsUnderWay: a reload waits for an upgrade, and the server ends. The reload does not
+// delay this end.
 func TestAServerEndsWhileAnUpgradeIsUnderWay(t *testing.T) {
 	s := start(t, one)
 	s.life.turn <- struct{}{} // takes the turn, as an upgrade does

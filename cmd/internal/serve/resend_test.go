@@ -17,7 +17,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A hangUp is an upstream that, while closes is set, closes the connection after a request instead of answering.
+// A hangUp is an upstream. While the field closes is set, it closes the connection after a request instead of
+// answering.
 type hangUp struct {
 	url      string
 	closes   atomic.Bool
@@ -76,8 +77,8 @@ func (c *hangUp) keep(s *running, n int) {
 	c.executed.Store(0)
 }
 
-// TestOneTokenOneExecution: after a kept connection is closed without an answer, a request is sent at most twice. If
-// its method may change something, it is sent only once, whatever the client writes.
+// TestOneTokenOneExecution: a kept connection is closed without an answer. A request is then sent at most once more. If
+// its method may change something, it is not sent again, whatever the client writes.
 func TestOneTokenOneExecution(t *testing.T) {
 	upstream := newHangUp(t)
 	for _, servers := range []string{upstream.url, "[\"" + upstream.url + "\", \"" + upstream.url + "/b\"]"} {
@@ -121,7 +122,7 @@ func TestOneTokenOneExecution(t *testing.T) {
 	}
 }
 
-// TestAServerThatComesBack: the client does not notice that a kept connection to the upstream is lost.
+// TestAServerThatComesBack: if a kept connection to the upstream is lost, the client does not notice this.
 func TestAServerThatComesBack(t *testing.T) {
 	upstream := newHangUp(t)
 	s := start(t, administered+"upstream: "+upstream.url+many)
@@ -141,8 +142,8 @@ func TestAServerThatComesBack(t *testing.T) {
 	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
 }
 
-// resets starts an HTTP/2 server that ends its first answerAfter streams with code and answers later streams. streams
-// counts all streams.
+// resets starts an HTTP/2 server. It ends its first streams, answerAfter of them, with code, and answers all later
+// streams. The result streams counts all streams.
 func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, streams *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -183,7 +184,8 @@ func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, st
 			if err != nil {
 				return
 			}
-			// A connection whose stream was just reset is not idle yet, and stays in the pool until its idle timeout.
+			// When a stream has just been reset, its connection is not idle yet. It stays in the pool until its idle
+			// timeout.
 			t.Cleanup(func() { conn.Close() })
 			go serve(conn)
 		}
@@ -191,7 +193,8 @@ func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, st
 	return "http://" + listener.Addr().String(), streams
 }
 
-// TestOneTokenOneExecutionOverHTTP2: after a reset, the request may have been executed, unless the stream was refused.
+// TestOneTokenOneExecutionOverHTTP2: if a stream is reset, the request may have been executed. Only if the server
+// refused the stream, the request was not executed.
 func TestOneTokenOneExecutionOverHTTP2(t *testing.T) {
 	for _, test := range []struct {
 		method, body string

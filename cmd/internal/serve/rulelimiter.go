@@ -5,8 +5,9 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// limiter puts the limiter of a rule into g: the existing limiter if possible, or else a new one. undo has the previous
-// numbers of every limit that limiter may have changed, including limits in a file that other processes use.
+// The method limiter puts the limiter of a rule into g. This is the existing limiter if possible, or else a new one.
+// The result undo has the previous numbers of every limit that may have changed. This includes limits in a file that
+// other processes use.
 //
 // A rule that counts no request (rate: 0 or rate: unlimited) keeps its limiter, because it may count again later.
 func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {

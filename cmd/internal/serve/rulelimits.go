@@ -23,7 +23,7 @@ type adjustable interface {
 	SetPolicy(p engine.Policy, tiers ...engine.Policy) error
 }
 
-// A oneBucket is an [engine.Spread] as an adjustable. It has no tiers.
+// A oneBucket adapts an [engine.Spread] to the interface adjustable. It has no tiers.
 type oneBucket struct{ *engine.Spread }
 
 func (b oneBucket) Policy(int) engine.Policy { return b.Spread.Policy() }
@@ -37,13 +37,15 @@ func adjustableOf(l *live.Limiter) adjustable {
 	return l.Limiter
 }
 
-// limitsOf returns the current policies of a rule's limiter. Another process may have changed the policies in a file.
+// limitsOf returns the current policies of a rule's limiter. They may differ from the rule, because another process may
+// have changed them in a file.
 func limitsOf(rule *rulefile.Rule, l *live.Limiter) ruleLimits {
 	of := adjustableOf(l)
 	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
 }
 
-// policiesOf returns the first n policies of a limiter: its own policy, then those of its tiers.
+// policiesOf returns the first n policies of a limiter: first the limiter's own policy, and then the policies of its
+// tiers.
 func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	for tier := range n {
 		all = append(all, l.Policy(tier))
@@ -51,7 +53,7 @@ func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	return all
 }
 
-// putBack restores the policies if the limiter has others now. The error is a limitsError.
+// putBack restores the policies if the limiter now has others. Its error is a limitsError.
 func (l ruleLimits) putBack() error {
 	has := policiesOf(l.limiter, len(l.had))
 	if slices.Equal(has, l.had) {
@@ -63,7 +65,7 @@ func (l ruleLimits) putBack() error {
 	return nil
 }
 
-// A limitsError says why a rule's limits could not be restored.
+// A limitsError says why the limits of a rule could not be restored.
 type limitsError struct {
 	rule string
 	has  []engine.Policy
@@ -84,7 +86,8 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 	return all
 }
 
-// putBack restores limits in files if a killed process has changed or announced them.
+// putBack restores the limits in files. A process that was killed may have changed these limits, or may have announced
+// a change that is not complete.
 func (s *Server) putBack(limits []ruleLimits) (err error) {
 	for _, l := range limits {
 		if in, ok := l.limiter.(*engine.Limiter); ok {
@@ -95,7 +98,7 @@ func (s *Server) putBack(limits []ruleLimits) (err error) {
 	return err
 }
 
-// policiesIn returns the policies in a file; nil if they cannot be read.
+// policiesIn returns the policies in a file, or nil if the file cannot be read.
 func policiesIn(path string) []engine.Policy {
 	table, _ := engine.ReadShared(path)
 	return table.Policies

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// stateWords are the words of a rule's file, at the places of shard/sharedplan.go and internal/sharedfile. A test
-// writes what a stopped or killed process would leave.
+// stateWords gives access to words in the file of a rule. Their places are those of shard/sharedplan.go and
+// internal/sharedfile. A test writes what a stopped or killed process would leave there.
 type stateWords struct {
 	t *testing.T
 	*os.File
@@ -52,7 +52,8 @@ func (w stateWords) put(at int64, word uint64) {
 	require.NoError(w.t, err)
 }
 
-// stop writes what the process with a seat (number of a process) leaves if it stops before changing the policy.
+// stop writes what a process leaves in the file if it stops just before it changes the policy. The parameter seat is
+// the number of the process.
 func (w stateWords) stop(seat uint64) {
 	taken := w.get(seatsAt + int64(seat)*seatBytes)
 	require.NotZero(w.t, taken)
@@ -66,8 +67,8 @@ func policyIn(t *testing.T, s *running, rule int) string {
 	return policies[0].String()
 }
 
-// TestAReloadBesideAProcessThatIsStopped: if another process is stopped during a change of the policy, a reload with
-// another policy fails, and the limits stay.
+// TestAReloadBesideAProcessThatIsStopped: another process is stopped while it changes the policy. A reload with another
+// policy then fails, and the limits stay.
 func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for five seconds, as a reload does")
@@ -121,8 +122,8 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	words.put(settingAt, 0)
 }
 
-// TestWhatAKilledProcessHadAnnouncedIsPutBack: a change that a killed process announced is undone, even if no process
-// has applied it.
+// TestWhatAKilledProcessHadAnnouncedIsPutBack: a process was killed after it had announced a change of limits. The
+// change is undone even if no process has applied it.
 func TestWhatAKilledProcessHadAnnouncedIsPutBack(t *testing.T) {
 	s := start(t, numbered(t.TempDir(), 2, ""))
 	words := wordsOf(t, s, 0)

@@ -31,8 +31,8 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		}
 		return l
 	}
-	// The stored limiter applies on_loss itself. It returns an error only if on_loss is closed, or if the client has
-	// gone. In both cases the request must not reach the upstream.
+	// The limiter in the store applies on_loss by itself. It returns an error in two cases: on_loss is closed, or the
+	// client has gone. In both cases the request must not reach the upstream.
 	l.Source, l.OnLoss = g.stored[rule.Name].Value.Source(), limits.Closed
 	return l
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/internal/testlog"
 )
 
-// The store's client may leave a goroutine that sleeps for up to a second.
+// The client library of the store may leave a goroutine that sleeps for up to a second.
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 type clock struct{ nanos atomic.Int64 }
@@ -39,7 +39,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
 func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// running is the server under test, with real ports on loopback.
+// running is the server that a test uses. It has real ports on loopback.
 type running struct {
 	*Server
 	t      *testing.T
@@ -53,10 +53,10 @@ type running struct {
 	asleep, wake chan time.Duration // the Sleep of the server sends to asleep and then receives from wake
 }
 
-// The constant one is a rule under which exactly five requests pass.
+// The constant one has a rule that admits exactly five requests during a test.
 const one = "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100}]\n"
 
-// start starts a server with a rule file, on a free port if the file has no listener.
+// start starts a server with a rule file. If the file has no listener, the server listens on a free port.
 func start(t *testing.T, text string) *running {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -98,7 +98,7 @@ func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *ru
 	return r
 }
 
-// replaced has the transport that replaces connections to upstreams in a test.
+// replaced lets a test replace the transport to upstreams.
 type replaced struct {
 	own  []*http.Transport
 	with atomic.Pointer[http.RoundTripper] // replaces the connections to all servers; nil if they are not replaced
@@ -128,7 +128,7 @@ func (r *running) write(text string) {
 	require.NoError(r.t, os.Rename(beside, r.path))
 }
 
-// change writes the rule file and reloads it. The watcher may have reloaded it before.
+// change writes the rule file and reloads it. The server, which watches the file, may have reloaded it already.
 func (r *running) change(text string) {
 	r.t.Helper()
 	r.write(text)

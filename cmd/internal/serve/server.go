@@ -23,14 +23,14 @@ import (
 // Config has the settings of a [Server].
 type Config struct {
 	File *rulefile.File
-	// Load reads the rule file again; nil if there is no rule file.
+	// Load reads the rule file again. It is nil if there is no rule file.
 	Load    func() (*rulefile.File, error)
 	Version string // version of the program
 	Log     *slog.Logger
-	// SetLog, if not nil, gets the log settings of every file that becomes active.
+	// SetLog gets the log settings of every rule file that becomes active. It may be nil.
 	SetLog func(rulefile.Log)
 
-	// LimiterOptions, Clock and Sleep let tests move the time. nil means the system's time.
+	// LimiterOptions, Clock and Sleep let tests move the time. If they are nil, the system's time is used.
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
@@ -39,7 +39,7 @@ type Config struct {
 	// Inherited has the sockets that the process got at its start: see [listen.Inherit].
 	Inherited *listen.Inherited
 
-	// OpenFiles is how many files the process may open, for tests; 0 means the system's limit.
+	// OpenFiles is how many files the process may open; 0 means the system's limit. Only tests set it.
 	OpenFiles uint64
 }
 
@@ -59,7 +59,7 @@ type Server struct {
 	life        life
 }
 
-// A door is the state of the Redis listener that outlives all generations.
+// A door is the state of the Redis listener that does not belong to a generation, and outlives all generations.
 type door struct {
 	counters resp.Counters
 	holds    *resp.Holds  // nil until they are needed
@@ -106,7 +106,7 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// lastReload is how long [Server.Run] waits for a running reload before it returns.
+// lastReload is how long [Server.Run] waits at its end for a reload in progress.
 const lastReload = time.Second
 
 // URL returns the URL of the first endpoint for clients, as seen from this machine. If the system chose the port, URL
@@ -119,9 +119,11 @@ func (s *Server) urlOf(r listen.Role) string {
 	return s.sockets.URL(r)
 }
 
-// Run serves until ctx ends or [Server.HandOver] succeeds, and reloads the rule file when it changes. Then Run accepts
-// no more connections, waits for requests in progress for at most shutdown_timeout, and logs a summary. Run returns an
-// error only if a listener failed. Call Run only once.
+// Run serves until ctx ends or [Server.HandOver] succeeds. Meanwhile, it reloads the rule file when the file changes.
+// At the end, it accepts no more connections, waits for requests in progress for at most shutdown_timeout, and logs a
+// summary.
+//
+// Run returns an error only if a listener failed. Call Run only once.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -143,8 +145,8 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.life.ending)
 	unwatch()
 	s.stop()
-	// A reload that is still running changes nothing any more. It may wait forever for a file, for example for a pipe
-	// or a remote disk.
+	// A reload that is still in progress can no longer change anything. It may never end, because it may wait for a
+	// file such as a pipe or a file on a remote disk.
 	ended := make(chan struct{})
 	go func() {
 		watch.Wait()

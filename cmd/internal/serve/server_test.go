@@ -68,7 +68,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	<-entered
 	stopped := make(chan struct{})
 	go func() { s.stop(); close(stopped) }()
-	// The port closes before the server waits for requests, so the request is still in progress.
+	// The server closes the port before it waits for requests. So the request is still in progress.
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -92,7 +92,8 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=1 allowed=1 refused=0")
 }
 
-// TestAServerThatIsNotReadyStillServes: a load balancer sends requests until it checks /readyz again.
+// TestAServerThatIsNotReadyStillServes: a server that is not ready still serves requests. A load balancer sends them
+// until it checks /readyz again.
 func TestAServerThatIsNotReadyStillServes(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1h}\n"+one)
 	stopped := make(chan struct{})

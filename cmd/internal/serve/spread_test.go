@@ -12,8 +12,8 @@ func spreadRule(rate string) string {
 	return "rules: [{name: default, key: global, spread: true, burst: 5, rate: " + rate + "}]\n"
 }
 
-// TestTheFormOfASpreadRule: the form peeks at and resets a spread bucket, including debts in previous limiters. The
-// list of refused keys shows the bucket.
+// TestTheFormOfASpreadRule: the form of the page peeks at a spread bucket and resets it. This includes debts in
+// previous limiters. The list of refused keys shows the bucket, too.
 func TestTheFormOfASpreadRule(t *testing.T) {
 	s := start(t, administered+spreadRule("1/m"))
 	assert.NotContains(t, s.log.String(), "max_keys", "it has no table")

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestIdleConnectionsMakeRoom: the connection with the longest idle time makes room. Connections with a request stay
-// open.
+// TestIdleConnectionsMakeRoom: the connection that has been idle for longest is closed to make room. Connections with a
+// request in progress stay open.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -118,7 +118,7 @@ func TestOneClientBehindABalancer(t *testing.T) {
 	require.Eventually(t, func() bool { return s.status(ann, request) == 200 }, time.Minute, time.Millisecond)
 }
 
-// TestAClientThatDoesNotReadIsDropped: a client that does not read loses its connection. Its request is no longer in
+// TestAClientThatDoesNotReadIsDropped: if a client does not read, its connection ends. Its request is then no longer in
 // flight, and the connection to the upstream closes.
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {

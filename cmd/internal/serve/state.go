@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// newLimiter makes the limiter of a rule and logs the state of its file.
+// newLimiter makes the limiter of a rule. It logs the state of the limiter's file.
 func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 	if rule.Spread {
 		bucket, err := engine.NewSpread(rule.Policy, s.config.LimiterOptions...)
@@ -33,7 +33,7 @@ func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 	return live.New(limiter), nil
 }
 
-// newRedisLimiter makes the limiter of Redis clients and logs the state of its file.
+// newRedisLimiter makes the limiter of Redis clients. It logs the state of the limiter's file.
 func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error) {
 	_, err := os.Lstat(redis.State)
 	begun := errors.Is(err, fs.ErrNotExist)
@@ -44,7 +44,7 @@ func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error)
 	return limiter, err
 }
 
-// A withFile may have a file in the state folder: a rule or a Redis listener.
+// A withFile is a rule or a Redis listener. It may have a file in the state folder.
 type withFile interface {
 	OtherLayouts() []string
 	FormerStates() []string

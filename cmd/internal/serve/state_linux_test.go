@@ -16,13 +16,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stated returns a rule file with the rule of the constant one, and with a state folder.
+// stated returns a rule file like that of the constant one, but with a state folder.
 func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
 
-// TestARestartHandsOutNoFreshBucket: with a state folder, restarted and concurrent servers use the same buckets.
-// Another rule or another folder starts with full buckets.
+// TestARestartHandsOutNoFreshBucket: servers with the same state folder use the same buckets, after a restart and at
+// the same time. With another rule or another folder, the buckets are full.
 func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -47,8 +47,8 @@ func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	assert.Len(t, files, 2)
 }
 
-// TestOtherNumbersKeepTheState: after a change of numbers, used tokens still count. A concurrent server follows the
-// change.
+// TestOtherNumbersKeepTheState: if the numbers of a rule change, tokens that were used still count. Another server with
+// the same file follows the change.
 func TestOtherNumbersKeepTheState(t *testing.T) {
 	dir := t.TempDir()
 	numbers := func(burst int) string {
@@ -99,7 +99,7 @@ func TestAMonthOutlivesARestart(t *testing.T) {
 	assert.Equal(t, "429", beside.statuses(1))
 }
 
-// TestStateThatCannotBeHad: the error names the rule and the file.
+// TestStateThatCannotBeHad: if a state file cannot be used, the error names the rule and the file.
 func TestStateThatCannotBeHad(t *testing.T) {
 	s := start(t, one)
 	s.write(stated(filepath.Join(t.TempDir(), "none"), ""))
@@ -110,8 +110,8 @@ func TestStateThatCannotBeHad(t *testing.T) {
 	assert.ErrorContains(t, s.Reload(), "rule default counts by a sliding log")
 }
 
-// TestTheLogSaysWhatAStateHas: the log says for each state file whether it is new, and how many keys and processes it
-// has. It also names files of no rule.
+// TestTheLogSaysWhatAStateHas: for each state file, the log says whether it is new, and how many keys and processes it
+// has. The log also names files that belong to no rule.
 func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -136,7 +136,8 @@ func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	}
 }
 
-// TestAStateOfAnotherLayout: weir keeps a file whose layout it cannot read, creates another file, and logs this.
+// TestAStateOfAnotherLayout: if weir cannot read the layout of a state file, it keeps the file and creates another one.
+// It logs this.
 func TestAStateOfAnotherLayout(t *testing.T) {
 	dir := t.TempDir()
 	assert.Equal(t, "200", start(t, stated(dir, "")).statuses(1))
@@ -158,7 +159,8 @@ func numbered(dir string, burst int, more string) string {
 	return fmt.Sprintf("state: %s\nrules:\n- {name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}\n%s", dir, burst, more)
 }
 
-// TestTheServerThatWasReloadedLastDecides: the last reloaded server decides, even if its rule file did not change.
+// TestTheServerThatWasReloadedLastDecides: if servers share a state file, the server that was reloaded last sets the
+// limits. This is true even if its rule file did not change.
 func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 2, ""))
@@ -172,8 +174,8 @@ func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(first.log.String(), "reload: rule default"), "nothing is left to change")
 }
 
-// TestNumbersOfAServerThatFails: a failed start or reload does not change the limits in state files, even if another
-// server has changed them.
+// TestNumbersOfAServerThatFails: if a start or a reload fails, the limits in state files stay. This is true even if
+// another server has changed them.
 func TestNumbersOfAServerThatFails(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 4, ""))
@@ -191,8 +193,8 @@ func TestNumbersOfAServerThatFails(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200", second.statuses(5))
 }
 
-// TestServersWithOtherTiersDoNotMixThemUp: a file stores tiers by their order, so another order gets another file,
-// which the log says.
+// TestServersWithOtherTiersDoNotMixThemUp: a state file stores tiers by their order. If the order changes, the rule
+// gets another file, and the log says so.
 func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 	dir := t.TempDir()
 	tiers := func(values string) string {
@@ -214,8 +216,8 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 		`were [\"gold\" \"free\"] and are [\"free\" \"gold\"], in this order`)
 }
 
-// TestWhatBecomesOfTheFilesIsLogged: each change of limits by another process and each loss of a file is logged once,
-// and so is its end.
+// TestWhatBecomesOfTheFilesIsLogged: the log reports each change of limits by another process once, and each loss of a
+// file once. It also reports the end of each.
 func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	dir, seen := t.TempDir(), map[string]stateSeen{}
 	numbers := func(burst int) string {

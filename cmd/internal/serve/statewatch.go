@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateInterval is the time between two checks of state files. It equals the sweep interval, because sweeps detect lost
-// files.
+// stateInterval is the time between two checks of state files. It equals the sweep interval, because a sweep detects
+// whether a file is lost.
 const stateInterval = engine.DefaultSweepInterval
 
 // stateSeen is the last logged state of a rule's file.
@@ -32,8 +32,8 @@ func (s *Server) watchStates(ctx context.Context) {
 	}
 }
 
-// lookAtStates logs what has changed since the last check: a file was removed, moved or replaced, or another process
-// has changed its limits.
+// lookAtStates logs what has changed since the last check. A file may have been removed, moved or replaced, or another
+// process may have changed its limits.
 func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	g := s.enter()
 	if g == nil {
@@ -52,7 +52,7 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	}
 }
 
-// lookAt checks the file of one limiter. want has the policies in the rule file.
+// lookAt checks the file of one limiter. The parameter want has the policies in the rule file.
 func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, before stateSeen) (now stateSeen) {
 	if err := limiter.Stats().FileLost; err != nil {
 		now.lost = err.Error()

@@ -9,16 +9,17 @@ import (
 
 // stop ends the server in this order:
 //
-//  1. For shutdown_delay, /readyz answers 503. From now on, each answer is the last one on its connection.
+//  1. For shutdown_delay, /readyz answers 503. From now on, each answer is the last on its connection.
 //  2. The ports close. Idle connections end. Other connections end after their answer, within shutdown_timeout.
-//  3. Connections that have changed their protocol, such as WebSockets, are cut off, because they could last for hours.
+//  3. Connections that have changed their protocol, such as WebSockets, are cut off, because they could last for
+//     hours.
 //  4. The administrator's endpoint closes.
-//  5. Within the rest of shutdown_timeout, the tokens that this machine admitted while the store was lost are charged
-//     to the store.
+//  5. Tokens that this machine admitted while the store was lost are charged to the store. This may take the rest of
+//     shutdown_timeout.
 //
 // After an upgrade, another process has the ports, so this process closes them at once. For half of shutdown_timeout,
-// an idle connection may get one more answer. Otherwise a client that sends a request while the server closes the
-// connection could not know whether the request counts.
+// an idle connection may get one more answer. Otherwise a client could send a request while the server closes the
+// connection. The client would then not know whether the request counts.
 func (s *Server) stop() {
 	s.sockets.Leave()
 	upgraded := s.life.upgrade.isDone()

@@ -10,10 +10,12 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// openStore puts the store of g's rules into g: the current store if it does not change, or else a new one. A server
-// starts even if the store does not answer, except if a rule would then answer 503, or has the limits of its keys in
-// the store. A reload or upgrade fails if the store does not answer, because the running server knows what keys have
-// used.
+// openStore puts the store of g's rules into g. If the store does not change, this is the current store, or else a new
+// one.
+//
+// A server starts even if the store does not answer. But it does not start if a rule would then answer 503, or if a
+// rule has the limits of its keys in the store. A reload or an upgrade fails if the store does not answer, because the
+// running server knows what keys have used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
@@ -38,8 +40,8 @@ func (s *Server) openStore(g, before *generation) error {
 	return nil
 }
 
-// storedLimiter puts the limiter of a rule in the store into g. If nothing about the limiter changes, the current
-// limiter stays, and so do its leases.
+// storedLimiter puts the limiter of a rule in the store into g. If nothing about the limiter changes, it is the current
+// limiter, which keeps its leases.
 func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
 		g.stored[rule.Name] = old.Acquire()

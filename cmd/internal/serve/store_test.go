@@ -17,12 +17,12 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// stored returns a rule file with the rule of the constant one, in a store that two machines share.
+// stored returns a rule file like that of the constant one, but with a store that two machines share.
 func stored(address, more string) string {
 	return administered + "store: {url: \"redis://" + address + "\", timeout: 2s, nodes: 2" + more + "}\n" + one
 }
 
-// startStore starts a store that a test can restart at its address.
+// startStore starts a store. A test can stop it and restart it at the same address.
 func startStore(t *testing.T) *miniredis.Miniredis {
 	t.Helper()
 	store := miniredis.NewMiniRedis()
@@ -60,8 +60,8 @@ func TestServersShareALimit(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
 }
 
-// TestMachinesWithOtherNumbers: machines share one limit even if their numbers differ. Log, page and metrics report the
-// difference.
+// TestMachinesWithOtherNumbers: machines share one limit even if their rules have different numbers. The log, the page
+// and the metrics report the difference.
 func TestMachinesWithOtherNumbers(t *testing.T) {
 	store := miniredis.RunT(t)
 	a := start(t, stored(store.Addr(), ""))
@@ -122,8 +122,9 @@ func TestWhatALostStoreMeans(t *testing.T) {
 	}
 }
 
-// TestTheEndSettlesWithTheStore: at its end, a server charges the store for tokens admitted during a loss, even if the
-// store comes back only during shutdown_timeout. Otherwise the log says that they were not charged.
+// TestTheEndSettlesWithTheStore: when a server ends, it charges the store for tokens that it admitted while the store
+// was lost. The store may come back as late as during shutdown_timeout. If it does not, the log says that the tokens
+// were not charged.
 func TestTheEndSettlesWithTheStore(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		store := startStore(t)
@@ -180,7 +181,8 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "200 200 200 429", s.statuses(4), "everything stays as it was")
 }
 
-// TestAStartWithoutTheStore: until the store answers, on_loss decides. With on_loss: closed, the start fails.
+// TestAStartWithoutTheStore: if the store does not answer at the start, on_loss decides until it does. With on_loss:
+// closed, the server does not start.
 func TestAStartWithoutTheStore(t *testing.T) {
 	for _, c := range []struct{ policy, want, later string }{
 		{"share", "200 200 429 429", "200 200 200 429"}, // half of five, and then the rest
@@ -212,7 +214,7 @@ func TestAStartWithoutTheStore(t *testing.T) {
 	}
 }
 
-// isCharged reports whether a key in the store shows that a client's request was charged.
+// isCharged reports whether a key in the store belongs to a client whose request was charged.
 func isCharged(key string) bool {
 	return !strings.Contains(key, "settings") && !strings.Contains(key, "trial")
 }

@@ -54,7 +54,8 @@ func byKey(store *miniredis.Miniredis, keys string) string {
 		"\", timeout: 2s}\nrules: [{name: api, rate: 1/h, burst: 3, key: header:X-API-Key}]\n"
 }
 
-// TestTheFormFindsAKeyInTheStore: the form of every machine peeks at, and resets, a client's key in the store.
+// TestTheFormFindsAKeyInTheStore: on every machine, the form of the page peeks at a client's key in the store, and
+// resets it.
 func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 	store := miniredis.RunT(t)
 	a, b := start(t, byKey(store, "full")), start(t, byKey(store, "full"))
@@ -106,7 +107,7 @@ func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	assert.EqualValues(t, 1000, view.Remaining)
 }
 
-// TestAListedKeyHasItsLimit: the page shows a refused key with its limit from outside.
+// TestAListedKeyHasItsLimit: if a refused key has its limit from outside of the rule, the page shows this limit.
 func TestAListedKeyHasItsLimit(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "2/h", "berta", "0")
@@ -124,8 +125,8 @@ func TestAListedKeyHasItsLimit(t *testing.T) {
 	}
 }
 
-// TestKeysInTheStoreAreShownAsConfigured: with keys hashed or off, no text of a key is shown. A text that is too long
-// to keep is not in the list.
+// TestKeysInTheStoreAreShownAsConfigured: if keys are hashed or off, the page shows no text of a key. A key whose text
+// is too long to store is not in the list.
 func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 	store := miniredis.RunT(t)
 	s := start(t, byKey(store, "hashed"))

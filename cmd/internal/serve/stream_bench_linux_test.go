@@ -18,12 +18,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// BenchmarkScanning measures the cost of reading usage in streams of 200 events over loopback. Each reported value is a
-// difference of processor times:
+// BenchmarkScanning measures what it costs to read the usage in streams of 200 events over loopback. Each reported
+// value is the difference between two processor times:
 //
-//   - Scanning: a rule that counts tokens, minus the same rule with an encoding that weir does not read.
-//   - Tokens: the rule with the unreadable encoding, minus a rule that settles the cost in a header field.
-//   - Proxy: a plain rule, minus the client and the upstream alone.
+//   - Scanning: a rule that counts tokens, minus the same rule with an encoding that weir cannot read.
+//   - Tokens: the rule with this encoding, minus a rule whose cost is in a header field.
+//   - Proxy: a rule without tokens, minus the client and the upstream without weir.
 //
 // The cases take turns, and the medians count. Events are sent one by one, as a model does, or all at once.
 func BenchmarkScanning(b *testing.B) {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// TestAShutWindowEndsTheStream: an HTTP/2 stream that its client does not read is reset, and its request is no longer
-// in flight. Other streams of the connection continue.
+// TestAShutWindowEndsTheStream: if a client does not read an HTTP/2 stream, the stream is reset, and its request is no
+// longer in flight. Other streams of the connection continue.
 func TestAShutWindowEndsTheStream(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"long": func(w http.ResponseWriter, _ *http.Request) {

@@ -15,9 +15,11 @@ import (
 )
 
 // checkTarget returns an error if rules cannot be applied to the method or the target of a request (RFC 9112, section
-// 3). net/http parses "http:http://a/login" as a URL without a path. No pattern would match this URL, but an upstream
-// could find a path in it. Over HTTP/2, net/http accepts any text as a method. The transport would return an error for
-// a bad method, and this error would count as a failure of the upstream.
+// 3).
+//
+// net/http parses "http:http://a/login" as a URL without a path. No pattern would match this URL, but an upstream could
+// find a path in it. Over HTTP/2, net/http accepts any text as a method. For an invalid method, the transport would
+// return an error that counts as a failure of the upstream.
 func checkTarget(r *http.Request) error {
 	u := r.URL
 	if !httpguts.ValidHeaderFieldName(r.Method) { // methods have the same characters
@@ -46,15 +48,15 @@ func checkTarget(r *http.Request) error {
 }
 
 // endsInBlank reports whether a target ends in the byte 85 or A0 outside of a UTF-8 character. Python's http.server
-// treats both bytes as blanks, and reads only the text before them. In a query they do not matter, because
-// [reading.QueryKey] ignores them.
+// treats these bytes as blanks, and reads only the text before them. In a query, [reading.QueryKey] ignores them.
 func endsInBlank(target string) bool {
 	last, size := utf8.DecodeLastRuneInString(target)
 	return last == utf8.RuneError && size == 1 && spelling.TrimBlanks(target) != target && !strings.Contains(target, "?")
 }
 
-// checkHost returns an error unless the host is empty, a name, or [address], with or without a port. Servers read other
-// texts in different ways: nginx reads "a.example:80:80" as a.example, but no rule has such a name.
+// checkHost returns an error unless the host is empty, a name, or [address]. A port may follow. Servers read other
+// texts in different ways. For example, nginx reads "a.example:80:80" as a.example, but no rule has the complete text
+// as a name.
 func checkHost(host string) error {
 	const longest = 255 + len(":65535") // RFC 1035, section 2.3.4
 	if len(host) > longest {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// stream opens an HTTP/2 connection and sends the header of one request, with the fields unchanged.
+// stream opens an HTTP/2 connection, and sends the header of one request. It does not change the fields.
 func (r *running) stream(end bool, fields ...string) (*http2.Framer, io.Closer) {
 	r.t.Helper()
 	return r.streamWith(nil, end, fields...)
 }
 
-// streamWith is like stream, with HTTP/2 settings of the client.
+// streamWith does the same as stream, but the client has the given HTTP/2 settings.
 func (r *running) streamWith(settings []http2.Setting, end bool, fields ...string) (*http2.Framer, io.Closer) {
 	r.t.Helper()
 	conn := r.dial(http2.ClientPreface)
@@ -36,7 +36,7 @@ func (r *running) streamWith(settings []http2.Setting, end bool, fields ...strin
 	return frames, conn
 }
 
-// statusOf reads up to the answer's header and returns the status.
+// statusOf reads frames until the header of the answer, and returns the status.
 func statusOf(t *testing.T, frames *http2.Framer) string {
 	t.Helper()
 	frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -49,7 +49,7 @@ func statusOf(t *testing.T, frames *http2.Framer) string {
 	}
 }
 
-// TestATargetWithoutAPathIsRefused: for a target without a path, rules and upstream might use different paths.
+// TestATargetWithoutAPathIsRefused: if a target has no path, the rules and the upstream might use different paths.
 func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
@@ -83,8 +83,8 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoRequestLeavesTheBasePath: however a server reads a path, no request leaves the base path. The upstream gets the
-// path that the rules have checked.
+// TestNoRequestLeavesTheBasePath: no request reaches a path outside of the upstream's base path, however a server reads
+// the path. The upstream gets the path that the rules have checked.
 func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
@@ -118,7 +118,8 @@ func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	}
 }
 
-// TestAHostThatServersReadDifferentlyIsRefused: for example, a host with two colons is refused.
+// TestAHostThatServersReadDifferentlyIsRefused: a host is refused if servers read it in different ways, such as one
+// with two colons.
 func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")
 	_, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")

@@ -22,7 +22,7 @@ import (
 
 const chat = "/v1/chat/completions"
 
-// A model is an upstream of a language model behind a running server.
+// A model is a test upstream that acts as a language model. It is behind a running server.
 type model struct {
 	*running
 	mu    sync.Mutex
@@ -30,7 +30,7 @@ type model struct {
 	seen  []string // bodies of the requests
 }
 
-// tokenRule returns a rule under which no tokens come back within a test.
+// tokenRule returns a rule that counts tokens. Its keys get no tokens back within a test.
 func tokenRule(more string) string {
 	return "{name: tokens, key: global, rate: 10000/h, tokens: {" + more + "}}"
 }
@@ -49,7 +49,7 @@ func startModel(t *testing.T, rules string, serve http.HandlerFunc) *model {
 	return m
 }
 
-// used returns how many tokens of a rule are used, including debt.
+// The method used returns how many tokens of a rule are used. Debts are included.
 func (m *model) used(name string) int {
 	m.t.Helper()
 	g := m.current.Load()
@@ -71,8 +71,8 @@ func (m *model) used(name string) int {
 	return 0
 }
 
-// isSettled waits until a rule has used the given number of tokens, because the handler settles concurrently with the
-// client.
+// isSettled waits until a rule has used the given number of tokens. It must wait because the handler settles after the
+// client may have its answer.
 func (m *model) isSettled(name string, tokens int) {
 	m.t.Helper()
 	assert.Eventually(m.t, func() bool { return m.used(name) == tokens }, 10*time.Second, time.Millisecond)
@@ -117,8 +117,8 @@ const (
 	lastBytes = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":70,\"total_tokens\":100}}\n\n"
 )
 
-// TestParallelRequestsKeepTheBound (pitfall 1): of concurrent requests on a new key, only those pass whose estimates
-// fit.
+// TestParallelRequestsKeepTheBound (pitfall 1): several requests use a new key at the same time. Only those whose
+// estimates fit into the limit pass.
 func TestParallelRequestsKeepTheBound(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, tokenRule("estimate: 1000"), func(w http.ResponseWriter, r *http.Request) {
@@ -159,8 +159,8 @@ func TestARefusalTakesNothing(t *testing.T) {
 	assert.Equal(t, 1, m.used("requests"))
 }
 
-// TestTheKeyWithTheLeast: the page shows the key that is always refused as the key with the least left, even if other
-// keys were admitted later.
+// TestTheKeyWithTheLeast: if a key is always refused, the page shows it as the key with the least left. Other keys that
+// were admitted later do not replace it.
 func TestTheKeyWithTheLeast(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: header:X-Team, rate: 100/365d, tokens: {estimate: 50}}", answers(200, jsonType, usageOf(60)))
 	ask := func(team string) int {
@@ -187,8 +187,8 @@ func TestTheKeyWithTheLeast(t *testing.T) {
 	assert.Nil(t, shown().Least)
 }
 
-// TestLimitBelowTheEstimate (pitfalls 3, 4): an estimate above the limit holds the complete limit. So the first request
-// passes, and a concurrent request does not.
+// TestLimitBelowTheEstimate (pitfalls 3, 4): if the estimate is above the limit, the complete limit is held. So the
+// first request passes, and a second request at the same time does not.
 func TestLimitBelowTheEstimate(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: tokens, key: global, rate: 100/h, tokens: {estimate: 5000}}", func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +211,7 @@ func TestLimitBelowTheEstimate(t *testing.T) {
 	m.isSettled("tokens", 40)
 }
 
-// TestEstimates (pitfalls 5 to 10, 12, 40): the tokens that are held while a request is in progress.
+// TestEstimates (pitfalls 5 to 10, 12, 40) checks how many tokens are held while a request is in progress.
 func TestEstimates(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {}}", func(w http.ResponseWriter, r *http.Request) {
@@ -240,8 +240,8 @@ func TestEstimates(t *testing.T) {
 	assert.Equal(t, strings.Repeat("no json ", 1000), m.seen[6], "the body passes unchanged")
 }
 
-// TestWhatCostsNothing (pitfalls 13, 14): lists of models, counts of tokens, and requests that the upstream refuses or
-// that fail there cost nothing.
+// TestWhatCostsNothing (pitfalls 13, 14): requests for a list of models or for a count of tokens cost nothing. The same
+// is true of requests that the upstream refuses, and of requests that fail at the upstream.
 func TestWhatCostsNothing(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(500)))
 	resp, err := m.client.Do(m.request(t.Context(), http.MethodGet, "/v1/models", ""))
@@ -273,7 +273,8 @@ func TestUnreached(t *testing.T) {
 	m.isSettled("tokens", 0)
 }
 
-// TestAborts (pitfall 15): a client that disconnects pays, whenever it does. abort of the rule says how much.
+// TestAborts (pitfall 15): a client that disconnects pays, at whatever moment it does so. The setting abort of the rule
+// says how much.
 func TestAborts(t *testing.T) {
 	for _, c := range []struct {
 		abort  string
@@ -327,7 +328,7 @@ func TestAborts(t *testing.T) {
 	}
 }
 
-// TestSettledBeforeTheEnd (pitfalls 16, 17): the usage is settled on arrival, even if no [DONE] follows.
+// TestSettledBeforeTheEnd (pitfalls 16, 17): a usage is settled as soon as it arrives. No [DONE] need follow.
 func TestSettledBeforeTheEnd(t *testing.T) {
 	for _, end := range []string{"", endEvent} {
 		release := make(chan struct{})
@@ -351,7 +352,7 @@ func TestSettledBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestBrokenStream (pitfall 18): the usage in a stream that breaks off is not its cost.
+// TestBrokenStream (pitfall 18): if a stream breaks off, the usage that it has reported so far is not its cost.
 func TestBrokenStream(t *testing.T) {
 	partial := "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n"
 	for tokens, want := range map[int]int{6: 500, 600: 600} {
@@ -371,7 +372,7 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestNoUsage (pitfall 19): the cost of a stream that ends without a usage.
+// TestNoUsage (pitfall 19) checks the cost of a stream that ends without a usage.
 func TestNoUsage(t *testing.T) {
 	for unknown, want := range map[string]int{"keep": 500, "delivered": 4, "free": 0} {
 		for _, end := range []string{"", endEvent} {
@@ -419,7 +420,7 @@ func TestAddedUsageIsHidden(t *testing.T) {
 }
 
 // TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every answer of the corpus passes unchanged, piece by piece, and
-// is settled.
+// its cost is settled.
 func TestCorpusThroughTheProxy(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: global, rate: 10000/h, tokens: {estimate: none, unknown: free}}", nil)
 	used := 0
@@ -453,8 +454,8 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestSmallBodyLargeInput (pitfalls 11, 34): input tokens outside of the body are charged, and a debt counts against
-// later requests.
+// TestSmallBodyLargeInput (pitfalls 11, 34): input tokens that are not in the body of the request are charged. If the
+// key then owes tokens, the debt counts against later requests.
 func TestSmallBodyLargeInput(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, `{"usage":{"input_tokens":50000,"output_tokens":10,"total_tokens":50010}}`))
 	resp, _ := m.post("/v1/responses", `{"previous_response_id":"r1","input":"go on","max_output_tokens":10}`)
@@ -467,7 +468,8 @@ func TestSmallBodyLargeInput(t *testing.T) {
 	assert.Equal(t, 429, resp.StatusCode, "40,010 tokens are owed, and 30,000 are back")
 }
 
-// TestHostileUsageIsNotTaken (pitfall 28): an answer with an impossible usage counts as an answer without a usage.
+// TestHostileUsageIsNotTaken (pitfall 28): if the usage in an answer is impossible, the answer counts as one without a
+// usage.
 func TestHostileUsageIsNotTaken(t *testing.T) {
 	for _, bad := range []string{"-600", `"2147483647"`, "9223372036854775807", "NaN", "1.5"} {
 		for _, usage := range []string{`{"total_tokens":` + bad + `}`, `{"prompt_tokens":10,"completion_tokens":` + bad + `}`} {
@@ -479,7 +481,8 @@ func TestHostileUsageIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestOnce (pitfall 30): an answer with two usages is settled once, by the larger. A resent request is a new request.
+// TestOnce (pitfall 30): if an answer has two usages, it is settled once, by the larger usage. If a client sends a
+// request again, this is a new request.
 func TestOnce(t *testing.T) {
 	for _, c := range [][3]int{{100, 100, 100}, {100, 150, 150}, {100, 50, 100}} {
 		stream := "data: " + usageOf(c[0]) + "\n\ndata: " + usageOf(c[1]) + "\n\n" + endEvent
@@ -493,8 +496,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestWindows (pitfalls 31, 32, 33): settling a hold in the next window neither removes tokens of that window nor
-// extends it.
+// TestWindows (pitfalls 31, 32, 33): a hold may be settled in the window after its own. This does not remove tokens of
+// the later window, and does not extend it.
 func TestWindows(t *testing.T) {
 	for _, actual := range []int{10, 500, 900} {
 		release, began := make(chan struct{}), make(chan struct{})
@@ -529,7 +532,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestRefusals (pitfall 38): a refusal has the form of the called API, and causes no immediate retry.
+// TestRefusals (pitfall 38): a refusal has the form of the called API. It does not make the client retry at once.
 func TestRefusals(t *testing.T) {
 	for path, want := range map[string]string{
 		chat:                               "error.message error.type error.param error.code",
@@ -560,7 +563,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPlaces (pitfall 39): a stream is in flight until it ends, even if it is settled earlier.
+// TestPlaces (pitfall 39): a stream is in flight until it ends, even if its cost is settled before.
 func TestPlaces(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: streams, key: global, concurrency: 1}, "+tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {
@@ -581,7 +584,7 @@ func TestPlaces(t *testing.T) {
 	close(release)
 }
 
-// TestPlainCosts: a cost can be in the body, a header or a trailer of any answer.
+// TestPlainCosts: any answer can have a cost in its body, in a header or in a trailer.
 func TestPlainCosts(t *testing.T) {
 	for from, serve := range map[string]http.HandlerFunc{
 		"json:meta.cost": answers(200, jsonType, `{"meta":{"cost":70}}`),
@@ -603,7 +606,8 @@ func TestPlainCosts(t *testing.T) {
 	}
 }
 
-// TestCostInAHeaderOfABrokenAnswer: the cost in a header is charged even if the client or the server breaks off.
+// TestCostInAHeaderOfABrokenAnswer: if the client or the server breaks off an answer, the cost in its header is still
+// charged.
 func TestCostInAHeaderOfABrokenAnswer(t *testing.T) {
 	for cost, want := range map[string]int{"700": 700, "70": 500, "-700": 500} {
 		m := startModel(t, `{name: tokens, key: global, rate: 10000/h, cost: {estimate: 500, from: "header:X-Cost"}}`,

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelingCosts (attacker): a client pays for each canceled request until it is refused.
+// TestCancelingCosts (attacker): a client that cancels its requests pays for each. In the end it is refused.
 func TestCancelingCosts(t *testing.T) {
 	came := make(chan struct{}, 100)
 	m := startModel(t, tokenRule("estimate: 1000"), func(_ http.ResponseWriter, r *http.Request) {
@@ -42,8 +42,8 @@ func TestCancelingCosts(t *testing.T) {
 	assert.Empty(t, came)
 }
 
-// TestModelsThatAreNotThere (attacker): requests for unknown models cost nothing and teach nothing, but hold tokens
-// while in progress.
+// TestModelsThatAreNotThere (attacker): a request for an unknown model costs nothing, and no cost is learned from it.
+// While it is in progress, tokens are held for it.
 func TestModelsThatAreNotThere(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: learned, default_output: 100"), answers(404, jsonType, `{"error":{}}`))
 	for i := range 300 {
@@ -61,8 +61,8 @@ func TestModelsThatAreNotThere(t *testing.T) {
 	m.isSettled("tokens", 10)
 }
 
-// TestNoReader (attacker): send_timeout ends a stream that is not read. The cost is the held or the sent tokens,
-// whichever is larger.
+// TestNoReader (attacker): if a client does not read a stream, send_timeout ends the stream. The cost is the larger
+// number of the held tokens and the sent tokens.
 func TestNoReader(t *testing.T) {
 	ended, sent := make(chan struct{}), 0
 	rule := "{name: tokens, key: global, rate: 1000000000/h, tokens: {estimate: 500}}"
@@ -86,7 +86,7 @@ func TestNoReader(t *testing.T) {
 	assert.LessOrEqual(t, m.used("tokens"), sent/4+1300, "and what it was about to send")
 }
 
-// TestGiantLine (attacker): a line of megabytes passes unchanged, and the usage after it is read.
+// TestGiantLine (attacker): a line of megabytes passes unchanged. The usage after this line is read.
 func TestGiantLine(t *testing.T) {
 	stream := "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("long ", 1<<20) + "\"}}]}\n\n" + lastBytes + endEvent
 	for _, rule := range []string{"", "ask_usage: true"} {
@@ -102,8 +102,8 @@ func TestGiantLine(t *testing.T) {
 	}
 }
 
-// TestLargeBodies: the part of a body beyond max_body counts by its length. A compressed body is decompressed for the
-// estimate only.
+// TestLargeBodies: if a body is longer than max_body, the rest counts by its length. A compressed body is decompressed
+// only for the estimate, and passed on as it is.
 func TestLargeBodies(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {max_body: 64KiB}}", func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,8 @@ func TestLargeBodies(t *testing.T) {
 	assert.InDelta(t, 1010, held, 20)
 }
 
-// TestAnotherMethodCosts: a GET with a body or a WebSocket may call a model. A WebSocket pays the held tokens.
+// TestAnotherMethodCosts: a GET may call a model if it has a body or opens a WebSocket. A WebSocket costs the held
+// tokens.
 func TestAnotherMethodCosts(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(300)))
 	for i, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {

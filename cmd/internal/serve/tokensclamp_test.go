@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clamped starts a model behind a rule with clamp. The given number of tokens is already used.
+// clamped starts a model behind a rule with clamp. Some tokens of the rule are already used.
 func clamped(t *testing.T, used int, more string) *model {
 	m := startModel(t, tokenRule("clamp: true")+more, answers(200, jsonType, usageOf(used)))
 	m.post(chat, "{}")
@@ -25,8 +25,8 @@ func clamped(t *testing.T, used int, more string) *model {
 	return m
 }
 
-// TestClamp: the bound of an answer is lowered to the tokens left, and the body otherwise stays. Without enough tokens
-// for the prompt, the request is refused.
+// TestClamp: the bound of an answer is lowered to the tokens left. Nothing else in the body changes. If too few tokens
+// for the prompt are left, the request is refused.
 func TestClamp(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var length int64
@@ -67,7 +67,7 @@ func TestClamp(t *testing.T) {
 	assert.Len(t, m.seen, n, "the prompt alone is more than what is left")
 }
 
-// TestClampWithRoom: if the tokens left cover the estimate, the body does not change.
+// TestClampWithRoom: if enough tokens for the estimate are left, the body does not change.
 func TestClampWithRoom(t *testing.T) {
 	m := clamped(t, 100, "")
 	for _, body := range []string{`{"max_tokens": 5000}`, `{"messages": []}`, "no json", `{"requests":[{"params":{"max_tokens":8000}}]}`} {
@@ -77,7 +77,8 @@ func TestClampWithRoom(t *testing.T) {
 	}
 }
 
-// TestClampKeepsTheLimit: the longest permitted answers of concurrent requests do not exceed the limit together.
+// TestClampKeepsTheLimit: several requests are in progress at the same time. Even with the longest answers that they
+// permit, they do not exceed the limit together.
 func TestClampKeepsTheLimit(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
@@ -103,8 +104,8 @@ func TestClampKeepsTheLimit(t *testing.T) {
 	assert.GreaterOrEqual(t, m.used("tokens"), 9000, "all but some prompts is used")
 }
 
-// TestClampCompressed: a compressed body is passed on uncompressed if its bound is lowered, and otherwise unchanged. A
-// signed body never changes: its complete cost is held, or it is refused.
+// TestClampCompressed: if the bound in a compressed body is lowered, the body is passed on uncompressed. Otherwise it
+// is passed on unchanged. A signed body never changes. Its complete cost is held, or the request is refused.
 func TestClampCompressed(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var encoding string
@@ -139,8 +140,8 @@ func TestClampCompressed(t *testing.T) {
 	}
 }
 
-// TestClampOfSeveral: the limit with the fewest tokens left decides how far the answer is cut. A limit in shadow mode
-// changes nothing.
+// TestClampOfSeveral: if several limits apply, the answer is cut to the tokens of the limit with the fewest left. A
+// limit in shadow mode does not count.
 func TestClampOfSeveral(t *testing.T) {
 	more := ", {name: day, key: global, rate: 9500/h, tokens: {clamp: true}}, " +
 		"{name: shadow, key: global, rate: 9100/h, shadow: true, tokens: {clamp: true}}"
@@ -149,8 +150,8 @@ func TestClampOfSeveral(t *testing.T) {
 	assert.Regexp(t, `^\{"max_tokens":4[0-9][0-9]\}$`, m.seen[len(m.seen)-1])
 }
 
-// TestPrices: a budget in dollars uses the weights of the request's model, or else of the rule. A request costs at
-// least one token of the limit.
+// TestPrices: a budget in dollars uses the weights of the request's model. If the model is not listed, it uses those of
+// the rule. A request costs at least one token of the limit.
 func TestPrices(t *testing.T) {
 	m := startModel(t, `{name: dollars, key: global, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin, tokens: {scale: 1000, `+
 		`count: {input: 300, output: 1500, models: {"tiny*": {input: 0.5, output: 1}, tiny-max: {input: 20, output: 100}}}}}`,

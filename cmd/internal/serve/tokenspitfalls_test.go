@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswersDoNotWaitForTheStore (pitfall 14): tokens go back to the store in the background.
+// TestAnswersDoNotWaitForTheStore (pitfall 14): no answer waits while tokens go back to the store.
 func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	for status, want := range map[int]string{200: "00000100", 500: "00000000"} {
 		store := miniredis.RunT(t)
@@ -41,8 +41,8 @@ func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	}
 }
 
-// TestAnotherServerSettlesOnce (pitfall 30): a request passed to another server is charged once, by that server's
-// usage.
+// TestAnotherServerSettlesOnce (pitfall 30): if a request goes to a second server, it is charged once, by the usage
+// that the second server reports.
 func TestAnotherServerSettlesOnce(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 500"), answers(200, jsonType, usageOf(100)))
 	alive := m.current.Load().file.Upstream.Targets[0].URL.String()
@@ -58,8 +58,8 @@ func TestAnotherServerSettlesOnce(t *testing.T) {
 	m.isSettled("tokens", 100*passed)
 }
 
-// TestLearnedCosts: costs are learned for each model, even if the model is named in the path. A batch costs the sum of
-// its items.
+// TestLearnedCosts: costs are learned for each model. The name of the model may be in the path. A batch costs the sum
+// of its items.
 func TestLearnedCosts(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 100000000/h, tokens: {estimate: learned, default_output: 1000}}", nil)
@@ -90,8 +90,8 @@ func TestLearnedCosts(t *testing.T) {
 	assert.Greater(t, ask(chat, `{"messages":"`+large+`"}`, 10), 2_000_000, "and what was not read")
 }
 
-// TestAskedForNobody (pitfall 20): a usage that weir asked for is hidden even if no rule counts the request after all:
-// it is exempt, or the store is lost and the rule is open.
+// TestAskedForNobody (pitfall 20): weir asked for a usage, but no rule counts the request. The reason may be an
+// exemption, or a lost store with on_loss: open. The usage is still hidden from the client.
 func TestAskedForNobody(t *testing.T) {
 	serve := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", sseType)
@@ -112,7 +112,8 @@ func TestAskedForNobody(t *testing.T) {
 	assert.Equal(t, someText+endEvent, got)
 }
 
-// TestShadowsAreNoRatio: if a rule in shadow mode would refuse a request, it holds, learns and charges nothing.
+// TestShadowsAreNoRatio: if a rule in shadow mode would refuse a request, the rule holds and charges nothing for it,
+// and learns nothing from it.
 func TestShadowsAreNoRatio(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 6000")+"]\nadmin: {address: \"127.0.0.1:0\"}\n#", answers(200, jsonType, usageOf(6000)))
 	m.act(200, "shadow", `"rule":"tokens","confirm":true`)
@@ -128,7 +129,7 @@ func TestShadowsAreNoRatio(t *testing.T) {
 	assert.Contains(t, metrics, `weir_tokens_actual_ratio_count{rule="tokens"} 1`)
 }
 
-// TestBodiesAreNotLogged: the log has no part of a prompt or an answer, not even in errors.
+// TestBodiesAreNotLogged: no line of the log has a part of a prompt or an answer. This includes errors.
 func TestBodiesAreNotLogged(t *testing.T) {
 	const secret = "a secret of the client"
 	text := `{"usage":{"total_tokens":%s},"choices":[{"message":{"content":"` + secret + `"}}]}`

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBodiesThatOneClientHoldsBack (attacker): the unfinished bodies of one client use at most a share of the room for
-// bodies, whatever addresses of its network the client uses. Other clients are served.
+// TestBodiesThatOneClientHoldsBack (attacker): unfinished bodies of one client use at most a share of the memory for
+// bodies. The client may use many addresses of its network. Other clients are served.
 func TestBodiesThatOneClientHoldsBack(t *testing.T) {
 	upstream := newUpstream(t, answers(200, jsonType, usageOf(10)))
 	m := start(t, "admin: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\nupstream: "+upstream+"\n"+
@@ -46,7 +46,7 @@ func TestBodiesThatOneClientHoldsBack(t *testing.T) {
 	require.Eventually(t, func() bool { return ask("2001:db8::5", medium) == 200 }, 20*time.Second, time.Millisecond)
 }
 
-// TestClampKeepsRoomForWhatItChanges: clamp reserves room for a changed body, and gives unneeded room back.
+// TestClampKeepsRoomForWhatItChanges: clamp reserves memory for a changed body, and gives back what it does not need.
 func TestClampKeepsRoomForWhatItChanges(t *testing.T) {
 	came, answer := make(chan struct{}, 3), make(chan struct{})
 	end := sync.OnceFunc(func() { close(answer) })

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTwoServersHaveOneBudget: two servers share a monthly budget in a store, and answers are cut to what is left. The
-// store's clock ends the month.
+// TestTwoServersHaveOneBudget: two servers share the budget of a month in a store, and answers are cut to what is left
+// of it. The month ends by the store's clock.
 func TestTwoServersHaveOneBudget(t *testing.T) {
 	store := miniredis.RunT(t)
 	november := time.Date(2026, 11, 30, 22, 59, 0, 0, time.UTC) // 23:59 in Berlin
@@ -44,7 +44,8 @@ func TestTwoServersHaveOneBudget(t *testing.T) {
 	assert.Equal(t, 200, resp.StatusCode, text)
 }
 
-// TestAnOpenRuleCutsNothing: while the store is lost, an open rule cuts no answer, because the tokens left are unknown.
+// TestAnOpenRuleCutsNothing: while the store is lost, a rule with on_loss: open does not cut answers, because the
+// tokens left are unknown.
 func TestAnOpenRuleCutsNothing(t *testing.T) {
 	store := miniredis.RunT(t)
 	m := startModel(t, tokenRule("clamp: true")+"]\nstore: {url: \"redis://"+store.Addr()+"\", timeout: 10s, on_loss: open}\n#", answers(200, jsonType, usageOf(1)))

@@ -18,7 +18,7 @@ import (
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0: a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// requests includes decisions for other proxies. allowed counts the requests that no rule refused.
+	// The field requests includes decisions for other proxies. The field allowed counts requests that no rule refused.
 	requests, allowed atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer
@@ -28,8 +28,8 @@ type traffic struct {
 
 const maxStatus = 599
 
-// durations are the bounds of the histograms' buckets, in seconds: from a millisecond, for local servers, to a minute,
-// the default response_timeout.
+// durations has the bounds of a histogram's buckets, in seconds. They begin at a millisecond, for local servers, and
+// end at a minute, the default of response_timeout.
 var durations = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
 func newTraffic() *traffic {
@@ -122,7 +122,7 @@ func (s *Server) collectors() []prometheus.Collector {
 	)
 }
 
-// An answerCollector has one series for each status that has occurred.
+// An answerCollector reports one series of a metric for each status that has occurred.
 type answerCollector struct{ traffic *traffic }
 
 var answersDesc = prometheus.NewDesc("weir_http_requests_total",

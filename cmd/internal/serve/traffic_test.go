@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// series returns the lines of the metrics that begin with prefix, without prefix.
+// series returns the metrics whose lines begin with prefix. It removes the prefix.
 func (r *running) series(prefix string) (lines []string) {
 	r.t.Helper()
 	_, metrics := r.askAdmin("/metrics")
@@ -27,8 +27,8 @@ func (r *running) series(prefix string) (lines []string) {
 	return lines
 }
 
-// TestRequestsCountOnceByTheirStatus: a request that two rules match counts once. Answers count by their origin: weir,
-// its limits, or the upstream.
+// TestRequestsCountOnceByTheirStatus: if two rules match a request, the request counts once. An answer counts for the
+// part that answered: weir, its limits, or the upstream.
 func TestRequestsCountOnceByTheirStatus(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -79,7 +79,7 @@ rules:
 	assert.Empty(t, problems)
 }
 
-// TestTheAccessLogHasNoSecrets: each request has a line without query, headers or keys.
+// TestTheAccessLogHasNoSecrets: each request has a line in the access log. The line has no query, header or key.
 func TestTheAccessLogHasNoSecrets(t *testing.T) {
 	s := start(t, `log: {access: all, refusals: all}
 rules:
@@ -115,7 +115,7 @@ func TestTheAccessLogIsSampled(t *testing.T) {
 	assert.InDelta(t, 200, n, 90, "seven standard deviations")
 }
 
-// TestAWebSocketInTheAccessLog: a WebSocket has a line with 101 when it ends.
+// TestAWebSocketInTheAccessLog: when a WebSocket ends, the access log gets a line with the status 101.
 func TestAWebSocketInTheAccessLog(t *testing.T) {
 	s := start(t, "log: {access: all}\nupstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")

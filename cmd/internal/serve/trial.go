@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A Trial answers requests one after the other by the rules of a file, as a new server would. All requests have the
-// same time, and all limits are in memory. A request that would wait is refused. Only one goroutine may use a Trial.
+// A Trial answers requests one after the other by the rules of a file, as a new server would. The time does not pass,
+// and all limits are in memory. If a request would have to wait, it is refused. Only one goroutine may use a Trial.
 type Trial struct {
 	file   *rulefile.File
 	rules  []*rules.Rule
@@ -82,7 +82,7 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// Refused returns why a request gets the answer 400 before any rule decides, or nil if it does not.
+// Refused returns why a request is answered 400 before any rule decides. It returns nil if it is not.
 func (t *Trial) Refused(r *http.Request) error {
 	if err := checkTarget(r); err != nil {
 		return err
@@ -96,7 +96,8 @@ func (t *Trial) Rules() []*rules.Rule { return t.rules }
 // IsExempt reports whether no rule applies to the request.
 func (t *Trial) IsExempt(r *http.Request) bool { return t.exempt != nil && t.exempt(r) }
 
-// Counting returns the rules that count the request or always refuse it, in the order of the file.
+// Counting returns the rules that apply to the request, in the order of the file: those that count it and those that
+// always refuse it.
 func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 	if t.IsExempt(r) {
 		return nil
@@ -107,8 +108,8 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 	})
 }
 
-// Ask returns the status of the answer, and the name of the rule that refuses the request, or "". upstream is the
-// status that the upstream would answer with.
+// Ask returns the status of the answer, and what refuses the request: the names of rules, or the check of the request.
+// This is "" if nothing does. The parameter upstream is the status that the upstream would answer.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
 	dropPerHop(r, t.file)
 	if err := t.Refused(r); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A halvesConn is a connection in memory whose ends can be closed for writing only. Written bytes wait until they are
+// A halvesConn is a connection in memory. Each end can close only its writing half. Written bytes wait until they are
 // read.
 type halvesConn struct {
 	net.Conn // the pipe from which it reads
@@ -58,8 +58,8 @@ func (c *countedHalves) Close() error {
 	return c.halvesConn.Close()
 }
 
-// These are timeouts of package proxy: how long an end may be silent after the other end has finished, and how long an
-// end may accept nothing.
+// These are two timeouts of package proxy. After one end has finished, the other end may be silent for tunnelSilence.
+// An end may accept no bytes for tunnelStall.
 const (
 	tunnelSilence = 10 * time.Second
 	tunnelStall   = time.Minute
@@ -70,7 +70,8 @@ type halves interface {
 	CloseWrite() error
 }
 
-// tunnelled is a WebSocket through a server. The test has both ends, and moves the time.
+// tunnelled is a WebSocket that passes through a server. The test is both the client and the upstream, and moves the
+// time.
 type tunnelled struct {
 	client, upstream halves
 	ended            chan struct{}      // closed when the request has ended
@@ -78,8 +79,8 @@ type tunnelled struct {
 	cut              context.CancelFunc // ends the requests, as the server does at its end
 }
 
-// inTunnels runs a test with a WebSocket to an upstream with and without TLS, and checks that no connection or
-// goroutine is left.
+// inTunnels runs a test with a WebSocket, once to an upstream with TLS and once without. At the end, it checks that no
+// connection and no goroutine is left.
 func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		answer, err := http.ReadResponse(bufio.NewReader(s.client), nil)
@@ -89,7 +90,7 @@ func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	})
 }
 
-// inHandshakes is like inTunnels, but the client has not read the answer.
+// inHandshakes is like inTunnels, but the client has not yet read the answer to its handshake.
 func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -181,15 +182,16 @@ func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
 	assert.False(t, s.isOpen(), "after %v", d)
 }
 
-// takeAll reads everything from the ends. Otherwise they would not even accept the closing alerts of TLS.
+// takeAll reads everything from the ends. If the bytes were not read, an end would not even accept the closing alert of
+// TLS.
 func (*tunnelled) takeAll(ends ...halves) {
 	for _, end := range ends {
 		go io.Copy(io.Discard, end)
 	}
 }
 
-// TestAnEndThatDoesNotReact: after one end has disconnected, the other end may continue as if nothing had happened. The
-// tunnel must end after some time. Otherwise the request would be in flight forever and keep two files open.
+// TestAnEndThatDoesNotReact: one end has disconnected, and the other end does not react. The tunnel must end after some
+// time. Otherwise the request would be in flight forever, and keep two files open.
 func TestAnEndThatDoesNotReact(t *testing.T) {
 	for name, end := range map[string]func(s *tunnelled) (ended, left halves){
 		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
@@ -208,7 +210,7 @@ func TestAnEndThatDoesNotReact(t *testing.T) {
 	}
 }
 
-// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other end may continue as long as it sends
+// TestTheEndThatIsLeftMayGoOn: when one end has closed its half, the tunnel continues as long as the other end sends
 // something.
 func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
@@ -229,8 +231,8 @@ func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	})
 }
 
-// TestAnEndThatTakesNothing: bytes to an end that accepts nothing wait, and so does the close behind them. So the
-// tunnel ends after some time.
+// TestAnEndThatTakesNothing: an end accepts no bytes. The bytes for it wait, and the close after them waits, too. So
+// the tunnel ends after some time.
 func TestAnEndThatTakesNothing(t *testing.T) {
 	for name, ends := range map[string]func(s *tunnelled) (from, to halves){
 		"client":   func(s *tunnelled) (halves, halves) { return s.upstream, s.client },
@@ -256,8 +258,8 @@ func TestAnEndThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestAClientThatTakesNotEvenTheAnswer: while a client does not read the answer to its handshake, nothing is read from
-// the upstream, which cannot end the request. The end is not a failure of the upstream.
+// TestAClientThatTakesNotEvenTheAnswer: a client does not read the answer to its handshake. Nothing is then read from
+// the upstream, so the upstream cannot end the request. When the request ends, the upstream has not failed.
 func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -265,7 +267,7 @@ func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	})
 }
 
-// TestASlowEndHasItsTime: bytes to an end that has finished sending and reads slowly are not cut off after a few
+// TestASlowEndHasItsTime: an end has finished sending, and reads slowly. The bytes for it are not cut off after a few
 // seconds.
 func TestASlowEndHasItsTime(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
