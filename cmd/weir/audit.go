@@ -178,8 +178,8 @@ func (c *auditCommand) fields() (all [][2]string, err error) {
 	return all, nil
 }
 
-// progress returns a function that reports the progress, and a function that ends the reports. With --json, the first
-// is nil.
+// progress returns a function that reports the progress, and a function that ends the reports. With the flag --json,
+// the first function is nil.
 func (c *auditCommand) progress() (func(string, float64), func()) {
 	if c.JSON {
 		return nil, func() {}
@@ -188,7 +188,7 @@ func (c *auditCommand) progress() (func(string, float64), func()) {
 	return bar.fraction, bar.finish
 }
 
-// somethingToLookAt is the number of findings for a maintainer. As an error, it gives the exit status 2.
+// somethingToLookAt is how many findings a maintainer should look at. It is also an error with the exit status 2.
 type somethingToLookAt int
 
 func (n somethingToLookAt) Error() string { return fmt.Sprintf("findings to look at: %d", int(n)) }

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/limit"
 )
 
-// budgetFlags has the flags for the audit of a gateway of language models.
+// budgetFlags has the flags for an audit of a gateway of language models.
 type budgetFlags struct {
 	Budget  bool          `help:"The server is a gateway of language models: find out how it counts their tokens. The audit is the model behind it."`
 	ModelAt string        `name:"model-at" default:"127.0.0.1:3000" placeholder:"ADDRESS" help:"With --budget: where the gateway looks for the model (default: ${default})."`
@@ -29,7 +29,7 @@ type tlsFlags struct {
 	CA       string `name:"ca" placeholder:"FILE" predictor:"file" help:"PEM file with the authorities that may have signed the server's certificate (default: those of the system)."`
 }
 
-// roots returns the certificate authorities; nil means those of the system.
+// roots returns the certificate authorities that the flags name. It returns nil for those of the system.
 func (f tlsFlags) roots() (*x509.CertPool, error) {
 	if f.CA == "" {
 		return nil, nil

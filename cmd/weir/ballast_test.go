@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTheBallastGivesWay: with GOGC or GOMEMLIMIT there is no ballast, and the collector works as documented.
+// TestTheBallastGivesWay: if GOGC or GOMEMLIMIT is set, there is no ballast, and the collector works as Go documents.
 func TestTheBallastGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		gogc, limit string

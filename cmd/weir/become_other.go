@@ -10,7 +10,8 @@ import (
 
 const executableSuffix = ".exe"
 
-// become runs another program and ends this one with its exit status. It returns only if the program cannot be started.
+// become runs another program, and ends this program with the exit status of the other. It returns only if the other
+// program cannot be started.
 func become(path string, args []string) error {
 	cmd := exec.Command(path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

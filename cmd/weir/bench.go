@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// benchCommand runs a separate program with the libraries that weir is compared with. They are not a part of weir.
+// benchCommand runs a separate program. It has the libraries with which weir is compared, which are not a part of weir.
 type benchCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the benchmark; --help lists them."`
 }
@@ -23,11 +23,12 @@ func (c *benchCommand) Run() error {
 	return become(path, c.Args)
 }
 
-// findBench returns the path of the separate program, in this program's folder or else on the PATH.
+// findBench returns the path of the separate program. It is in the folder of this program, or else on the PATH.
 func findBench() (string, error) {
 	name := benchProgram + executableSuffix
 	if self, err := os.Executable(); err == nil {
-		// With a separator in its argument, LookPath checks only this path, and that the program may be executed.
+		// If the argument has a separator, LookPath checks only this path. It also checks that the program may be
+		// executed.
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
 			return path, nil
 		}

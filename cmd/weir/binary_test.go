@@ -64,7 +64,7 @@ type result struct {
 func run(t *testing.T, program, stdin string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	// A program that should refuse its arguments but runs on must not hang the test.
+	// If a program should refuse its arguments but keeps running, the test must not hang.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -119,8 +119,8 @@ func TestProgramReplays(t *testing.T) {
 	})
 }
 
-// TestProgramReplaysBehindAProxy: the result warns of a proxy in front of the server, and a flag reads the client from
-// a header.
+// TestProgramReplaysBehindAProxy: if a proxy is in front of the server, the result has a warning. With a flag, the
+// client is read from a header.
 func TestProgramReplaysBehindAProxy(t *testing.T) {
 	program := build(t)
 	var log strings.Builder
@@ -290,7 +290,8 @@ func TestProgramServesUntilItIsTold(t *testing.T) {
 	}
 }
 
-// serves starts the program with a limit of five requests, checks that it refuses further requests, and ends it.
+// serves starts the program with a limit of five requests. It checks that the program refuses further requests, and
+// ends it.
 func serves(t *testing.T, args []string, policy string) {
 	t.Helper()
 	cmd := exec.Command(build(t), append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--max-keys", "1000"}, args...)...)

@@ -33,20 +33,21 @@ const (
 	overdraft = 8
 )
 
-// A machineCase is an event that happens to four machines with one limit, under full load.
+// A machineCase is an event that happens to four machines. They share one limit, and are under full load.
 type machineCase struct {
 	name  string
 	store string // what happens to the store; "" for nothing
 	kill  bool   // a machine is killed in the middle
-	// shares says that the store is lost. By docs/distributed.md, this adds to the bound the shares of all nodes, which
-	// are one burst together, and the rate times the duration of the store's return.
+	// shares says that the store is lost. By docs/distributed.md, two terms are then added to the bound: the shares of
+	// all nodes, which together are one burst, and the tokens that the rate gives while the store comes back.
 	shares bool
-	// forgets says that the store forgets its keys. This adds a burst, and the tokens that holds in flight give back.
+	// forgets says that the store forgets its keys. Then a burst is added to the bound, and the tokens that holds in
+	// flight give back.
 	forgets bool
 }
 
-// TestMachinesKeepTheBound: with four programs, a real Redis server and 64 clients, the settled costs stay within the
-// documented bound, whatever happens. Some requests cost more than their hold, and some are given up.
+// TestMachinesKeepTheBound runs four programs, a real Redis server and 64 clients. Whatever happens, the settled costs
+// stay within the documented bound. Some requests cost more than their hold, and the clients of some requests give up.
 func TestMachinesKeepTheBound(t *testing.T) {
 	installed(t, "redis-server")
 	for _, c := range []machineCase{
@@ -74,7 +75,7 @@ type asking struct {
 	outcome    string // "", "answered", "given up", "broken"
 }
 
-// machineWorld has the machines, their store, and a model that knows the cost of each request.
+// machineWorld has the machines and their store. It also has a model that knows the cost of each request.
 type machineWorld struct {
 	t        *testing.T
 	c        machineCase
@@ -115,7 +116,7 @@ rules: [{name: tokens, key: global, rate: %d/m, tokens: {estimate: %d}}]
 	return w
 }
 
-// runRedis starts a Redis server on a port, which a killed server may have had.
+// runRedis starts a Redis server on a port. A server that was killed may have had the same port.
 func runRedis(t *testing.T, port string) *exec.Cmd {
 	t.Helper()
 	redis := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
@@ -130,7 +131,8 @@ func runRedis(t *testing.T, port string) *exec.Cmd {
 	return redis
 }
 
-// model answers with the usage in a field of the request, or never if there is none.
+// model answers a request. The usage of the answer is in a field of the request. Without this field, model never
+// answers.
 func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	usage, err := strconv.ParseUint(r.Header.Get("X-Usage"), 10, 64)
 	a := &asking{begin: time.Now(), usage: usage}
@@ -151,8 +153,8 @@ func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(rw, `{"usage":{"prompt_tokens":0,"completion_tokens":%d,"total_tokens":%d}}`, usage, usage)
 }
 
-// run makes the clients use most of the limit, causes the event of the case, and continues until the clients were
-// refused many times.
+// run makes the clients use most of the limit, and then causes the event of the case. It ends when the clients were
+// refused many times after that.
 func (w *machineWorld) run() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.begin = time.Now()
@@ -255,8 +257,8 @@ func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, us
 	return status
 }
 
-// cost returns the cost with which a request was settled: its usage, or its hold if its client gave up first. If its
-// machine was killed, either may have been settled, and cost returns the smaller.
+// cost returns the cost with which a request was settled. It is the request's usage, or its hold if its client gave up
+// before the answer. If the machine of the request was killed, both are possible, and cost returns the smaller number.
 func (a *asking) cost() uint64 {
 	switch a.outcome {
 	case "answered":
@@ -276,8 +278,8 @@ func (w *machineWorld) settled() (sum uint64) {
 	return sum
 }
 
-// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, plus that page's terms for events. O and H are
-// 0: the key is new, so no machine has tokens in hand, and nothing is in flight.
+// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, and the terms of that page for events. O and H
+// are 0, because the key is new: no machine has tokens in hand, and nothing is in flight.
 func (w *machineWorld) bound() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -83,7 +83,7 @@ func (c *checkCommand) Run() error {
 	return f.Describe(os.Stdout)
 }
 
-// warnings returns warnings about parts of a good file that are probably not intended.
+// warnings returns warnings about parts of a valid file that are probably not intended.
 func warnings(f *rulefile.File) []string {
 	all := f.Warnings()
 	if much := f.MemoryWarning(); much != "" {
@@ -113,7 +113,7 @@ func (c *checkCommand) load() (*rulefile.File, error) {
 	return rulefile.Parse("standard input", text)
 }
 
-// compiles returns the error that a server would find when it compiles the rules.
+// compiles compiles the rules as a server does, and returns the error.
 func compiles(f *rulefile.File) error {
 	ip, err := rules.ClientIP(f)
 	if err != nil {
@@ -147,11 +147,12 @@ type describedRule struct {
 	Stored bool   `json:"stored"`
 	State  string `json:"state"` // file of the rule, or ""
 	Bytes  uint64 `json:"bytes"`
-	// Bound says how many tokens requests can cost at most, one line per term. It is [] for a rule without tokens.
+	// Bound says how many tokens requests can cost at most. Each line is one term of a sum. For a rule without tokens,
+	// it is [].
 	Bound []string `json:"bound"`
 }
 
-// writeJSON writes everything about the file. If the file has mistakes, it also returns an error.
+// writeJSON writes everything about the file as JSON. It returns an error if the file has mistakes.
 func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error {
 	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
 		Rules: []describedRule{}}
@@ -180,13 +181,14 @@ func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error
 	return errors.Join(json.NewEncoder(w).Encode(out), err)
 }
 
-// loadRules reads a rule file and prints the mistakes, one per line with nothing before them, as editors expect.
+// loadRules reads a rule file and prints its mistakes. Each mistake has a line, which begins as editors expect.
 func loadRules(name string) (*rulefile.File, error) {
 	f, err := rulefile.Load(name)
 	return f, printed(name, err)
 }
 
-// printed prints the mistakes of a file, and returns an error with their number. It returns other errors unchanged.
+// printed prints the mistakes of a file, and returns an error that has their number. If err is another error, it
+// returns this error unchanged.
 func printed(name string, err error) error {
 	var mistakes yamlfile.Errors
 	if !errors.As(err, &mistakes) {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// runTests runs the tests of a file. Unexpected results are [yamlfile.Errors].
+// runTests runs the tests in a file. If some results are not as expected, the error is a [yamlfile.Errors].
 func runTests(f *rulefile.File) error {
 	var failed yamlfile.Errors
 	for i := range f.Tests {
@@ -37,7 +37,7 @@ func runTests(f *rulefile.File) error {
 	return nil
 }
 
-// runTest returns the differences between results and expectations. All limits are unused at the start of each test.
+// runTest returns how the results of a test differ from what it expects. When a test starts, all limits are unused.
 func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
@@ -53,7 +53,7 @@ func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 			differs = append(differs, fmt.Sprintf("want it counted by %s, got %s", listed(t.Rules), listed(got)))
 		}
 	}
-	// ask sends the request once more, and returns what is wrong with the answer, or "".
+	// ask sends the request once more. It returns what is wrong with the answer, or "" if nothing is.
 	ask := func(want int) (string, error) {
 		r, err := t.Asked.Request()
 		if err != nil {
@@ -96,7 +96,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// asked returns the request of the flags --explain, --client and --header.
+// asked returns the request that the flags --explain, --client and --header describe.
 func (c *checkCommand) asked() (a rulefile.Asked, err error) {
 	a = rulefile.Asked{Line: c.Explain, Client: rulefile.DefaultClient, Header: http.Header{}}
 	if c.Client != "" {
@@ -117,7 +117,7 @@ func (c *checkCommand) asked() (a rulefile.Asked, err error) {
 	return a, nil
 }
 
-// explain writes which rules count a request, and why the others do not.
+// explain writes which rules count a request. For each other rule, it writes why the rule does not count it.
 func explain(w io.Writer, f *rulefile.File, asked rulefile.Asked) (err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {

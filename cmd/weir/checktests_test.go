@@ -105,8 +105,8 @@ counted by api, slots
 	}
 }
 
-// TestTheTestsOfTheDocument: the document's tests pass, and fail with a smaller burst, as it says. Its explanation of a
-// request is the program's.
+// TestTheTestsOfTheDocument: the tests in the document pass. With a smaller burst they fail, as the document says. Its
+// explanation of a request is what the program prints.
 func TestTheTestsOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inShell runs a script with the program as weir, or skips the test without the shell.
+// inShell runs a script in a shell in which weir is the given program. If there is no such shell, it skips the test.
 func inShell(t *testing.T, program, shell string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(shell)
@@ -25,7 +25,7 @@ func inShell(t *testing.T, program, shell string, args ...string) string {
 	return string(out)
 }
 
-// TestCompletionInShells: a shell that has run the code that weir prints completes commands and flags.
+// TestCompletionInShells: after a shell has run the code that weir prints, it completes the commands and flags of weir.
 func TestCompletionInShells(t *testing.T) {
 	program := build(t)
 	t.Run("bash", func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestCompletionInShells(t *testing.T) {
 	})
 }
 
-// TestPackagedCompletion: with the files of packages, each shell completes commands.
+// TestPackagedCompletion: with the files of the packages, each shell knows how to complete weir's commands.
 func TestPackagedCompletion(t *testing.T) {
 	program := build(t)
 	folder, err := filepath.Abs(inTree("packaging", "completion"))

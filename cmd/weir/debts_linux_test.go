@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// An outage is a weir process with a state folder, whose store is lost and comes back. Two machines share a limit of
-// 40, so this machine admits 20 without the store.
+// An outage is a weir process with a state folder. Its store is lost and comes back. Two machines share a limit of 40,
+// so this machine admits 20 requests without the store.
 type outage struct {
 	t      *testing.T
 	port   string
@@ -58,7 +58,7 @@ func (o *outage) start() {
 	o.url = o.weir.until(`msg=listening url=(\S+) for=clients`)[0]
 }
 
-// end ends the process with a signal, and returns the rest of its log.
+// end sends a signal that ends the process. It returns the rest of the process's log.
 func (o *outage) end(by syscall.Signal) string {
 	require.NoError(o.t, o.weir.Process.Signal(by))
 	rest, err := io.ReadAll(o.weir.stderr)
@@ -90,8 +90,8 @@ func (o *outage) files() []string {
 	return all
 }
 
-// awaitCharge waits until the store has a key of the limit. No requests are sent meanwhile, so only a charge makes the
-// key.
+// awaitCharge waits until the store has a key of the limit. No requests are sent during this time, so only a charge can
+// make the key.
 func (o *outage) awaitCharge() {
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:" + o.port}, DisableCache: true})
 	require.NoError(o.t, err)
@@ -102,15 +102,15 @@ func (o *outage) awaitCharge() {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-// lose stops the store, and sends requests until the machine has admitted its share.
+// lose stops the store. It then sends requests until the machine has admitted its share.
 func (o *outage) lose() {
 	require.Equal(o.t, 1, o.ask(1))
 	o.killStore() // the store also loses its data
 	require.Equal(o.t, 20, o.ask(25), "the share of this machine")
 }
 
-// TestWhatIsOwedOutlivesTheProcess: tokens admitted while the store was lost are charged, even if weir is killed or
-// stopped first. The next process gets no further share.
+// TestWhatIsOwedOutlivesTheProcess: weir admits tokens while the store is lost, and is then killed or stopped. The
+// tokens are still charged to the store. The next process gets no second share.
 func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	for name, by := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,8 @@ func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestStoppingChargesTheStore: a stopping weir waits for a lost store for at most shutdown_timeout.
+// TestStoppingChargesTheStore: when weir stops while its store is lost, it waits for the store for at most
+// shutdown_timeout.
 func TestStoppingChargesTheStore(t *testing.T) {
 	o := newOutage(t, "server: {shutdown_timeout: 50s}")
 	o.lose()
@@ -148,8 +149,8 @@ func TestStoppingChargesTheStore(t *testing.T) {
 	assert.Equal(t, 20, o.ask(25))
 }
 
-// TestFilesOfWhatIsOwed: weir makes the files for debts at its start. The log names files of no rule. A missing folder
-// is an error.
+// TestFilesOfWhatIsOwed: when weir starts, it makes the files for debts. The log names files that belong to no rule. If
+// the folder is missing, weir reports an error.
 func TestFilesOfWhatIsOwed(t *testing.T) {
 	o := newOutage(t, "")
 	require.Len(t, o.files(), 1)

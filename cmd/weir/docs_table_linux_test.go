@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestTableOfTheDocument: after requests of 230 clients to one of two servers, `weir table` prints the output in
-// docs/shared.md, except for varying values.
+// TestTableOfTheDocument: two servers share a table, and 230 clients send requests to one of them. `weir table` then
+// prints the output in docs/shared.md, except for values that vary.
 func TestTableOfTheDocument(t *testing.T) {
 	texts, err := document.Read("../..")
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestTableOfTheDocument(t *testing.T) {
 	assert.Equal(t, masked(want), masked(strings.TrimRight(string(out), "\n")), "weir table prints:\n%s", out)
 }
 
-// masked removes the values that change with every reading: times, processes, and numbers of added or removed keys.
+// masked removes the values that change with every reading: times, processes, and how many keys were added or removed.
 func masked(text string) string {
 	for _, varies := range []struct{ pattern, mask string }{
 		{`, made .* UTC`, ""}, // not every file system has this time

@@ -19,11 +19,11 @@ import (
 	"github.com/weir-go/weir/redislimit/sim"
 )
 
-// These tests run the commands in the documents. Go's cache of test results does not notice changes outside of this
-// module, so `make test` runs them without the cache.
+// The tests below run the commands in the documents. Go's cache of test results does not notice changes outside of this
+// module. So `make test` runs these tests without the cache.
 
-// TestCommandsOfTheDocuments runs the commands that end within seconds. A command must print exactly the output that a
-// document shows, or its last lines.
+// TestCommandsOfTheDocuments runs commands that end within seconds. The document shows the output of a command, or its
+// last lines. The command must print exactly this.
 func TestCommandsOfTheDocuments(t *testing.T) {
 	finite := regexp.MustCompile(`^bin/weir (replay|check|sim|version)\b`)
 	program := build(t)
@@ -47,8 +47,8 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	assert.Greater(t, ran, 3)
 }
 
-// TestRequestsOfTheREADME sends the requests of the README to the server of `make run`. The server has another limit,
-// so that no token comes back on a busy machine.
+// TestRequestsOfTheREADME sends the requests of the README to the server that `make run` starts. The limit of the
+// server is another one, because on a busy machine a token could come back during the test.
 func TestRequestsOfTheREADME(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl on this machine: the README's requests were not made")

@@ -21,7 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestPrometheusAlerts: each alert fires for its fault, and none fires without a fault.
+// TestPrometheusAlerts: each alert fires if its fault happens. Without a fault, no alert fires.
 func TestPrometheusAlerts(t *testing.T) {
 	promtool := installed(t, "promtool")
 	folder := inTree("packaging", "prometheus")
@@ -61,7 +61,7 @@ func alerts(t *testing.T) []alert {
 	return file.Groups[0].Rules
 }
 
-// boardQueries returns the queries of the Grafana board by panel, with values for their variables.
+// boardQueries returns the queries of the Grafana board by panel. Their variables have values.
 func boardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	var board struct {
@@ -81,8 +81,8 @@ func boardQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// TestBoardAndAlertsReadWhatWeirSays: every query of the board has a result with the metrics of a running weir, which
-// also has every metric of the alerts.
+// TestBoardAndAlertsReadWhatWeirSays: with the metrics of a running weir, every query of the board has a result. A
+// running weir also has every metric that the alerts need.
 func TestBoardAndAlertsReadWhatWeirSays(t *testing.T) {
 	promtool := installed(t, "promtool")
 	metrics := metricsOfARunningWeir(t)
@@ -126,7 +126,7 @@ func TestBoardAndAlertsReadWhatWeirSays(t *testing.T) {
 	assert.NoError(t, err, "%s", out)
 }
 
-// TestKit: a package has a page for every command, and a license for every compiled module.
+// TestKit: a package of weir has a page for every command, and the license of every module that is compiled in.
 func TestKit(t *testing.T) {
 	made := t.TempDir()
 	out, err := exec.Command(inTree("packaging", "kit"), "licenses", made).CombinedOutput()
@@ -152,8 +152,8 @@ func TestKit(t *testing.T) {
 	}
 }
 
-// metricsOfARunningWeir returns the metrics of a program that has served, refused and failed requests, with rules in a
-// file and in a store.
+// metricsOfARunningWeir returns the metrics of a program that has served, refused and failed requests. Its rules count
+// in a file and in a store.
 func metricsOfARunningWeir(t *testing.T) string {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/broken" {

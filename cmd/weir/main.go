@@ -1,4 +1,4 @@
-// Command weir limits the rate of HTTP requests in front of a server, and finds out from an access log which requests a
+// Command weir limits the rate of HTTP requests in front of a server. From an access log, it finds out which requests a
 // limit would have refused.
 //
 //	weir serve --upstream http://127.0.0.1:9000 --limit 10/s --burst 20
@@ -13,8 +13,8 @@
 //	weir completion bash
 //	weir version
 //
-// The exit status is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1 when the
-// work failed.
+// The exit status is 0 when the work is done, and 1 when the work failed. It is 80 when the command line is wrong and
+// nothing was done.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// commands is the command line. A new command needs one field here, and one file in this folder.
+// commands describes the command line. A new command needs one field here and one file in this folder.
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
 	Check   checkCommand   `cmd:"" help:"Explain a rule file, or print its mistakes."`

@@ -25,7 +25,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// A moduleFile is the go command's description of a go.mod or a go.work.
+// A moduleFile is a go.mod or a go.work, as the go command describes it.
 type moduleFile struct {
 	Go      string
 	Use     []struct{ DiskPath string }
@@ -43,8 +43,8 @@ func moduleFileOf(t *testing.T, command, name string) (file moduleFile) {
 	return file
 }
 
-// TestModulesRequireTheSame: if two modules of the workspace require a dependency directly, both require the same
-// version. In a workspace, the highest version is built.
+// TestModulesRequireTheSame: if two modules of the workspace require the same dependency directly, they require the
+// same version. In a workspace, the go command builds the highest version.
 func TestModulesRequireTheSame(t *testing.T) {
 	versions := map[string]string{}
 	for _, use := range moduleFileOf(t, "work", "go.work").Use {
@@ -61,7 +61,7 @@ func TestModulesRequireTheSame(t *testing.T) {
 	assert.NotEmpty(t, versions["github.com/stretchr/testify"])
 }
 
-// TestVersionsThatCannotBeReleased: a version that cannot be released is refused before the first step.
+// TestVersionsThatCannotBeReleased: if a version cannot be released, the release refuses it before its first step.
 func TestVersionsThatCannotBeReleased(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a release is made by a shell script")
@@ -76,7 +76,7 @@ func TestVersionsThatCannotBeReleased(t *testing.T) {
 	}
 }
 
-// instructions returns the instructions of a Dockerfile that begin with the given word, each as a list of words.
+// instructions returns the instructions of a Dockerfile that begin with the given word. Each is a list of words.
 func instructions(dockerfile, word string) (found [][]string) {
 	for line := range strings.Lines(strings.ReplaceAll(dockerfile, "\\\n", " ")) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {
@@ -86,8 +86,8 @@ func instructions(dockerfile, word string) (found [][]string) {
 	return found
 }
 
-// TestDockerfile: copied files exist, every module is copied before the download, and the image has a health check and
-// a user other than root.
+// TestDockerfile: the files that the Dockerfile copies exist. Every module is copied before its dependencies are
+// downloaded. The image has a health check, and its user is not root.
 func TestDockerfile(t *testing.T) {
 	text := read(t, "Dockerfile")
 	copied := map[string]bool{}
@@ -133,7 +133,7 @@ func unit(t *testing.T, text string) map[string][]string {
 	return values
 }
 
-// TestSystemdUnit: systemd accepts the unit, which has the restrictions that its comments claim.
+// TestSystemdUnit: systemd accepts the unit. The unit has the restrictions that its comments state.
 func TestSystemdUnit(t *testing.T) {
 	values := unit(t, read(t, "packaging/weir.service"))
 	assert.Equal(t, []string{"/usr/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])
@@ -151,7 +151,8 @@ func TestSystemdUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no systemd-analyze on the PATH to verify the unit with")
 	}
-	// systemd-analyze requires that programs exist. weir is not installed, so the copy names another program.
+	// systemd-analyze requires that the programs of a unit exist. weir is not installed, so this copy of the unit names
+	// another program.
 	copied := filepath.Join(t.TempDir(), "weir.service")
 	text := strings.ReplaceAll(read(t, "packaging/weir.service"), "/usr/bin/weir", "/bin/true")
 	require.NoError(t, os.WriteFile(copied, []byte(text), 0o600))
@@ -162,7 +163,7 @@ func TestSystemdUnit(t *testing.T) {
 	assert.NoError(t, err, "more exposed than 2.0 of 10:\n%s", out)
 }
 
-// TestGoreleaser: the files in the configuration exist. `goreleaser check` checks everything else.
+// TestGoreleaser: the files that the configuration names exist. Everything else is checked by `goreleaser check`.
 func TestGoreleaser(t *testing.T) {
 	var config struct {
 		Builds   []struct{ Dir, Main, Binary string }
@@ -204,7 +205,7 @@ func TestGoreleaser(t *testing.T) {
 	assert.Equal(t, hooks, config.Before.Hooks)
 }
 
-// TestForge: the configuration looks for updates in every module.
+// TestForge: the configuration looks for updates of dependencies in every module.
 func TestForge(t *testing.T) {
 	var updates struct {
 		Updates []struct{ Directories []string }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// passing returns a command that serves a rule file with descriptors and variables as from systemd. pid is LISTEN_PID,
-// in which $$ is the number of the process.
+// passing returns a command that serves a rule file. It passes descriptors and environment variables as systemd does.
+// The parameter pid is the value of LISTEN_PID. In it, $$ means the number of the process.
 func passing(ctx context.Context, t *testing.T, pid, rules string, files []*os.File, variables ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "LISTEN_PID="+pid+` exec "$0" serve "$1"`, build(t), rules)
@@ -22,7 +22,8 @@ func passing(ctx context.Context, t *testing.T, pid, rules string, files []*os.F
 	return cmd
 }
 
-// TestSocketsThatAreNotPassed: if LISTEN_FDS counts missing sockets, the error has the value and the range.
+// TestSocketsThatAreNotPassed: LISTEN_FDS says that there are more sockets than were passed. The error then has its
+// value and the range.
 func TestSocketsThatAreNotPassed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestSocketsThatAreNotPassed(t *testing.T) {
 		{"$$", []*os.File{socket}, []string{"LISTEN_FDS=1", "LISTEN_FDNAMES=a:b"}, `LISTEN_FDNAMES="a:b" has 2 names, and ` +
 			`LISTEN_FDS is 1: want a name for each socket, with colons between them`},
 	} {
-		// A program that should refuse this but runs on must not hang the test.
+		// If a program should refuse this but keeps running, the test must not hang.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		out, err := passing(ctx, t, c.pid, rules, c.files, c.variables...).CombinedOutput()
 		cancel()
@@ -65,7 +66,7 @@ func TestSocketsThatAreNotPassed(t *testing.T) {
 	}
 }
 
-// TestSocketsOfAnotherProcess: without LISTEN_FDS, or with another LISTEN_PID, there are no passed sockets.
+// TestSocketsOfAnotherProcess: if LISTEN_FDS is missing or LISTEN_PID is another process, no sockets count as passed.
 func TestSocketsOfAnotherProcess(t *testing.T) {
 	rules := file(t, "weir.yaml", "listen: 127.0.0.1:0\nrules: [{name: a, rate: 1/s}]\n")
 	for pid, variables := range map[string][]string{

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is a weir process of a test, or its successor. It ends with the test.
+// A process is a weir process that a test has started, or the successor of one. It ends with the test.
 type process struct {
 	t      *testing.T
 	pid    int
 	waited bool // true after wait, when another process may get the number
 }
 
-// adoptOrphans makes the test the parent of processes whose parent has ended.
+// adoptOrphans makes the test the parent of each process whose parent has ended.
 func adoptOrphans(t *testing.T) {
 	t.Helper()
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
@@ -32,8 +32,8 @@ func processOf(t *testing.T, pid int) *process {
 	return p
 }
 
-// successor reads the log up to a line whose message begins with the given word, which is upgrade or upgraded. It
-// returns the process that the line names.
+// successor reads the log until a message begins with the given word, which is upgrade or upgraded. It returns the
+// process that this line names.
 func (s *started) successor(word string) *process {
 	s.t.Helper()
 	pid, err := strconv.Atoi(s.until(`msg="` + word + `: .*" pid=(\d+)`)[0])

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A bar shows the progress of the work on a terminal. It ignores errors of the terminal, which must not stop the work.
+// A bar shows on a terminal how far the work is. It ignores errors of the terminal, because they must not stop the
+// work.
 type bar struct{ *progressbar.ProgressBar }
 
 func newBar(screen *os.File, steps int64, description string, options ...progressbar.Option) bar {
@@ -22,7 +23,7 @@ func newBar(screen *os.File, steps int64, description string, options ...progres
 	}, options...)...)}
 }
 
-// newByteBar returns a bar for bytes; -1 means an unknown number, shown by a spinner.
+// newByteBar returns a bar for a number of bytes. For -1 the number is unknown, and the bar is a spinner.
 func newByteBar(screen *os.File, bytes int64, description string) bar {
 	return newBar(screen, bytes, description,
 		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionUseIECUnits(true))
@@ -33,7 +34,7 @@ func (b bar) step(step, steps int) {
 	_ = b.Set(step)
 }
 
-// fraction moves the bar to a fraction from 0 to 1. doing says what is being done.
+// fraction moves the bar to a fraction from 0 to 1. The parameter doing says what the program is doing.
 func (b bar) fraction(doing string, done float64) {
 	const whole = 1000
 	b.Describe(doing)

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// TestRecipes follows each page of docs/recipes, in a separate folder and on other ports. Each page must show exactly
-// what its commands print.
+// TestRecipes does what each page of docs/recipes says. Each page has a folder and ports of its own. What a page shows
+// must be exactly what its commands print.
 func TestRecipes(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/recipes/*.md")
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ type kitchen struct {
 	servers map[string]*started
 }
 
-// prepare makes weir and the sample log available under the names of the pages.
+// prepare makes weir and the sample log available under the names that the pages use.
 func (k *kitchen) prepare() {
 	require.NoError(k.t, os.Symlink(build(k.t), filepath.Join(k.dir, "weir")))
 	root, err := filepath.Abs("../..")
@@ -71,7 +71,7 @@ var (
 	longLived = regexp.MustCompile(`^(weir serve|nginx|redis-server) .*\n$`)
 )
 
-// do does a step, and returns how many outputs it has compared.
+// The method do executes one step of a page. It returns how many outputs it has compared.
 func (k *kitchen) do(b document.Block) int {
 	code := strings.ReplaceAll(port.ReplaceAllStringFunc(b.Code, k.free), "/tmp/weir", filepath.Join(k.dir, "state"))
 	switch {
@@ -100,13 +100,14 @@ func (k *kitchen) shell(code string) *exec.Cmd {
 	return cmd
 }
 
-// serve starts a server and waits until it listens. It first ends a server that the same command has started.
+// serve starts a server and waits until it listens. If the same command has started a server before, serve ends that
+// server first.
 func (k *kitchen) serve(command string) {
 	words := strings.Fields(command)
 	if _, err := k.shell("command -v " + words[0]).Output(); err != nil {
 		k.t.Skipf("no %s on this machine: the recipe was not run", words[0])
 	}
-	// SIGTERM also ends nginx's workers, which would survive a kill.
+	// SIGTERM also ends the worker processes of nginx. They would survive a SIGKILL of the main process.
 	end := func(s *started) {
 		_ = s.Process.Signal(syscall.SIGTERM)
 		_ = s.Wait()
@@ -130,7 +131,8 @@ func (k *kitchen) serve(command string) {
 	}, time.Minute, 20*time.Millisecond, "%s does not listen on %s", command, at[1])
 }
 
-// free returns a free port for a port of the page, and always the same one.
+// free returns a free port to use instead of a port on the page. For the same port, it always returns the same free
+// port.
 func (k *kitchen) free(of string) string {
 	if k.ports[of] == "" {
 		k.ports[of] = fmt.Sprint(freeport.Number(k.t))

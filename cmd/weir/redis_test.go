@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// These tests use the program with real Redis clients. The test for go-redis is in examples/redisdoor.
+// The tests below use the program with real Redis clients. For go-redis, the test is in examples/redisdoor.
 
 // door starts the program with a listener for Redis clients, and returns its address.
 func door(t *testing.T) (s *started, host, port string) {
@@ -89,7 +89,7 @@ func TestRedisBenchmark(t *testing.T) {
 
 func TestRueidis(t *testing.T) {
 	_, host, port := door(t)
-	// By default, the client asks for RESP3 and client-side caching.
+	// By default, this client asks for RESP3 and for caching in the client.
 	for name, option := range map[string]rueidis.ClientOption{"RESP3": {}, "RESP2": {AlwaysRESP2: true, DisableCache: true}} {
 		option.InitAddress = []string{net.JoinHostPort(host, port)}
 		client, err := rueidis.NewClient(option)
@@ -117,7 +117,7 @@ func TestRueidis(t *testing.T) {
 	}
 }
 
-// TestRedisPy uses the client for Python, as the document shows.
+// TestRedisPy uses the Redis client for Python as the document shows.
 func TestRedisPy(t *testing.T) {
 	python := installed(t, "python3")
 	if exec.Command(python, "-c", "import redis").Run() != nil {
@@ -162,7 +162,7 @@ print("fine")
 	assert.Equal(t, "fine\n", output(t, python, "-c", program))
 }
 
-// TestTheDoorAsTheDocumentBegins runs the first lines of the document, on another port.
+// TestTheDoorAsTheDocumentBegins runs the first commands of the document on another port.
 func TestTheDoorAsTheDocumentBegins(t *testing.T) {
 	cli := installed(t, "redis-cli")
 	texts, err := document.Read("../..")

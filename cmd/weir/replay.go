@@ -181,7 +181,8 @@ func (c *replayCommand) all() (work, error) {
 	}, nil
 }
 
-// write prints the result for a log. JSON has no place for doubts about the figures, so they are written to notes.
+// write prints the result of a replay of a log. In JSON there is no place for doubts about the numbers, so write prints
+// the doubts to notes.
 func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) error {
 	if !c.JSON {
 		if _, err := fmt.Fprintf(out, "%s at %s, by %s\n\n", name, r.limit, c.Key); err != nil {

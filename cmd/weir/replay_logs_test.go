@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parts writes a log as n rotated files, with the oldest compressed, and returns a pattern that matches them.
+// parts writes a log as n rotated files. The oldest file is compressed. It returns a pattern that matches all the
+// files.
 func parts(t *testing.T, log []byte, n int) (pattern string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,8 +43,8 @@ func TestProgramReplaysRotatedLogs(t *testing.T) {
 	assert.Regexp(t, `keys +109\n`, got.stdout)
 }
 
-// TestProgramReplaysVirtualHosts: a virtual host at the start of a line is not the client. Otherwise all clients of a
-// host would be one.
+// TestProgramReplaysVirtualHosts: a line may begin with a virtual host, which is not the client. If it counted as the
+// client, all clients of a host would be one client.
 func TestProgramReplaysVirtualHosts(t *testing.T) {
 	const line = ` - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12 "-" "curl/8"` + "\n"
 	log := "www.example.com:443 203.0.113.1" + line + "www.example.com:443 203.0.113.2" + line + "www.example.com:443 203.0.113.2" + line

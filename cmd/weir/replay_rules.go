@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// rulesFlags has the flags for a replay of rules. Without a rule file, the flags of a limit mean a file with one rule.
+// rulesFlags has the flags for a replay of rules. Without a rule file, the flags that describe a limit stand for a file
+// with one rule.
 type rulesFlags struct {
 	Rules         string  `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
 	Host          string  `placeholder:"NAME" help:"The host of the requests if the log does not have it, for rules that match or count by the host."`
@@ -90,7 +91,7 @@ func (c *replayCommand) singleRule() (*rulefile.File, error) {
 	return rulefile.Single(rule), nil
 }
 
-// writeRules prints the results of the rules and the suggestions, and writes the page.
+// writeRules prints the results of each rule and the suggestions. It also writes the page.
 func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, notes io.Writer) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	suggestions, err := c.suggestions(r)

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// usageFlags has the flags for a replay of the costs of requests to language models.
+// usageFlags has the flags for a replay of what requests to language models have cost.
 type usageFlags struct {
 	Usage    bool     `help:"The files say what requests to language models cost: lines of JSON with the usage of an answer, or the usage of an OpenAI organization. --limit is of tokens."`
 	By       string   `placeholder:"FIELD" help:"With --usage, the field that has the key, such as metadata.team (default: the first of the usual ones)."`
@@ -28,12 +28,12 @@ type usageFlags struct {
 // counts says which tokens each word of --count counts.
 var counts = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 
-// flags returns the flags that need --usage, and whether each was given.
+// flags returns the flags that are valid only with --usage, and whether each was given.
 func (f *usageFlags) flags() []flag {
 	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
 }
 
-// checkUsage returns an error about a flag that does not fit --usage, or that needs it.
+// checkUsage returns an error if a flag cannot be used with --usage, or cannot be used without it.
 func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
 		for _, f := range c.usageFlags.flags() {
@@ -100,8 +100,9 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	return c.writeUsage(r, found, out, notes)
 }
 
-// suggestTokens finds a limit with the algorithm of a policy. Keys of a usage log are usually teams, so there are few.
-// With fewer than a hundred keys per day, no key counts as abusive, and the suggested limit refuses nothing.
+// suggestTokens finds a limit with the same algorithm as a policy. In a usage log, keys are usually teams, so there are
+// few. If there are fewer than a hundred keys per day, no key counts as abusive. The suggested limit then refuses
+// nothing.
 func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goal) (*suggest.Suggestion, error) {
 	rule := rulefile.NewRule("tokens")
 	rule.Policy = policy

@@ -44,7 +44,8 @@ func TestProgramReplaysUsage(t *testing.T) {
 	assert.Regexp(t, `^standard input .*\n(.*\n)*keys +1  by who.team\n`, got.stdout)
 }
 
-// TestProgramRefusesUsageFlags: flags that cannot be combined are mistakes. A log without a suggestion is an error.
+// TestProgramRefusesUsageFlags: some flags cannot be combined. If no limit can be suggested for a log, this is an
+// error.
 func TestProgramRefusesUsageFlags(t *testing.T) {
 	program := build(t)
 	for _, c := range []struct {

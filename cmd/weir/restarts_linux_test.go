@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fleet has several weir processes with one rule file. Clients use the newest process.
+// A fleet is several weir processes with one rule file. Clients use the newest process.
 type fleet struct {
 	t       *testing.T
 	path    string
@@ -41,7 +41,8 @@ func (f *fleet) add() {
 	f.url.Store(f.log.until(`msg=listening url=(\S+) for=clients`)[0])
 }
 
-// startBeside starts another process next to the newest process. When clients use the new process, the older one ends.
+// startBeside starts another process next to the newest one. When clients use the new process, startBeside ends the
+// other.
 func (f *fleet) startBeside() {
 	before := f.process
 	f.add()
@@ -49,7 +50,7 @@ func (f *fleet) startBeside() {
 	assert.Zero(f.t, before.wait())
 }
 
-// upgrade makes the newest process start its successor, and waits until it has ended.
+// upgrade makes the newest process start its successor. It waits until the newest process has ended.
 func (f *fleet) upgrade() {
 	before := f.process
 	before.signal(syscall.SIGUSR2)
@@ -57,8 +58,8 @@ func (f *fleet) upgrade() {
 	assert.Zero(f.t, before.wait())
 }
 
-// restart ends the newest process with a signal, and starts another. Meanwhile clients wait, unless the socket stays
-// open.
+// restart ends the newest process with a signal and starts another process. In between, clients wait, unless the socket
+// stays open.
 func (f *fleet) restart(by syscall.Signal) {
 	if f.socket == nil {
 		f.between.Lock()
@@ -85,7 +86,8 @@ func (f *fleet) present() string {
 
 const fleetBurst, fleetRate = 150, 10
 
-// A crowd has clients that send a fleet more requests than the limit permits. Half of them keep their connections.
+// A crowd is the clients of a fleet. They send more requests than the limit permits. Half of them keep their
+// connections.
 type crowd struct {
 	*fleet
 	method            string
@@ -96,7 +98,7 @@ type crowd struct {
 	done              func()
 }
 
-// crowded starts a fleet and its crowd. more has further settings of the rule file.
+// crowded starts a fleet and its crowd. The parameter more has further settings for the rule file.
 func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	t.Helper()
 	adoptOrphans(t)
@@ -126,7 +128,7 @@ func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	return c
 }
 
-// ask sends a request, counts the answer, and returns its status; 0 for none.
+// ask sends a request and counts the answer. It returns the status of the answer, or 0 if there is none.
 func (c *crowd) ask(client *http.Client) int {
 	r, err := http.NewRequest(c.method, c.present(), nil)
 	if err != nil {
@@ -151,15 +153,15 @@ func (c *crowd) ask(client *http.Client) int {
 	return answer.StatusCode
 }
 
-// exhaust waits until the newest process has received more requests than a new bucket has tokens. So a new bucket would
-// be noticed.
+// exhaust waits until the newest process has received more requests than a full bucket has tokens. If the process had a
+// new bucket, the test would notice it.
 func (c *crowd) exhaust() {
 	until := c.admitted.Load() + c.refused.Load() + fleetBurst + fleetBurst/5
 	require.Eventually(c.t, func() bool { return c.admitted.Load()+c.refused.Load() >= until }, time.Minute, time.Millisecond)
 }
 
-// check ends crowd and fleet, and compares all admitted requests with the limit. If every request has an answer, all
-// available tokens must have been admitted.
+// check ends the crowd and the fleet. It then compares the number of all admitted requests with the limit. If every
+// request has got an answer, all tokens that were available must have been used.
 func (c *crowd) check() {
 	c.exhaust()
 	c.done()
@@ -180,9 +182,11 @@ func (c *crowd) check() {
 		c.refused.Load(), c.broken.Load())
 }
 
-// TestRestartsUnderLoad: restarted, concurrent and killed processes together admit no more than one process would, and
-// answer 200 or 429. The requests are not GETs: after a kill, a client would send a GET again, and the test would miss
-// the token of the first attempt.
+// TestRestartsUnderLoad: processes are restarted, killed, or run at the same time. Together they admit no more than one
+// process would. Every answer is 200 or 429.
+//
+// The requests are not GETs. After a kill, a client would send a GET again, and the test would miss the token of the
+// first attempt.
 func TestRestartsUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 3 {
@@ -196,8 +200,8 @@ func TestRestartsUnderLoad(t *testing.T) {
 	c.check()
 }
 
-// TestUpgradesUnderLoad: processes hand their sockets to successors under load, and every request gets an answer, even
-// if it must not be sent twice.
+// TestUpgradesUnderLoad: processes hand their sockets to successors under load. Every request gets an answer, even
+// requests that must not be sent twice.
 func TestUpgradesUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 10 {
@@ -208,8 +212,8 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	assert.Zero(t, c.broken.Load())
 }
 
-// TestRestartsWithASocketThatStays: another process keeps the socket open, as systemd does, and weir is restarted. No
-// connection is refused or broken off. If a kept connection closes, its client sends a GET again.
+// TestRestartsWithASocketThatStays: another process keeps the socket open, as systemd does, while weir restarts. No
+// connection is refused or broken off. If a kept connection closes, its client sends the GET again.
 func TestRestartsWithASocketThatStays(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -126,7 +126,7 @@ func TestProgramReplaysRules(t *testing.T) {
 	assert.Equal(t, uint64(500), got.Rules[1].Matched)
 }
 
-// TestProgramSuggestsForTheFlags: the flags of a limit mean the same with and without --suggest.
+// TestProgramSuggestsForTheFlags: the flags that describe a limit mean the same with --suggest and without it.
 func TestProgramSuggestsForTheFlags(t *testing.T) {
 	program := build(t)
 	plain := run(t, program, "", "replay", "--limit", "10/m", "--burst", "5", "--top", "3", excerpt)

@@ -58,7 +58,7 @@ func (c *serveCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	// A write to a closed standard error must return an error, not end the program.
+	// If standard error is closed, writing to it must return an error. It must not end the program.
 	signal.Ignore(syscall.SIGPIPE)
 	log := logs.New(os.Stderr, file.Log)
 	defer log.Close()
@@ -72,7 +72,8 @@ func (c *serveCommand) Run() (err error) {
 	upgrade := make(chan os.Signal, 1)
 	notifyUpgrade(upgrade)
 	defer signal.Stop(upgrade)
-	// A program that reads that the server listens may send a signal, so signals are handled before.
+	// When the log says that the server listens, another program may send a signal at once. So signals are handled from
+	// here on.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second signal ends the program at once
@@ -104,7 +105,8 @@ func (c *serveCommand) Run() (err error) {
 	return server.Run(ctx)
 }
 
-// file returns the rule file, and a function that reads it again, or the file that the flags describe.
+// file returns the rule file, and a function that reads it again. Without a rule file, it returns the file that the
+// flags describe.
 func (c *serveCommand) file() (*rulefile.File, func() (*rulefile.File, error), error) {
 	name, err := c.name()
 	if err != nil {

@@ -67,7 +67,7 @@ func (f *serveFlags) asFile() (*rulefile.File, error) {
 	return file, nil
 }
 
-// unused returns an error about a flag that has no effect with a rule file.
+// unused returns an error if a flag was given that has no effect with a rule file.
 func (f *serveFlags) unused(name string) error {
 	return unused(name, append(limitFlags(&f.Flags), []flag{
 		{"--listen", f.Listen != ""},

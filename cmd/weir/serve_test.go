@@ -35,7 +35,7 @@ func startProgram(t *testing.T, args ...string) *started {
 func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	t.Helper()
 	s := &started{Cmd: cmd, t: t}
-	// The test makes the pipe, because a successor writes its log to it, too.
+	// The test makes the pipe for the log, because a successor also writes its log to this pipe.
 	stderr, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	s.stderr, s.Stderr = stderr, theirs
@@ -49,7 +49,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	return s
 }
 
-// until reads the log up to a line that matches, and returns the texts of the pattern's groups.
+// until reads the log until a line matches the pattern. It returns the texts of the groups in the pattern.
 func (s *started) until(pattern string) []string {
 	s.t.Helper()
 	require.NoError(s.t, s.stderr.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -97,8 +97,8 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramOutlivesItsLog: a closed standard error does not end the program (SIGPIPE), and an unread one does not
-// delay requests.
+// TestProgramOutlivesItsLog: if standard error is closed, the program does not end (SIGPIPE). If no process reads it,
+// requests do not wait.
 func TestProgramOutlivesItsLog(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlog: {access: all}\n" +
 		"rules: [{name: a, rate: 1/d, burst: 100000}]\n"
@@ -115,8 +115,8 @@ func TestProgramOutlivesItsLog(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramUnderALowLimitOfOpenFiles: with 256 open files, a few hundred connections do not prevent answers to
-// clients and the administrator.
+// TestProgramUnderALowLimitOfOpenFiles: the program may open 256 files, and a few hundred connections are open. Clients
+// and the administrator still get answers.
 func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nadmin: {address: \"127.0.0.1:0\"}\nrules: [{name: a, rate: 1/d, burst: 1000}]\n"
 	s := startCommand(t, exec.Command("sh", "-c", `ulimit -n 256 && exec "$0" serve "$1"`, build(t), file(t, "weir.yaml", text)))

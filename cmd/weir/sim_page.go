@@ -16,7 +16,7 @@ import (
 //go:embed sim.html
 var simPageText string
 
-// simPage is a complete page, in the colors of the other reports.
+// simPage is a complete page in the colors of the other reports of weir.
 var simPage = template.Must(template.New("page").Funcs(template.FuncMap{
 	"comma":   number.Comma,
 	"percent": percent,
@@ -32,8 +32,8 @@ var simLegend = []chart.Key{
 	{Colour: chart.Orange, Text: "beyond"},
 }
 
-// simChart draws a bar of admitted tokens of the first key for each strategy: first the part within the limit, then the
-// excess.
+// simChart draws one bar for each strategy. A bar shows how many tokens of the first key were admitted: first the part
+// within the limit, and then the excess.
 func simChart(r *sim.Report) chart.Chart {
 	var rows []chart.Row
 	var said []string

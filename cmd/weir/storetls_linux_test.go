@@ -26,7 +26,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// A securedStore is a redis-server that requires clients to have a signed certificate.
+// A securedStore is a Redis server. A client needs a signed certificate to use it.
 type securedStore struct {
 	t         *testing.T
 	port      string
@@ -38,7 +38,7 @@ type securedStore struct {
 
 func (s *securedStore) file(name string) string { return filepath.Join(s.folder, name) }
 
-// issue writes a certificate for 127.0.0.1, valid until end, and its private key.
+// issue writes a certificate for 127.0.0.1 and its private key. The certificate is valid until end.
 func (s *securedStore) issue(name string, end time.Time) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(s.t, err)
@@ -65,7 +65,7 @@ func (s *securedStore) issue(name string, end time.Time) {
 	}
 }
 
-// replace makes another authority, and certificates of it for both sides.
+// replace makes a new authority, and new certificates for the store and its clients.
 func (s *securedStore) replace() {
 	for _, name := range []string{"authority", "server", "client"} {
 		s.issue(name, time.Now().Add(time.Hour))
@@ -91,8 +91,9 @@ func (s *securedStore) stop() {
 	_ = s.server.Wait()
 }
 
-// TestCertificatesOfAStoreAreReplaced: when store and clients must use another authority, a running weir uses the new
-// files, with and without a reload. The log or the error of the start reports an expired certificate of either side.
+// TestCertificatesOfAStoreAreReplaced: the store and its clients change to another authority. A running weir uses the
+// new files, with a reload and without one. If the certificate of either side has expired, the log or the error at the
+// start says so.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
 	port := strconv.Itoa(freeport.Number(t))

@@ -62,7 +62,7 @@ func (c *tableCommand) Run() (err error) {
 	return c.watch(ctx, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
-// carry copies, restores or converts the file, as the flags say. restore is the copy from which to restore.
+// carry copies, restores or converts the file. The flags say which. The parameter restore is the copy to restore from.
 func (c *tableCommand) carry(restore string) error {
 	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
 	var err error
@@ -107,7 +107,7 @@ func (c *tableCommand) options() (options []engine.Option, err error) {
 // A writing writes the data of a file.
 type writing func(w io.Writer, seen *seenTable) error
 
-// whole returns a writing that writes everything, in the form that the flags choose.
+// whole returns the function that writes everything about a table, as text or as JSON.
 func (c *tableCommand) whole() writing {
 	if c.JSON {
 		return writeTableJSON
@@ -115,7 +115,7 @@ func (c *tableCommand) whole() writing {
 	return writeTableText
 }
 
-// watch shows the table now and at every tick, until the context ends or the file is missing.
+// watch shows the table at once and at every tick. It ends when the context ends or the file is missing.
 func (c *tableCommand) watch(ctx context.Context, w io.Writer, terminal bool, ticks <-chan time.Time) error {
 	write := c.whole()
 	switch {

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateOf starts a server with a state folder, sends requests, and returns its rule's file.
+// stateOf starts a server with a state folder and sends requests to it. It returns the file of the server's rule.
 func stateOf(t *testing.T, requests int) (s *started, path string) {
 	dir := t.TempDir()
 	s = startProgram(t, "serve", file(t, "weir.yaml", fmt.Sprintf(
@@ -42,7 +42,8 @@ func stateOf(t *testing.T, requests int) (s *started, path string) {
 	return s, files[0]
 }
 
-// TestProgramShowsATable: while a server uses a table, another process shows it as text and as JSON.
+// TestProgramShowsATable: a server uses a table. Another process can show the table as text and as JSON at the same
+// time.
 func TestProgramShowsATable(t *testing.T) {
 	server, path := stateOf(t, 5)
 	text := run(t, build(t), "", "table", path)
@@ -63,7 +64,8 @@ func TestProgramShowsATable(t *testing.T) {
 	assert.Contains(t, got.stdout, `"tiers":[]`)
 }
 
-// TestProgramWatchesATable: to a pipe, there is one line per second. An interrupt ends the program with status 0.
+// TestProgramWatchesATable: if the output is a pipe, the program writes one line per second. After an interrupt, it
+// ends with status 0.
 func TestProgramWatchesATable(t *testing.T) {
 	_, path := stateOf(t, 3)
 	for flags, form := range map[string]string{"--watch": `^\S+Z indebted=3 live=3 .* attached=1$`, "--watch --json": `^\{"file":.*"indebted":3,.*\}$`} {
@@ -81,7 +83,8 @@ func TestProgramWatchesATable(t *testing.T) {
 	}
 }
 
-// TestWatchOnATerminal: each reading overwrites the previous one, and erases unneeded lines.
+// TestWatchOnATerminal: on a terminal, each reading overwrites the previous one. Lines that are no longer needed are
+// erased.
 func TestWatchOnATerminal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 5), engine.Shared(path), engine.MaxKeys(100), engine.Tiers(engine.Unlimited()))
@@ -105,8 +108,8 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 }
 
-// TestProgramRefusesTablesThatAreNone: for a file that is not a table, the status is 1, and one line names the file and
-// the reason.
+// TestProgramRefusesTablesThatAreNone: if a file is not a table, the status is 1. One line names the file and the
+// reason.
 func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 	foreign := file(t, "foreign", strings.Repeat("x", 1<<14))
 	require.NoError(t, os.Chmod(foreign, 0o600))
@@ -128,8 +131,8 @@ func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 	assert.Equal(t, 80, run(t, build(t), "", "table").status)
 }
 
-// TestProgramCarriesATable: the program copies, converts and restores a file that a server uses, and reports how many
-// keys owe something.
+// TestProgramCarriesATable: while a server uses a file, the program can copy, convert and restore it. It reports how
+// many keys owe something.
 func TestProgramCarriesATable(t *testing.T) {
 	_, path := stateOf(t, 5)
 	folder := t.TempDir()
@@ -162,8 +165,8 @@ func TestProgramCarriesATable(t *testing.T) {
 	}
 }
 
-// TestRootCarriesATableOfAnother: root copies, converts or restores a user's table with the rights of that user. So the
-// user's programs can open the new files, and links of the user cannot lead root elsewhere.
+// TestRootCarriesATableOfAnother: if root converts or restores a user's table, it uses the rights of the user. So the
+// programs of the user can open the new files, and links of the user cannot lead root elsewhere.
 func TestRootCarriesATableOfAnother(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may act for others")

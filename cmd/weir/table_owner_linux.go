@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// asOwner calls the function do. If root restores or converts a table of another user, do runs with that user's rights.
-// So the new files belong to the user, and nothing in the user's folder, such as a link, can mislead root. do gets the
-// path of the copy, which the user can read.
+// asOwner calls the function do. If root restores or converts a table of another user, do has the rights of that user.
+// So the new files belong to the user, and nothing in the user's folder, such as a link, can mislead root. The
+// parameter of do is the path of the copy to restore from, which the user can read.
 func (c *tableCommand) asOwner(do func(restore string) error) (err error) {
 	if os.Geteuid() != 0 || c.Copy != "" {
 		return do(c.Restore)

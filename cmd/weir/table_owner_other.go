@@ -2,5 +2,5 @@
 
 package main
 
-// asOwner calls the function do, and nothing else, because shared tables need Linux.
+// asOwner only calls the function do. On this system there are no shared tables, because they need Linux.
 func (c *tableCommand) asOwner(do func(restore string) error) error { return do(c.Restore) }

@@ -85,7 +85,7 @@ func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	return texts
 }
 
-// ago returns how long ago something was, to the second or, for a short time, more exactly.
+// ago returns a past duration as text. It is rounded to a second, or less if the duration is short.
 func ago(d time.Duration) string {
 	d = max(d, 0)
 	if d < 10*time.Second {
@@ -94,7 +94,7 @@ func ago(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// redrawTable writes everything for people over the terminal's previous contents.
+// redrawTable writes everything for people, and overwrites what the terminal showed before.
 func redrawTable(w io.Writer, s *seenTable) error {
 	const top, restOfLine, rest = "\x1b[H", "\x1b[K", "\x1b[J"
 	var out bytes.Buffer

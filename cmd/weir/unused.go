@@ -5,7 +5,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A flag is a flag of the command line, and whether it was given.
+// A flag is a flag of the command line. It also says whether the flag was given.
 type flag struct {
 	name  string
 	given bool
@@ -22,7 +22,7 @@ func limitFlags(f *limit.Flags) []flag {
 	}
 }
 
-// unused returns an error about a flag that has no effect with a rule file.
+// unused returns an error if one of the flags was given, because it has no effect with a rule file.
 func unused(file string, flags []flag) error {
 	for _, f := range flags {
 		if f.given {

@@ -18,14 +18,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An upgradable is a weir process whose program file is a link, which a test can redirect.
+// An upgradable is a weir process. Its program file is a link, and a test can change where the link leads.
 type upgradable struct {
 	*started
 	name string
 	url  string
 }
 
-// install starts an upgradable with a rule file and environment variables.
+// install starts an upgradable. It gets a rule file and environment variables.
 func install(t *testing.T, rules string, variables ...string) *upgradable {
 	t.Helper()
 	adoptOrphans(t)
@@ -49,7 +49,7 @@ func (i *upgradable) signal(s syscall.Signal) { require.NoError(i.t, i.Process.S
 
 const five = "listen: 127.0.0.1:0\nrules: [{name: a, rate: 1/h, burst: 5}]\n"
 
-// TestUpgradeThatFails: if a new program does not start, the old process continues, and the log says why.
+// TestUpgradeThatFails: if a new program does not start, the previous process continues. The log says why.
 func TestUpgradeThatFails(t *testing.T) {
 	rules := file(t, "weir.yaml", five)
 	i := install(t, rules)
@@ -77,7 +77,7 @@ func TestUpgradeThatFails(t *testing.T) {
 	assert.NoError(t, i.Wait())
 }
 
-// TestKilledSuccessor acts as a new program that changes the limits and never serves.
+// TestKilledSuccessor acts as a new program in an upgrade. It changes the limits and never serves.
 func TestKilledSuccessor(t *testing.T) {
 	rules := os.Getenv("WEIR_TEST_RULES")
 	if rules == "" {
@@ -91,7 +91,7 @@ func TestKilledSuccessor(t *testing.T) {
 	select {}
 }
 
-// TestUpgradeThatIsKilled: if a new program that has changed limits is killed before it serves, the old limits are
+// TestUpgradeThatIsKilled: a new program has changed limits, and is killed before it serves. The previous limits are
 // restored.
 func TestUpgradeThatIsKilled(t *testing.T) {
 	dir := t.TempDir()
@@ -122,8 +122,8 @@ func TestUpgradeThatIsKilled(t *testing.T) {
 	assert.Equal(t, 200, status(t, i.url))
 }
 
-// TestUpgradeUnderWay: while a new program starts, the old process serves and refuses another upgrade. A SIGTERM to the
-// old process ends both.
+// TestUpgradeUnderWay: while a new program starts, the previous process serves requests and refuses another upgrade. If
+// it gets a SIGTERM, both processes end.
 func TestUpgradeUnderWay(t *testing.T) {
 	i := install(t, file(t, "weir.yaml", five))
 	slow := filepath.Join(t.TempDir(), "slow")
@@ -149,8 +149,8 @@ func TestUpgradeUnderWay(t *testing.T) {
 	}
 }
 
-// TestANewProgramThatDoesNotEnd: if the old process ends first, the new program is killed. Otherwise it would keep the
-// sockets.
+// TestANewProgramThatDoesNotEnd: if the previous process ends before the new program serves, the new program is killed.
+// Otherwise it would keep the sockets.
 func TestANewProgramThatDoesNotEnd(t *testing.T) {
 	i := install(t, file(t, "weir.yaml", five))
 	ready := filepath.Join(t.TempDir(), "ready")
@@ -167,7 +167,8 @@ func TestANewProgramThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestSystemdIsTold: weir reports to systemd when it is ready, its new main process after an upgrade, and its end.
+// TestSystemdIsTold: weir reports three events to systemd: that it is ready, that an upgrade has changed its main
+// process, and that it ends.
 func TestSystemdIsTold(t *testing.T) {
 	dir, err := os.MkdirTemp("", "weir") // the path of a socket must be short
 	require.NoError(t, err)

@@ -281,8 +281,8 @@ func TestASlowEndHasItsTime(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithTunnelsInWhichNothingMoves: the server ends although a client does not read what its upstream
-// writes. ReverseProxy alone would wait forever for the client.
+// TestTheServerEndsWithTunnelsInWhichNothingMoves: a client does not read what its upstream writes. ReverseProxy alone
+// would wait for the client forever, but the server can end.
 func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -303,7 +303,8 @@ func (r *running) websocket() (conn net.Conn, in *bufio.Reader) {
 	return conn, in
 }
 
-// raw returns the URL of an upstream that changes the protocol of every connection and calls serve.
+// raw returns the URL of an upstream that changes the protocol of every connection, and then calls serve. The parameter
+// answer has header lines for the answer.
 func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -318,7 +319,8 @@ func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 
 const toWebSocket = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
 
-// TestAnUpstreamThatIsKilledAmidAFrame: the WebSocket ends, and no connection or goroutine of the tunnel is left.
+// TestAnUpstreamThatIsKilledAmidAFrame: an upstream is killed within a frame of a WebSocket. The WebSocket ends, and no
+// connection or goroutine of the tunnel is left.
 func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	s := start(t, "upstream: "+raw(t, toWebSocket, func(conn net.Conn) {
 		_, _ = conn.Write([]byte{0x82, 0x7e, 0xff, 0xff, 1, 2, 3}) // announces 65,535 bytes, which never come
@@ -333,8 +335,8 @@ func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	require.Eventually(t, func() bool { return s.upstreams.Connections() == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// TestAnUpstreamThatChangesToSomethingElse: if an upstream changes to an unwanted protocol, its connection is closed,
-// and the client gets an error. ReverseProxy alone would leave the connection open.
+// TestAnUpstreamThatChangesToSomethingElse: an upstream changes to a protocol that the client did not ask for. Its
+// connection is closed, and the client gets an error. ReverseProxy alone would leave the connection open.
 func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	for _, answer := range []string{
 		"Connection: Upgrade\r\nUpgrade: h2c\r\n", "Connection: Upgrade\r\n", "Upgrade: websocket\r\n", "",
@@ -350,8 +352,8 @@ func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAnUpstreamThatNeverAnswersTheWish: response_timeout ends a request for a WebSocket, and no connection or
-// goroutine is left.
+// TestAnUpstreamThatNeverAnswersTheWish: an upstream does not answer a request for a WebSocket. response_timeout ends
+// the request, and no connection or goroutine is left.
 func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
 	done := make(chan struct{})
 	url := newUpstream(t, func(http.ResponseWriter, *http.Request) { <-done })

@@ -47,7 +47,7 @@ func askSocket(t *testing.T, socket, path string, header ...string) (int, string
 	return resp.StatusCode, string(body)
 }
 
-// TestListenOnUnixSockets: the peer of a Unix socket is the client or trusted proxy 127.0.0.1.
+// TestListenOnUnixSockets: the peer of a Unix socket counts as 127.0.0.1, both as a client and as a trusted proxy.
 func TestListenOnUnixSockets(t *testing.T) {
 	dir := socketDir(t)
 	listen, decide, admin := filepath.Join(dir, "l"), filepath.Join(dir, "d"), filepath.Join(dir, "a")
@@ -95,8 +95,8 @@ func TestListenOnUnixSockets(t *testing.T) {
 	}
 }
 
-// TestEveryListenerHasABound: no client can use up all files through the listeners of the administrator or for
-// decisions.
+// TestEveryListenerHasABound: a client cannot use up all files through the administrator's listener. It also cannot do
+// so through the listener for decisions.
 func TestEveryListenerHasABound(t *testing.T) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+administered+one)
 	for role, path := range map[listen.Role]string{administrators: "/healthz", decisions: "/decide"} {

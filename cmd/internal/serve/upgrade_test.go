@@ -50,8 +50,8 @@ func startHypercorn(t *testing.T) string {
 	return address
 }
 
-// smuggle asks to change to h2c, and then sends POST /login as often as logins says. It returns the first status, and
-// how many of the POST requests were answered.
+// smuggle asks to change to h2c. It then sends POST /login over h2c, as often as logins says. It returns the status of
+// the first answer, and how many of the POST requests were answered.
 func smuggle(t *testing.T, address, upgrade string, logins int) (status, answered int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -91,8 +91,8 @@ func smuggle(t *testing.T, address, upgrade string, logins int) (status, answere
 	return resp.StatusCode, answered
 }
 
-// TestNoTunnelPastTheLimits: one admitted request with Upgrade: h2c opens no tunnel, which would carry any number of
-// requests past all limits.
+// TestNoTunnelPastTheLimits: an admitted request with Upgrade: h2c opens no tunnel. Such a tunnel would carry any
+// number of requests past all limits.
 func TestNoTunnelPastTheLimits(t *testing.T) {
 	upstream := startHypercorn(t)
 	status, answered := smuggle(t, upstream, "Upgrade: h2c\r\n", 9)
@@ -117,8 +117,8 @@ func TestNoTunnelPastTheLimits(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestAnUpgradeThatWasNotAskedFor: a change of protocol without a request for it is a failure of the upstream and opens
-// no tunnel.
+// TestAnUpgradeThatWasNotAskedFor: an upstream changes the protocol although the client did not ask for it. This is a
+// failure of the upstream, and opens no tunnel.
 func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
 	assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: h2c").status)
@@ -133,7 +133,7 @@ func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestEitherEndMayEndItsHalf: a client that has finished sending still gets what the server sends.
+// TestEitherEndMayEndItsHalf: when a client has finished sending, it still gets what the server sends.
 func TestEitherEndMayEndItsHalf(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -160,8 +160,9 @@ func TestEitherEndMayEndItsHalf(t *testing.T) {
 	assert.Equal(t, "you said hello", string(answer))
 }
 
-// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets a request without the fields that ask for one.
-// Otherwise the transport would return an error, and a client could make the server count as down.
+// TestAnUpstreamThatHasNoWebSockets: an upstream cannot have WebSockets. A request for one reaches it without the
+// fields that ask for it. With these fields, the transport would return an error, and a client could make the server
+// count as down.
 func TestAnUpstreamThatHasNoWebSockets(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+r.Header.Get("Upgrade"))

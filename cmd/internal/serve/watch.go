@@ -19,8 +19,8 @@ import (
 
 // watch reloads when the rule file, a certificate or a file of limits has changed, until ctx ends.
 //
-// It watches folders, because editors replace files, and Kubernetes replaces a link next to the file. It compares the
-// contents of the files, because most changes in a folder concern other files.
+// The watcher watches folders and not files, because editors replace files, and Kubernetes replaces a link next to the
+// file. It compares the contents of the files, because most changes in a folder concern other files.
 func (s *Server) watch(ctx context.Context) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// watchAgain watches the current folders of the files, and returns the files.
+// watchAgain watches the folders in which the files are now, and returns the files.
 func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	files := filesOf(s.current.Load().file)
 	for _, file := range files {
@@ -70,7 +70,7 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	return files
 }
 
-// filesOf returns the rule file and the files that it names: certificates, passwords, tokens and quotas.
+// filesOf returns the rule file and the files that it names. They have certificates, passwords, tokens and quotas.
 func filesOf(f *rulefile.File) []string {
 	files := []string{f.Name}
 	for _, e := range endpoints(f) {
@@ -98,8 +98,8 @@ func filesOf(f *rulefile.File) []string {
 
 type sum [sha256.Size]byte
 
-// fingerprint returns the hash of the contents of files. A file that cannot be read counts as special content. So does
-// a pipe or a device, because reading would take the data from its next reader.
+// fingerprint returns a hash of the contents of the given files. A file that cannot be read counts as special content.
+// A pipe or a device is not read, because its next reader would miss the data.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {

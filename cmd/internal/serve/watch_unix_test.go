@@ -20,7 +20,7 @@ func pipe(t *testing.T, path string) {
 	require.NoError(t, os.Rename(beside, path))
 }
 
-// writer waits until a process reads from a pipe, and returns the pipe's other end.
+// writer opens a pipe for writing. It waits until a process opens the pipe for reading.
 func writer(t *testing.T, path string) *os.File {
 	t.Helper()
 	var file *os.File
@@ -32,7 +32,7 @@ func writer(t *testing.T, path string) *os.File {
 	return file
 }
 
-// TestARuleFileThatIsAPipe: a pipe is read once. The watcher does not wait for another writer.
+// TestARuleFileThatIsAPipe: if the rule file is a pipe, it is read once. The watcher does not wait for another writer.
 func TestARuleFileThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.yaml")
 	pipe(t, path)
@@ -54,8 +54,8 @@ func TestARuleFileThatIsAPipe(t *testing.T) {
 	assert.Equal(t, 200, s.raw("GET /"))
 }
 
-// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a reload that waits for a pipe or a disk does not delay the server's
-// end.
+// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a reload waits for a pipe or a disk. The server can still end at
+// once.
 func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	s := start(t, one)
 	pipe(t, s.path)
@@ -73,7 +73,8 @@ func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestAFolderThatIsNeverQuiet: the rule file is read even if another file in the folder is written all the time.
+// TestAFolderThatIsNeverQuiet: another file in the folder is written all the time. A change of the rule file is still
+// read.
 func TestAFolderThatIsNeverQuiet(t *testing.T) {
 	s := start(t, one)
 	noise, err := os.Create(filepath.Join(filepath.Dir(s.path), "noise"))

@@ -19,7 +19,8 @@ func (r *running) raw(line string) int {
 	return resp.StatusCode
 }
 
-// TestNoWayAroundAMethod: a method in another case is the same method, because many servers treat it so.
+// TestNoWayAroundAMethod: a rule for a method also applies if a client writes the method in another case, because many
+// servers ignore case.
 func TestNoWayAroundAMethod(t *testing.T) {
 	s := start(t, `rules:
   - {name: login, rate: 1/h, burst: 1, match: {method: POST}}
@@ -36,8 +37,8 @@ func TestNoWayAroundAMethod(t *testing.T) {
 	assert.Equal(t, 200, s.raw("patch /"), "another key")
 }
 
-// TestNoWayAroundAValueByBlanks: rules ignore blanks around an HTTP/2 value, because the upstream does not get them
-// over HTTP/1.
+// TestNoWayAroundAValueByBlanks: over HTTP/2, a client can send blanks around a value. Rules ignore them, because an
+// upstream over HTTP/1 does not get them.
 func TestNoWayAroundAValueByBlanks(t *testing.T) {
 	var seen []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.Header.Get("X-Env")) })
@@ -79,7 +80,7 @@ func TestOptionsOfTheServerCount(t *testing.T) {
 	assert.Zero(t, asked)
 }
 
-// TestConnectIsRefused: CONNECT would open a tunnel to any server.
+// TestConnectIsRefused: weir refuses CONNECT, because it would open a tunnel to any server.
 func TestConnectIsRefused(t *testing.T) {
 	reached := false
 	s := start(t, "upstream: "+newUpstream(t, func(http.ResponseWriter, *http.Request) { reached = true })+"\n"+one)
@@ -89,8 +90,8 @@ func TestConnectIsRefused(t *testing.T) {
 	assert.False(t, reached)
 }
 
-// TestNoWayAroundAPath: the rule in the README applies however a client writes the path. So does a rule with a name in
-// its pattern.
+// TestNoWayAroundAPath: the rule in the README applies however a client writes the path. The same is true of a rule
+// with a name in its pattern.
 func TestNoWayAroundAPath(t *testing.T) {
 	s := start(t, `rules:
   - {name: login, rate: 1/h, burst: 1, key: [ip, path], match: {path: /login}}
@@ -106,8 +107,8 @@ func TestNoWayAroundAPath(t *testing.T) {
 	}
 }
 
-// TestNoWayAroundAKey: spellings that mean the same to a server have one bucket, in the proxy and for /decide. No
-// spelling that programs use is refused.
+// TestNoWayAroundAKey: if a server reads two spellings of a key as the same, both have one bucket. This is tested for
+// the proxy and for /decide. weir does not refuse spellings that programs use.
 func TestNoWayAroundAKey(t *testing.T) {
 	const rules = `
 rules:
@@ -189,7 +190,7 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 		"nginx")
 }
 
-// TestExemptions: no limit applies to exempt requests, and no rule to requests that it does not match.
+// TestExemptions: no limit applies to an exempt request. A rule does not apply to requests that it does not match.
 func TestExemptions(t *testing.T) {
 	s := start(t, `exempt: {path: /health}
 rules:

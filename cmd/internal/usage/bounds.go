@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Bounds says where in a request a server reads bounds for its answer; a bound elsewhere has no effect. nil means an
-// unknown server without such places. Bounds are safe for concurrent use.
+// Bounds says where in a request a server reads bounds for its answer. A bound at another place has no effect. For an
+// unknown server, Bounds is nil. Bounds are safe for concurrent use.
 type Bounds struct {
 	Object []string   // spellings of the object that contains the bounds; none for the body itself
 	Fields [][]string // spellings of each field; the first field is used for a new bound
@@ -19,7 +19,8 @@ const maxBounds = 2
 // ofItem has the places of bounds in an item of a batch.
 var ofItem = &Bounds{Object: []string{"params"}, Fields: [][]string{{"max_tokens"}}}
 
-// caps has the paths at which a bound of an answer may be, in lower case because some servers ignore case.
+// caps has the paths at which a bound of an answer may be, over all servers. They are in lower case, because some
+// servers ignore case.
 var caps = []string{
 	"max_tokens", "max_completion_tokens", "max_output_tokens", "generationconfig.maxoutputtokens",
 	"generation_config.max_output_tokens", "generationconfig.max_output_tokens", "generation_config.maxoutputtokens",
@@ -27,15 +28,17 @@ var caps = []string{
 	"n_predict", "max_tokens_to_sample",
 }
 
-// IsBound reports whether a folded path may be the path of a bound at any server.
+// IsBound reports whether a path may be that of a bound at some server. The path must be in lower case ([Fold]).
 func IsBound(path string) bool { return slices.Contains(caps, path) }
 
-// IsObject reports whether a folded key is the object from which the server reads its bounds, in any spelling.
+// IsObject reports whether the server reads its bounds from the object with this key. The key must be in lower case
+// ([Fold]).
 func (b *Bounds) IsObject(key string) bool {
 	return b != nil && slices.ContainsFunc(b.Object, func(o string) bool { return Fold(o) == key })
 }
 
-// Find returns the index of the field with the path, ignoring case, or -1. exact says whether the spelling is exact.
+// Find returns the index of the field with a path, or -1. It ignores case. The result exact says whether the path has
+// exactly the spelling of the field.
 func (b *Bounds) Find(path string) (field int, exact bool) {
 	if b == nil {
 		return -1, false
@@ -55,8 +58,8 @@ func (b *Bounds) Find(path string) (field int, exact bool) {
 	return -1, false
 }
 
-// fold changes a key to lower case in place, as servers that ignore case do: the long s and the Kelvin sign become s
-// and k.
+// fold changes a key to lower case in place, as servers that ignore case do. The long s becomes s, and the Kelvin sign
+// k.
 func fold(key []byte) []byte {
 	out := key[:0]
 	for i := 0; i < len(key); i++ {
@@ -74,11 +77,11 @@ func fold(key []byte) []byte {
 	return out
 }
 
-// Fold returns an object's key in lower case, because some servers compare keys in this form.
+// Fold returns a key of an object in lower case. Some servers compare keys in this form.
 func Fold(key string) string { return string(fold([]byte(key))) }
 
-// A tally counts the bounds of a body, or of an item of a batch. A field must be spelled as the server spells it. If it
-// is repeated in any spelling, it counts only if each value is a bound.
+// A tally counts the bounds of a body, or of an item of a batch. A field counts only if it is spelled as the server
+// spells it. If a field is repeated in any spelling, it counts only if each of its values is a bound.
 type tally struct {
 	largest uint64 // the largest value that looks like a bound
 	fields  [maxBounds]struct {
@@ -89,7 +92,7 @@ type tally struct {
 	not     bool // one value is neither a bound nor null, and a server may ignore it
 }
 
-// note notes a value at a path that may be the path of a bound.
+// note notes a value. Its path may be that of a bound.
 func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	n := Bound(text)
 	t.largest = max(t.largest, n)
@@ -119,8 +122,8 @@ func (t *tally) bound() (most uint64) {
 	return most
 }
 
-// output returns how long the answer may be: the bound that the server obeys, or the number standard if there is none.
-// If a value that only looks like a bound is larger, output returns that value.
+// output returns how many tokens the answer may have. This is the bound that the server obeys, or the number in
+// standard if there is no bound. If another value only looks like a bound but is larger, output returns this value.
 func (t *tally) output(bound, standard uint64) uint64 {
 	if bound == 0 {
 		bound = standard

@@ -23,7 +23,7 @@ type Fixture struct {
 	Body []byte `json:"-"`
 }
 
-// Usage returns the cost of the answer, as far as the answer reports it.
+// Usage returns the usage that the answer reports.
 func (f *Fixture) Usage() Usage {
 	u := f.Says
 	return Usage{Input: u.Input, Output: u.Output, Total: u.Total, Cached: u.Cached, CacheWrite: u.CacheWrite, NoInput: u.NoInput}
@@ -32,7 +32,8 @@ func (f *Fixture) Usage() Usage {
 //go:embed testdata/corpus
 var corpusFiles embed.FS
 
-// Corpus returns the answers of all APIs that are compiled into the program. It panics if one is missing.
+// Corpus returns the answers that are compiled into the program. They are from all APIs. Corpus panics if a file is
+// missing.
 func Corpus() (all []*Fixture) {
 	read := func(name string) []byte {
 		text, err := corpusFiles.ReadFile(path.Join("testdata", "corpus", name))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkFixture compares a scanner at the end of an answer with the fixture.
+// checkFixture compares what a scanner has found at the end of an answer with what the fixture says.
 func checkFixture(t *testing.T, f *Fixture, s *Scanner, how string) {
 	t.Helper()
 	u, known, final := s.Usage()
@@ -25,14 +25,15 @@ func checkFixture(t *testing.T, f *Fixture, s *Scanner, how string) {
 	require.Zero(t, s.Bad(), "%s %s", f.File, how)
 }
 
-// endFixture ends an answer as its server did: an answer that reports a failure does not end normally.
+// endFixture ends an answer as its server did. If the answer reports a failure, it does not end normally.
 func endFixture(f *Fixture, s *Scanner) {
 	if f.Final {
 		s.End()
 	}
 }
 
-// TestCorpus (pitfalls 17, 21 to 26, 29) reads every fixture byte by byte, and cut in two at every byte.
+// TestCorpus (pitfalls 17, 21 to 26, 29) reads each fixture in several ways: byte by byte, and in two pieces for every
+// place of the cut.
 func TestCorpus(t *testing.T) {
 	for _, f := range Corpus() {
 		for cut := range len(f.Body) + 1 {
@@ -51,7 +52,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestBrokenOff (pitfall 18): the usage of a cut-off answer counts as final only if it is complete.
+// TestBrokenOff (pitfall 18): if an answer is cut off, its usage is final only if it is complete.
 func TestBrokenOff(t *testing.T) {
 	for _, f := range Corpus() {
 		was := false
@@ -68,8 +69,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestFinalBeforeTheEnd (pitfall 16): a stream's usage is final before its last line, because a client may disconnect
-// before that line.
+// TestFinalBeforeTheEnd (pitfall 16): the usage of a stream is final before the last line of the stream. A client may
+// disconnect before that line.
 func TestFinalBeforeTheEnd(t *testing.T) {
 	for _, f := range Corpus() {
 		if !f.Final || !f.UsageChunk && f.API == "openai" && f.ContentType != "application/json" && f.Path != "/v1/responses" {
@@ -89,8 +90,8 @@ func TestFinalBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestCompressed (pitfall 27): answers in gzip, br and zstd are read, with and without a Content-Encoding, and cut at
-// any byte.
+// TestCompressed (pitfall 27): answers compressed by gzip, br and zstd are read, wherever the stream is cut. They are
+// also read without a Content-Encoding.
 func TestCompressed(t *testing.T) {
 	compress := map[string]func([]byte) []byte{
 		"gzip": func(p []byte) []byte {
@@ -141,7 +142,8 @@ func TestCompressed(t *testing.T) {
 	assert.Zero(t, decoding.Load())
 }
 
-// TestNotWhatItSays: a plain answer labeled gzip is read. Unread reports an unknown or broken encoding.
+// TestNotWhatItSays: an uncompressed answer is read even if its encoding is gzip. If the encoding is unknown or broken,
+// Unread reports this.
 func TestNotWhatItSays(t *testing.T) {
 	plain := []byte(`{"usage":{"total_tokens":5}}`)
 	a := NewAnswer("application/json", "gzip", Models)

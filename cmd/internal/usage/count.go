@@ -1,7 +1,7 @@
 package usage
 
-// MaxField is the largest number in a field of a usage. A larger one is ignored, because no request has ten million
-// tokens.
+// MaxField is the largest number in a field of a usage. A larger number is ignored, because no request has more than
+// ten million tokens.
 const MaxField = 10_000_000
 
 type field uint8
@@ -39,7 +39,7 @@ type Usage struct {
 	NoInput    bool   // the input is unknown, for example in Ollama if the prompt was cached
 }
 
-// raw has the last valid number that the answer reports for each field.
+// raw has a number for each field of the usage: the last valid number that the answer has reported.
 type raw struct {
 	has uint16
 	bad uint16 // a bit for each field whose last value is not a count
@@ -52,8 +52,9 @@ func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
-// isWhole reports whether the numbers include the complete cost: no field that adds to it has a bad value. A bad input
-// is estimated instead, and a bad total does not matter if there is an output.
+// isWhole reports whether the numbers give the complete cost. For that, no field that adds to the cost may have an
+// invalid value. An invalid input does not matter, because the input is then estimated. An invalid total does not
+// matter if there is an output.
 func (r *raw) isWhole() bool {
 	adds := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
 	switch {
@@ -65,8 +66,8 @@ func (r *raw) isWhole() bool {
 	return !r.isNothing() && r.bad&adds == 0
 }
 
-// usage makes a Usage from the numbers of any API. Cached tokens are part of the input for OpenAI and Gemini, but not
-// for Anthropic. For Bedrock, this depends on the model, and the total shows it.
+// usage makes a Usage from the numbers. It must do so for any API. For OpenAI and Gemini, the input includes cached
+// tokens, and for Anthropic it does not. For Bedrock, this depends on the model, and the total shows it.
 func (r *raw) usage() Usage {
 	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
 	u.NoInput = !r.is(fInput) && !r.is(fTotal)
@@ -95,5 +96,6 @@ func number(text []byte) (n uint64, ok bool) {
 	return n, n <= MaxField
 }
 
-// Number parses a whole number from 0 to [MaxField], for example from a header. For any other text, it returns false.
+// Number parses a whole number from 0 to [MaxField], for example from a header field. For any other text, it returns
+// false.
 func Number(text string) (uint64, bool) { return number([]byte(text)) }

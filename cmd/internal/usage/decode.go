@@ -22,8 +22,8 @@ const (
 
 var decoding atomic.Int64
 
-// An Answer reads the usage in a body while it is sent, compressed or not. Its methods may be called from several
-// goroutines.
+// An Answer reads the usage in a body while the body is sent. The body may be compressed. The methods may be called
+// from several goroutines.
 type Answer struct {
 	Encoding string // Content-Encoding; "" for none
 
@@ -40,19 +40,20 @@ type Answer struct {
 	passing bool   // the current event is too long
 }
 
-// NewAnswer returns the reader of an answer with a Content-Type and a Content-Encoding. The caller must close it.
+// NewAnswer returns the reader of an answer. It needs the Content-Type and the Content-Encoding of the answer. The
+// caller must close the reader.
 func NewAnswer(contentType, encoding string, f *Fields) *Answer {
 	return &Answer{Encoding: strings.ToLower(strings.TrimSpace(encoding)), scanner: NewScanner(contentType, f)}
 }
 
-// Scanner calls f with the scanner, to which nothing is written meanwhile.
+// Scanner calls the function f with the scanner. During the call, nothing is written to the scanner.
 func (a *Answer) Scanner(f func(*Scanner)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f(a.scanner)
 }
 
-// Final returns the usage of the answer. It returns false while the usage is not final.
+// Final returns the usage of the answer. As long as the usage is not final, it returns false.
 func (a *Answer) Final() (u Usage, final bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +64,7 @@ func (a *Answer) Final() (u Usage, final bool) {
 	return u, final
 }
 
-// Unread reports whether a part of the body could not be read so far because of its encoding.
+// Unread reports whether some part of the body so far could not be read because of its encoding.
 func (a *Answer) Unread() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,8 +109,8 @@ func (a *Answer) pass(p []byte) {
 	}
 }
 
-// Plain reports whether the body is not compressed, as far as this is known. If so, the scanner gets its bytes
-// unchanged.
+// Plain reports whether the body is not compressed, as far as this is known. The scanner then gets the bytes of the
+// body unchanged.
 func (a *Answer) Plain() bool { return a.Encoding == "" || a.Encoding == "identity" }
 
 // End notes that the body is complete.
@@ -122,7 +123,7 @@ func (a *Answer) End() {
 	}
 }
 
-// Close waits until everything that was written has been read, and ends the answer.
+// Close ends the answer. Before that, it waits until everything that was written has been read.
 func (a *Answer) Close() {
 	if head := a.head; !a.began {
 		a.begin(head)
@@ -174,7 +175,7 @@ var openers = map[string]opener{
 
 func init() { openers["x-gzip"] = openers["gzip"] }
 
-// decode starts a goroutine that decompresses the bytes that are written from now on.
+// decode starts a goroutine that decompresses all bytes that are written after the call.
 func (a *Answer) decode(open opener) {
 	if decoding.Add(1) > maxDecoding {
 		decoding.Add(-1)
@@ -220,8 +221,9 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 	return errUnread
 }
 
-// Decompressor returns a reader that decompresses a body, and a function that closes it. encoding is in lower case. An
-// unknown encoding is an error, and a body in another encoding may be one.
+// Decompressor returns a reader that decompresses a body, and a function that closes the reader. The parameter encoding
+// must be in lower case. It returns an error if the encoding is unknown, and may do so if the body is in another
+// encoding.
 func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
 	if open == nil {
@@ -230,11 +232,12 @@ func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func
 	return open(body)
 }
 
-// maxEvent is the length of the longest event that can be hidden.
+// maxEvent is the length of the longest event that can be hidden from the client.
 const maxEvent = 32 << 10
 
-// Filter is Write for uncompressed server-sent events. It returns the events for a client that has not asked for the
-// usage, each when it is complete or longer than 32 KiB. The bytes are valid until the next call.
+// Filter does what Write does, for uncompressed server-sent events. It returns the bytes for a client that has not
+// asked for the usage, without events that have only a usage. An event is returned when it is complete or longer than
+// 32 KiB. The bytes are valid until the next call.
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -256,7 +259,7 @@ func (a *Answer) Filter(p []byte) []byte {
 	return a.out[:begin]
 }
 
-// Rest returns, at the end of an answer, the bytes that [Answer.Filter] has not returned yet.
+// Rest returns the bytes that [Answer.Filter] has not returned so far. It is called at the end of an answer.
 func (a *Answer) Rest() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()

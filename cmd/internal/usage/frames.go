@@ -64,7 +64,7 @@ func (f *frames) begin(contentType string) {
 	}
 }
 
-// step reads at most up to the end of an event, but continues after events that have only text.
+// step reads to the end of an event at most. If an event has only text, step continues after its end.
 func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 	if f.of == unknown {
 		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark
@@ -124,11 +124,11 @@ func (f *frames) line(s *Scanner, p []byte) int {
 	return end + 1
 }
 
-// maxBegan is the length of the longest beginning of a line that hold stores.
+// maxBegan is the largest length of the beginning of a line that the method hold stores.
 const maxBegan = maxShape + 8 // 8 is for the name of a field
 
-// hold stores the beginning of a line until the rest comes, and reports whether it did. document is the part of the
-// line that begins a document.
+// hold stores the beginning of a line until the rest of the line comes. It returns false if it has not stored the
+// beginning. The parameter document is the part of the line that begins a document.
 func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	if len(line) > maxBegan || !s.shape.begins(document) {
 		return false
@@ -137,8 +137,8 @@ func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	return true
 }
 
-// resume reads the rest of a line with a stored beginning, and returns how many bytes it has read. If the line does not
-// end in p, it reads the stored beginning and returns 0.
+// resume reads the rest of a line whose beginning is stored. It returns how many bytes it has read. If p does not have
+// the end of the line, resume reads only the stored beginning and returns 0.
 func (f *frames) resume(s *Scanner, p []byte) (n int) {
 	if len(s.shape.began) == 0 {
 		return 0
@@ -205,9 +205,9 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	return len(p), false
 }
 
-// passed reads complete lines between documents that need not be read byte by byte: lines without data, and lines with
-// a known shape. It stops after an event that has more than text. It stores an incomplete last line that may have the
-// known shape.
+// passed reads complete lines between documents that need not be read byte by byte. These are lines without data and
+// lines with the known shape. It stops after an event that has more than text. If the last line is incomplete and may
+// have the shape, passed stores it.
 func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 	for n < len(p) {
 		line := p[n:]
@@ -260,7 +260,7 @@ func (f *frames) inName(c byte) {
 	}
 }
 
-// inValue reads the rest of a line's value, and returns how many bytes it has read.
+// inValue reads the rest of the value of a line. It returns how many bytes it has read.
 func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 	data := p
 	if n = bytes.IndexByte(data, '\n'); n >= 0 {
@@ -285,7 +285,7 @@ func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 
 func (f *frames) isData() bool { return f.named == 4 && string(f.name[:4]) == "data" }
 
-// endLine ends a line. It reports whether the line is empty, which ends an event.
+// endLine ends a line. If the line is empty, it ends the event, and endLine returns true.
 func (f *frames) endLine(s *Scanner) (event bool) {
 	s.shape.learning = false
 	switch {
@@ -304,7 +304,7 @@ func (f *frames) endLine(s *Scanner) (event bool) {
 	return event
 }
 
-// maxFrame and maxHeaders are the largest sizes of a frame of Amazon's event stream, and of its headers.
+// A frame of Amazon's event stream has at most maxFrame bytes, and its headers have at most maxHeaders bytes.
 const (
 	maxFrame   = 24 << 20
 	maxHeaders = 128 << 10

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A node is the end of a wanted path in a JSON document, or a step on the way to it.
+// A node is a step on a wanted path in a JSON document. The last step is the wanted value.
 type node struct {
 	keys  map[string]*node // nodes for the keys of an object
 	items *node            // node for the items of an array
@@ -13,7 +13,8 @@ type node struct {
 	all   bool             // the field also applies to all values below
 }
 
-// at returns the node at a path of keys below n, and makes missing nodes. "[]" means any item of an array.
+// at returns the node at a path of keys, beginning at the node n. It makes nodes that are missing. The key "[]" means
+// every item of an array.
 func (n *node) at(path ...string) *node {
 	for _, key := range path {
 		next := n.items
@@ -48,8 +49,8 @@ const (
 // A sink gets the values of a document.
 type sink interface {
 	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. The
-	// node at is nil if the value is at no wanted path. text has the first bytes without escapes, at most maxText. size
-	// is the length of a string.
+	// parameter at is the node of the value, or nil if the value is at no wanted path. text has the first bytes of the
+	// value without escapes, at most maxText. size is the length of a string.
 	value(d *document, at *node, k kind, text []byte, size int)
 	// ended is called at the end of a document. Another document may follow.
 	ended(d *document)
@@ -79,7 +80,7 @@ const (
 	broken // what was written is not JSON; everything is ignored until the next document
 )
 
-// A document reads JSON that is written to it in pieces. Its size is fixed.
+// A document reads JSON that is written in pieces. It uses the same memory for every input.
 type document struct {
 	sink  sink
 	root  *node
@@ -97,21 +98,21 @@ type document struct {
 	digit int  // number of digits of code so far
 	over  bool // the text did not fit into text
 
-	// These are the indexes of the current value in the current piece, without its quotes.
+	// The current value has the bytes [from:to] of the current piece. Its quotes are not included.
 	from, to int
 }
 
 // isBetween reports whether a document may begin here.
 func (d *document) isBetween() bool { return d.depth == 0 && d.step == wantValue }
 
-// isKeyAt reports whether a value of kind k that ends here is a key.
+// isKeyAt reports whether a value of the kind k that ends here is a key.
 func (d *document) isKeyAt(k kind) bool { return k == isString && d.isKey }
 
 func (d *document) reset() {
 	d.step, d.depth, d.at = wantValue, 0, d.root
 }
 
-// write reads a piece. After bytes that are not JSON, it ignores everything until reset.
+// write reads a piece. If some bytes are not JSON, it ignores everything after them until reset is called.
 func (d *document) write(p []byte) {
 	for i := 0; i < len(p); i++ {
 		switch d.step {
@@ -214,7 +215,7 @@ func (d *document) keep(c byte) {
 	d.kept++
 }
 
-// inside reads bytes of a string, beginning at p[i]. It returns the index of the last byte that it has read.
+// inside reads the bytes of a string, beginning at p[i]. It returns the index of the last byte that it has read.
 func (d *document) inside(p []byte, i int) int {
 	end := i
 	for end < len(p) && p[end] != '"' && p[end] != '\\' {
@@ -337,7 +338,7 @@ func (d *document) container() *node {
 	return d.nodes[d.depth-1]
 }
 
-// item returns the node of an item of the innermost container, which is an array.
+// item returns the node of an item in the innermost container, which must be an array.
 func (d *document) item() *node {
 	in := d.container()
 	if in == nil || in.items == nil && !in.all {

@@ -17,13 +17,13 @@ type Learned struct {
 	of map[string]*costs
 }
 
-// costs is a histogram with four buckets for each power of two.
+// costs is a histogram of costs. It has four buckets between a power of two and the next one.
 type costs struct {
 	n  uint32
 	in [4 * 64]uint32
 }
 
-// bucketOf returns the bucket of a cost, and limitOf the largest cost in a bucket.
+// bucketOf returns the index of the bucket for a cost. limitOf returns the largest cost in a bucket.
 func bucketOf(cost uint64) int {
 	if cost < 4 {
 		return int(cost)
@@ -40,8 +40,8 @@ func limitOf(bucket int) uint64 {
 	return (uint64(bucket%4)+5)<<e - 1
 }
 
-// Note adds the cost of a request that the server has answered with a usage. So models that do not exist never take the
-// room of others.
+// Note adds the cost of a request. The server must have answered the request with a usage. So a client cannot use up
+// the room for models by requests for models that do not exist.
 func (l *Learned) Note(model string, cost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,8 @@ func (l *Learned) Note(model string, cost uint64) {
 	}
 }
 
-// Usual returns 1.2 times the 95th percentile of the costs for a model. known is false until there are enough costs.
+// Usual returns the usual cost of a request for a model: 1.2 times the 95th percentile of the costs so far. The result
+// known is false until there are enough costs.
 func (l *Learned) Usual(model string) (cost uint64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

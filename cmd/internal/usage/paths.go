@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A Fields says which fields are read from an answer. It is safe for concurrent use.
+// A Fields says which fields of an answer are read. It is safe for concurrent use.
 type Fields struct{ root *node }
 
-// Models has the fields of all language models' APIs together, so a server's API need not be known.
+// Models has the fields of the APIs of all language models. So the API of a server need not be known.
 var Models = func() *Fields {
 	root := &node{}
 	root.items = root // in Gemini, without server-sent events, the answer is an array with the contents of the events
@@ -54,8 +54,8 @@ func fields(below *node, at map[string]field) {
 
 const maxPath = 8
 
-// Path returns a Fields that reads the number at a path of keys, such as "usage.total". The path has 1 to 8 keys, and
-// none is empty.
+// Path returns a Fields that reads one number. The text is the path of keys to the number, such as "usage.total". It
+// must have 1 to 8 keys, and no key may be empty.
 func Path(text string) (*Fields, error) {
 	keys := strings.Split(text, ".")
 	if len(keys) > maxPath {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// MaxModel is the length of the longest name of a model. Longer names are cut.
+// MaxModel is the largest length of the name of a model. Longer names are cut.
 const MaxModel = maxText - 1
 
 const (
@@ -16,7 +16,7 @@ const (
 	leastBlob = 256   // length of the shortest text that counts as media, in bytes
 )
 
-// A Request has what the body of a request says about the request's cost.
+// A Request has what the body of a request says about its cost.
 type Request struct {
 	Model  string // "" if the body names no model, or several
 	Stream bool   // the answer may be a stream
@@ -32,7 +32,7 @@ type Request struct {
 	unread  uint64 // number of bytes of the body that were not read
 }
 
-// A batch has the numbers of a request that contains several requests.
+// A batch has the numbers of a request that combines several requests.
 type batch struct {
 	is      bool // the path says that it is a batch; without this, a field of the same name has no meaning
 	items   uint64
@@ -80,16 +80,18 @@ var asked = func() *node {
 	return root
 }()
 
-// media has the keys, in lower case, whose texts count as media if they look like media.
+// The texts under these keys, which are in lower case, count as media if they look like media.
 var media = map[string]bool{
 	"url": true, "image_url": true, "data": true, "bytes": true, "file_data": true, "file_id": true, "file_uri": true,
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the decompressed body of a request. The parameter of says where the server reads bounds. size is
-// the length of the complete body if it is longer than body; the missing part counts as text. A body that is not JSON
-// counts as text, too. If a body is not exactly one JSON document, a server may read it differently. So nothing in it
-// counts as a bound, and it counts as a request for a stream.
+// ReadRequest reads the decompressed body of a request. The parameter of says where the server reads bounds. If the
+// complete body is longer than body, size is its length. The part that is missing counts as text. A body that is not
+// JSON counts as text, too.
+//
+// If a body is not exactly one JSON document, a server may read the body differently. So nothing in it counts as a
+// bound, and it counts as a request for a stream.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
 	q.batch.is = of != nil && of.Batch
@@ -127,7 +129,7 @@ type asker struct {
 	documents int
 }
 
-// maxKeys is one more than the largest depth at which the spelling of keys is compared.
+// The spelling of keys is compared at depths below maxKeys.
 const maxKeys = 8
 
 // atItem is the depth of the keys in an item of a batch.
@@ -187,14 +189,15 @@ func (a *asker) field(d *document, f field, k kind, text []byte) {
 	}
 }
 
-// path returns the current value's path in its original spelling, beginning at the given depth.
+// path returns the path of the current value in its original spelling. The path begins at the given depth.
 func (a *asker) path(d *document, from int) string {
 	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
 }
 
 func (a *asker) ended(*document) { a.documents++ }
 
-// name notes the name of a model. A server may use either of two different models, so the request then has none.
+// name notes the name of a model. If a request names two different models, a server may use either of them. So the
+// request then counts as one without a model.
 func (a *asker) name(ok bool, model string) {
 	switch {
 	case !ok || a.named && a.q.Model != model:
@@ -205,11 +208,12 @@ func (a *asker) name(ok bool, model string) {
 	a.named = true
 }
 
-// Bound parses a bound from the text of a number. The result is at most [MaxField], and 0 if the text bounds nothing.
+// Bound parses a bound of an answer from the text of a number. The result is at most [MaxField]. It is 0 if the text is
+// not a bound.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound parses a number above 0, and bounds it by the parameter most. For any other text, it returns 0. It reads 100.0
-// and "100" as 100, as servers do.
+// bound parses a number above 0, and returns at most the number in most. For any other text, it returns 0. It reads
+// 100.0 and "100" as 100, as servers do.
 func bound(text []byte, most uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {
@@ -221,7 +225,8 @@ func bound(text []byte, most uint64) uint64 {
 	return uint64(n)
 }
 
-// isMedia reports whether the beginning of a text looks like a URL or encoded bytes. It is called for keys in media.
+// isMedia reports whether a text looks like a URL or like encoded bytes. It gets the beginning of the text. It is
+// called for texts under the keys in media.
 func isMedia(text []byte, size int) bool {
 	for _, c := range text {
 		if c <= ' ' || c >= 0x7f {
@@ -237,17 +242,17 @@ func (q *Request) Input() uint64 {
 	return (q.text+q.unread+perToken-1)/perToken + q.numbers + q.media*perMedia
 }
 
-// Cap returns the largest bound of the answer that the server obeys, or 0 if there is none.
+// Cap returns the largest bound in the request that the server obeys. It is 0 if there is none.
 func (q *Request) Cap() uint64 { return q.own }
 
-// Times returns how many answers the request asks for, at least 1.
+// Times returns how many answers the request asks for. It is at least 1.
 func (q *Request) Times() uint64 { return max(q.times, 1) }
 
 // IsBatch reports whether the request is a batch of other requests.
 func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 
-// Answer returns how many tokens one answer may have: the bound that the server obeys, or defaultOutput if there is
-// none. If a value that only looks like a bound is larger, Answer returns that value.
+// Answer returns how many tokens one answer may have. This is the bound that the server obeys, or defaultOutput if
+// there is no bound. If another value only looks like a bound but is larger, Answer returns this value.
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
 // Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.

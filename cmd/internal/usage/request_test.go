@@ -26,8 +26,8 @@ var (
 	ofBatch    = &Bounds{Batch: true}
 )
 
-// TestBounds (pitfalls 6, 7, 9, 40): the largest of several bounds counts, times the number of answers. A bound that
-// the server may ignore does not lower the result.
+// TestBounds (pitfalls 6, 7, 9, 40): if a request has several bounds, the largest counts, times the number of answers.
+// If a server may ignore a bound, this bound does not lower the result.
 func TestBounds(t *testing.T) {
 	const standard = 1024
 	for _, c := range []struct {
@@ -114,7 +114,8 @@ func TestBounds(t *testing.T) {
 	assert.Equal(t, uint64(standard), cut.Output(standard), "the rest may have another bound")
 }
 
-// TestPrompt (pitfalls 8, 10, 12): text counts by its length, media as media, and lists of tokens by their number.
+// TestPrompt (pitfalls 8, 10, 12): a text counts by its length, and a list of tokens by the number of tokens. Media
+// count as media and not as text.
 func TestPrompt(t *testing.T) {
 	text := strings.Repeat("word ", 4000)
 	q := ask(`{"model":"m","messages":[{"role":"user","content":"` + text + `"}],"max_tokens":3}`)
@@ -137,7 +138,8 @@ func TestPrompt(t *testing.T) {
 	assert.Greater(t, ask(`{"input":"`+text+`"}`).Output(10), uint64(9), "an input is not that of embeddings by itself")
 }
 
-// TestNotRead (pitfall 5): an unreadable body counts by its length, so it is neither free nor uses up the limit.
+// TestNotRead (pitfall 5): a body that cannot be read counts by its length. So it is not free, and does not use up the
+// limit.
 func TestNotRead(t *testing.T) {
 	text := strings.Repeat("a", 4000)
 	for _, body := range []string{text, `{"content":"` + text, "{" + text, "\x1f\x8b" + text, `{"data":"` + text + `"}}}`} {
@@ -152,8 +154,8 @@ func TestNotRead(t *testing.T) {
 	assert.Greater(t, ask(deep+`{"max_tokens":5}`).Input(), uint64(2400), "too deep")
 }
 
-// TestAsked: Asked is set if every server reads that the request asks for a usage, Stream if any server may read that
-// it asks for a stream.
+// TestAsked: the field Asked is set if every server reads that the request asks for a usage. The field Stream is set if
+// some server may read that it asks for a stream.
 func TestAsked(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"stream_options":{"include_usage":true}}`:                                                              true,

@@ -1,6 +1,7 @@
 package usage
 
-// Memory is the most bytes that a [Scanner] uses, whatever is written to it, without the windows of decompression.
+// Memory is the most bytes that a [Scanner] uses, whatever is written to it. It does not include the windows that
+// decompression needs.
 const Memory = 64 << 10
 
 // A Scanner reads the usage in an answer that is written to it. It is not safe for concurrent use.
@@ -41,7 +42,7 @@ var terminals = map[string]terminal{
 	"message_delta": withUse, "response.completed": terminus, "response.incomplete": terminus, "response.failed": terminus,
 }
 
-// NewScanner returns a scanner for an answer that is not compressed and has a Content-Type.
+// NewScanner returns a scanner for an uncompressed answer. It needs the Content-Type of the answer.
 func NewScanner(contentType string, f *Fields) *Scanner {
 	s := &Scanner{}
 	s.doc.sink, s.doc.root = s, f.root
@@ -59,15 +60,15 @@ func (s *Scanner) Write(p []byte) {
 	}
 }
 
-// Step reads bytes from the start of a piece that is not empty, and returns how many it has read. It reads at most up
-// to the end of an event, but may pass the ends of events that have only text. event reports whether Step has reached
-// an end.
+// Step reads bytes from the start of a piece, which must not be empty, and returns how many it has read. It usually
+// stops at the end of an event. It may pass the end of events that have only text. The result event reports whether
+// Step has stopped at the end of an event.
 func (s *Scanner) Step(p []byte) (n int, event bool) {
 	s.stops = true
 	return s.frames.step(s, p)
 }
 
-// End notes that the answer is complete. So its usage is final.
+// End is called when the answer is complete. If the usage has the complete cost, it is then final.
 func (s *Scanner) End() {
 	s.frames.release(s)
 	s.doc.write([]byte{'\n'}) // ends a number
@@ -75,13 +76,13 @@ func (s *Scanner) End() {
 	s.final = s.final || s.raw.isWhole()
 }
 
-// Usage returns the usage reported so far. known says whether the answer has had any field of it. final says that it
-// comes from the answer's end.
+// Usage returns the usage that was reported so far. The result known says whether the answer has reported any part of
+// it. The result final says whether it is the usage at the end of the answer.
 func (s *Scanner) Usage() (u Usage, known, final bool) {
 	return s.raw.usage(), !s.raw.isNothing(), s.final
 }
 
-// Ended reports whether the answer has announced its end, with or without a usage.
+// Ended reports whether the answer has announced its end. It may have done so without a usage.
 func (s *Scanner) Ended() bool { return s.done }
 
 // Text returns how many bytes the model has written so far.
@@ -90,11 +91,11 @@ func (s *Scanner) Text() uint64 {
 	return s.text
 }
 
-// Bad returns how many fields were not whole numbers from 0 to [MaxField].
+// Bad returns how many fields had a value that is not a whole number from 0 to [MaxField].
 func (s *Scanner) Bad() uint64 { return s.bad }
 
-// UsageOnly reports, after [Scanner.Step], whether the document that has just ended has only a usage. A client that has
-// not asked for the usage does not need it.
+// UsageOnly is called after [Scanner.Step]. It reports whether the document that has just ended has nothing but a
+// usage. If a client has not asked for the usage, it does not need such a document.
 func (s *Scanner) UsageOnly() bool { return s.frames.usageOnly }
 
 // value implements sink.
@@ -129,7 +130,7 @@ func (s *Scanner) value(d *document, at *node, k kind, text []byte, size int) {
 	}
 }
 
-// count notes a number. For each field, the last valid number counts.
+// count notes the number in a field. If a field has several numbers, the last valid one counts.
 func (s *Scanner) count(f field, k kind, text []byte) {
 	n, ok := number(text)
 	switch {
@@ -161,14 +162,15 @@ func (s *Scanner) ended(d *document) {
 	s.event = event{binary: e.binary}
 }
 
-// reset begins a new document, even if the previous one is incomplete.
+// reset begins a new document. The previous document may be incomplete.
 func (s *Scanner) reset() {
 	s.shape.learning = false
 	s.doc.reset()
 	s.leave()
 }
 
-// leave ends a document early. In an incomplete one, the last number may be cut, and others may be missing.
+// leave ends a document. If the document is incomplete, its last number may be cut off, and other numbers may be
+// missing.
 func (s *Scanner) leave() {
 	if s.event.usage {
 		s.raw.bad |= 1<<fOutput | 1<<fCost

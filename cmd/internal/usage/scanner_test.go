@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileUsage (pitfall 28): a value that is not a whole number from 0 to 10^7 counts as absent, and Bad counts it.
+// TestHostileUsage (pitfall 28): a field of a usage counts as absent if its value is not a whole number from 0 to 10^7.
+// Bad counts such fields.
 func TestHostileUsage(t *testing.T) {
 	for _, bad := range []string{
 		"-600", `"2147483647"`, "9223372036854775807", "10000001", "1e3", "12.0", "1.5", "true", "-0", "18446744073709551616",
@@ -58,8 +59,8 @@ func TestHostileUsage(t *testing.T) {
 	assert.Equal(t, Usage{Input: 6, Output: 7, Total: 13}, u, "twice: of each field the last that is one")
 }
 
-// TestUsageOfABrokenDocument (pitfall 18): the usage before a document breaks off or stops being JSON is known. Another
-// may follow.
+// TestUsageOfABrokenDocument (pitfall 18): a document breaks off, or stops being JSON. The usage before that place is
+// known. Another document may follow.
 func TestUsageOfABrokenDocument(t *testing.T) {
 	whole := `{"usage":{"prompt_tokens":5,"completion_tokens":700}}`
 	cost, err := Path("usage.completion_tokens")
@@ -84,7 +85,7 @@ func TestUsageOfABrokenDocument(t *testing.T) {
 	}
 }
 
-// TestNotAtItsPath (pitfall 29): a usage at another path is ignored.
+// TestNotAtItsPath (pitfall 29): if a usage is at another path, it is ignored.
 func TestNotAtItsPath(t *testing.T) {
 	for _, body := range []string{
 		`{"choices":[{"message":{"content":"{\"usage\":{\"total_tokens\":5}}","usage":{"total_tokens":5}}}]}`,
@@ -106,8 +107,8 @@ func TestNotAtItsPath(t *testing.T) {
 	assert.Equal(t, uint64(5), u.Total, "an escape is the same key")
 }
 
-// TestEndlessLine (pitfall 26): endless lines, keys, numbers and nesting use no more memory, and the scanner reads what
-// follows.
+// TestEndlessLine (pitfall 26): endless lines, keys, numbers and nesting do not use more memory. The scanner reads what
+// comes after them.
 func TestEndlessLine(t *testing.T) {
 	const megabytes = 8
 	piece := func(unit string) []byte { return []byte(strings.Repeat(unit, 1<<20/len(unit))) }
@@ -129,7 +130,8 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// TestMemory: 10,000 streams in the middle of their events use at most the documented memory.
+// TestMemory: 10,000 streams are read, each up to the middle of an event. They use at most the memory that the document
+// states.
 func TestMemory(t *testing.T) {
 	const streams = 10_000
 	require.Less(t, unsafe.Sizeof(Scanner{}), uintptr(4<<10))
@@ -189,7 +191,8 @@ func TestWeights(t *testing.T) {
 	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Of(Usage{Input: MaxField * 1000}))
 }
 
-// FuzzScanner: no input makes the scanner panic, and the places of cuts do not change the result.
+// FuzzScanner checks that no input makes the scanner panic. It also checks that the result does not depend on how the
+// input is cut into pieces.
 func FuzzScanner(f *testing.F) {
 	for _, c := range Corpus() {
 		f.Add(c.ContentType, c.Body, 7)
@@ -213,7 +216,8 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// BenchmarkScan scans a stream of 200 events, at once and in pieces. One of ten events has an escape in its text.
+// BenchmarkScan scans a stream of 200 events, in one piece and in several pieces. The text of every tenth event has an
+// escape.
 func BenchmarkScan(b *testing.B) {
 	var events [][]byte
 	for i := range 200 {

@@ -14,16 +14,16 @@ const (
 	usualHoles = 16
 )
 
-// A shape is the form of the latest line whose event has only text. The events of a stream differ in few places, so
-// comparing a line with the shape takes a tenth of the time of reading it.
+// A shape is the form of a line whose event has only text. It is learned from the latest such line. The events of a
+// stream differ in few places. So comparing a line with the shape takes only a tenth of the time of reading the line.
 //
-// Text, and strings and numbers without a meaning here, may differ. Their places are holes. Keys, types of events, and
-// values that report the end of the answer must be equal. So for the usage, two lines of one shape differ only in the
-// length of their text.
+// Some values may differ between lines of one shape: texts, and strings and numbers that do not matter for the usage.
+// The places of these values are holes. Keys, types of events, and values that report the end of the answer must be
+// equal. So for the usage, two lines of one shape differ only in the length of their text.
 //
-// The first comparison permits differences only in texts and in holes that have differed before, because most holes,
-// such as the name of the model, never do. Most of a line is then compared at once. In a piece with several lines of
-// the shape, the bytes from the last hole of a line to the first hole of the next are also compared at once.
+// Most holes never differ, such as the name of the model. So the first comparison of a line permits differences only in
+// texts and in holes that have differed before. Most of the line is then compared at once. If a piece has several lines
+// of the shape, the bytes from the last hole of a line to the first hole of the next line are also compared at once.
 type shape struct {
 	line     []byte
 	holes    []hole
@@ -34,14 +34,14 @@ type shape struct {
 	began    []byte // beginning of a line that has had the shape so far, so that it has only text
 }
 
-// A hole is the place of a value in the line: its bytes are [from:to].
+// A hole is the place of a value in a line. The value has the bytes [from:to] of the line.
 type hole struct {
 	from, to     int
 	text, number bool
 	varies       bool
 }
 
-// begin makes the shape learn from a line. The line is read next, in one piece.
+// begin makes the shape learn from a line. The caller must read this line next, in one piece.
 func (s *shape) begin(line []byte) {
 	s.known, s.learning = false, len(line) <= maxShape
 	if s.learning {
@@ -77,9 +77,12 @@ func (s *shape) vary() {
 	s.between = s.between[:0]
 }
 
-// matches reports whether a piece begins with a complete line that has the shape. It returns the line's length without
-// its end, and its bytes of text. prefix is the text before a document. If prefix is not "", matches includes further
-// lines of the shape. If ends is true, it includes only lines after which the next such document begins.
+// matches reports whether a piece begins with a complete line that has the shape. It returns the length of the line
+// without its end, and the number of bytes of text in the line.
+//
+// The parameter prefix is the text in a line before the document. If it is not "", the results may include the next
+// lines of the shape. If ends is true, such a line is included only if another document with the prefix begins after
+// it.
 func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	if !s.known {
 		return 0, 0, false
@@ -93,7 +96,8 @@ func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok
 	return n, text, ok
 }
 
-// compare is matches for lines that differ only in the given holes. Without a prefix, it compares only one line.
+// compare does what matches does, for lines that differ only in the given holes. If prefix is "", it compares only one
+// line.
 func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	first, last := len(s.line), len(s.line)
 	if len(holes) > 0 {
@@ -144,8 +148,8 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	return n, text, true
 }
 
-// texts measures the texts at the beginning of rest. The bytes in between separate them. It returns how many bytes of
-// rest the texts and the separators take, and the size of the texts without escapes.
+// texts measures the texts at the beginning of rest. They are separated by the bytes in the parameter between. It
+// returns how many bytes the texts and the separators have. The result size is the size of the texts without escapes.
 func texts(rest, between []byte) (n, size int) {
 	for {
 		end, special := n, uint64(0)
@@ -172,11 +176,12 @@ func texts(rest, between []byte) (n, size int) {
 	}
 }
 
-// maxBetween bounds the bytes between two documents, such as the name of an event, that are compared at once.
+// maxBetween bounds how many bytes between two documents are compared at once. They are, for example, the name of an
+// event.
 const maxBetween = 128
 
-// follow notes the bytes from the last varying hole of a line to the first of the next line with a document. rest has
-// the bytes after the line. Only lines without data may be in between.
+// follow notes the bytes between two holes: the last varying hole of a line, and the first varying hole of the next
+// line with a document. The parameter rest has the bytes after the line. Only lines without data may be in between.
 func (s *shape) follow(rest []byte, prefix string, first, last int) {
 	rest = rest[:min(len(rest), maxBetween)]
 	for at := 0; ; {
@@ -200,7 +205,7 @@ func isEnd(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
 
-// note marks each hole whose contents differ in a line and the shape's line as varying.
+// note marks holes as varying: those in which a line differs from the line of the shape.
 func (s *shape) note(line []byte) {
 	moved := 0 // how much longer the line is so far
 	for i := range s.holes {
@@ -212,7 +217,7 @@ func (s *shape) note(line []byte) {
 	s.vary()
 }
 
-// begins reports whether the beginning of a line has the shape so far, and thus only text.
+// begins reports whether the beginning of a line has the shape so far. The line then has only text so far.
 func (s *shape) begins(line []byte) bool {
 	if !s.known {
 		return false
@@ -240,13 +245,13 @@ func (s *shape) begins(line []byte) bool {
 	return bytes.HasPrefix(s.line[from:], line)
 }
 
-// These are the results of length for a value that is incomplete or different.
+// The function length returns one of these if the value is incomplete or does not fit the hole.
 const (
 	open   = -1 // the value ends after the line
 	unlike = -2 // the value is of another kind, or must be read
 )
 
-// length returns the length in bytes of the value in a hole, and the size of a text without escapes.
+// length returns the length in bytes of the value in a hole. The result size is the size of a text without its escapes.
 func (h *hole) length(line []byte) (n, size int) {
 	if h.number {
 		return numeric(line), 0
@@ -274,8 +279,8 @@ var inNumeric = func() (is [256]bool) {
 	return is
 }()
 
-// quoted returns the length of the text up to its closing quote, and its size without escapes. It returns unlike if the
-// text has an escape of a code point, or a line end.
+// quoted returns the length of a text up to its closing quote, and the size of the text without escapes. If the text
+// has a line end or an escape of a code point, it returns unlike.
 func quoted(line []byte) (n, size int) {
 	escapes := 0
 	for n < len(line) {
@@ -303,17 +308,17 @@ func quoted(line []byte) (n, size int) {
 	return open, 0
 }
 
-// specials finds the first byte of a word that is a quote, a backslash or a control character: the lowest set bit of
-// the result is the top bit of that byte. Without such a byte, the result is 0.
+// specials finds the first byte in a word that is a quote, a backslash or a control character. The lowest bit that is
+// set in the result is the top bit of this byte. If the word has no such byte, the result is 0.
 func specials(word uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := word^ones*'"', word^ones*'\\'
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & tops
 }
 
-// passes reports whether a piece begins with a complete line of the known shape. It counts the line's text, and returns
-// the line's length without its end. prefix is the text before a document. If prefix is not "", passes includes further
-// lines of the shape.
+// passes reports whether a piece begins with a complete line of the known shape. If so, it counts the text of the line,
+// and returns the line's length without its end. The parameter prefix is the text in a line before the document. If it
+// is not "", passes also counts further lines of the shape.
 func (s *Scanner) passes(piece []byte, prefix string) (n int, ok bool) {
 	n, text, ok := s.shape.matches(piece, prefix, s.stops)
 	if ok {

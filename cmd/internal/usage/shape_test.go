@@ -16,8 +16,8 @@ func says(s *Scanner) string {
 	return fmt.Sprint(u, known, final, s.Text(), s.Bad(), s.Ended())
 }
 
-// saysSoFar returns what a scanner has found without the text, which is counted only when a line ends or a caller asks
-// for it.
+// saysSoFar returns what a scanner has found, except the text. The text is counted only when a line ends or a caller
+// asks for it.
 func saysSoFar(s *Scanner) string {
 	u, known, final := s.Usage()
 	return fmt.Sprint(u, known, final, s.Bad(), s.Ended())
@@ -31,7 +31,7 @@ func steps(s *Scanner, p []byte) {
 	}
 }
 
-// parts has lines of streams, each with a place for a number and a text.
+// parts has lines of streams. Each line has a place for a number and a text.
 var parts = []string{
 	`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"usage":null}`,
 	`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"obfuscation":"%[2]s"}`,
@@ -57,7 +57,8 @@ func lineOf(r *rand.Rand, some []string) string {
 	return strings.NewReplacer("%[1]d", fmt.Sprint(r.IntN(1000)), "%[2]s", texts[r.IntN(len(texts))]).Replace(part)
 }
 
-// TestShapes: after each line, in any order, comparing lines gives the same result as reading them byte by byte.
+// TestShapes checks that comparing a line with the shape gives the same result as reading it byte by byte. It does so
+// for lines in any order.
 func TestShapes(t *testing.T) {
 	compared := 0
 	for seed := range uint64(400) {
@@ -103,7 +104,8 @@ func TestShapesOfLines(t *testing.T) {
 	assert.Equal(t, uint64(190), one.Text())
 }
 
-// TestShapesInPieces: after each piece of a line, the result and the text are the same as byte by byte.
+// TestShapesInPieces: lines come in pieces. After each piece, the result and the text are the same as if they were read
+// byte by byte.
 func TestShapesInPieces(t *testing.T) {
 	held, resumed, runs := 0, 0, 0
 	for seed := range uint64(800) {
@@ -162,7 +164,7 @@ func TestShapesInPieces(t *testing.T) {
 	assert.Greater(t, runs, 500)
 }
 
-// TestNumbersOfShapes: a text that is not a number in JSON is not read as one.
+// TestNumbersOfShapes: if a text is not a number in JSON, it is not read as a number.
 func TestNumbersOfShapes(t *testing.T) {
 	for _, number := range []string{"e5", "+5", ".5", "", "-", "1-2"} {
 		one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)
@@ -177,7 +179,8 @@ func TestNumbersOfShapes(t *testing.T) {
 	}
 }
 
-// TestFilter: from a stream in any pieces, a client gets all events except the added ones, each when it is complete.
+// TestFilter: a stream comes in any pieces. A client gets all its events except those that were added for the usage. It
+// gets an event as soon as the event is complete.
 func TestFilter(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -219,8 +222,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// sameAsBytes checks that a stream in pieces gives the same result as byte by byte, where no line is compared. It
-// reports whether several texts were read in one go.
+// sameAsBytes checks that a stream in pieces gives the same result as byte by byte. Byte by byte, no line is compared
+// with a shape. The result run reports whether several texts were read in one go.
 func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
 	one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)
 	for at := 0; at < len(stream); at += size {
@@ -238,8 +241,8 @@ func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
 	return run
 }
 
-// TestTexts: events that differ only in their text give the same result at once as byte by byte, even if any byte is
-// changed.
+// TestTexts: if events differ only in their text, reading them at once gives the same result as byte by byte. This is
+// true even if any byte is changed.
 func TestTexts(t *testing.T) {
 	runs := 0
 	for seed := range uint64(250) {
@@ -267,7 +270,7 @@ func TestTexts(t *testing.T) {
 	assert.Greater(t, runs, 75)
 }
 
-// FuzzTexts is [TestTexts] with any texts and any bytes between them.
+// FuzzTexts does what [TestTexts] does, with random texts and random bytes between them.
 func FuzzTexts(f *testing.F) {
 	f.Add([]byte("a\xff b\xff\xffc\\n\xff\\u0041\xfflong, longer"), []byte(`"}]}`+"\n\ndata: "+`{"choices":[{"text":"`), 4000)
 	f.Add([]byte("a\xffb\xffc\xff"), []byte(`"}],"usage":{"total_tokens":5}}`+"\n\ndata: "+`{"choices":[{"text":"`), 100)

@@ -12,9 +12,10 @@ var (
 	OutputOnly = Weights{Output: 1000}
 )
 
-// Most returns the largest cost that an answer can report, with [MaxField] in every field.
+// Most returns the largest cost that an answer can report. Every field of its usage is then [MaxField].
 func (w Weights) Most() uint64 {
-	// The input has fields for two caches and for the input of tools, the output has one for thoughts.
+	// The input has four fields: one for itself, two for caches, and one for the input of tools. The output has two:
+	// one for itself and one for thoughts.
 	const inputs, outputs = 4 * MaxField, 2 * MaxField
 	if w == Total {
 		return inputs + outputs
@@ -23,7 +24,7 @@ func (w Weights) Most() uint64 {
 	return w.sum(inputs, 0, 0, outputs)
 }
 
-// Of returns the weighted cost of a usage, rounded up. With the zero Weights, it is the total.
+// Of returns the weighted cost of a usage. It rounds up. If the Weights are zero, the cost is the total of the usage.
 func (w Weights) Of(u Usage) uint64 {
 	if w == Total {
 		return u.Total
@@ -39,7 +40,7 @@ func (w Weights) Estimate(input, output uint64) uint64 {
 	return w.sum(input, 0, 0, output)
 }
 
-// sum returns the sum of the weighted counts, or the largest number if it exceeds 64 bits.
+// sum returns the sum of the weighted counts. If the sum exceeds 64 bits, it returns the largest number.
 func (w Weights) sum(input, cached, written, output uint64) uint64 {
 	var all, over uint64
 	for _, part := range [][2]uint64{{input, w.Input}, {cached, w.Cached}, {written, w.CacheWrite}, {output, w.Output}} {
