@@ -178,8 +178,9 @@ func peerOf(r *http.Request) netip.Addr {
 // IsProxy reports whether the address of a request's connection belongs to a trusted proxy.
 func (c *ClientIP) IsProxy(r *http.Request) bool { return c.trusts(peerOf(r)) }
 
-// AddrOf is [ClientIP.Addr] for protocols other than HTTP. The address of the connection is peer, or the zero Addr. If
-// peer is trusted, AddrOf calls the function lines. It must return all values of the header [ClientIP.Header].
+// AddrOf is [ClientIP.Addr] for protocols other than HTTP. The parameter peer is the address of the connection, or the
+// zero Addr. If peer is trusted, AddrOf calls the function lines, which must return all values of the header
+// [ClientIP.Header].
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusts(peer) {

@@ -15,9 +15,9 @@ import (
 // empty, fallback makes the key. With a nil fallback, the limit does not apply to such requests. Since a client could
 // then avoid the limit by omitting the header, give a fallback, such as [ClientIP.Key].
 //
-// If a request has several different lines of the header ([HeaderValue]), its key is the one key of all such requests.
-// Otherwise a client could add lines to get a new bucket for every request. Verify the header's value before the limit,
-// because each made-up value gets a fresh bucket.
+// Requests with several different lines of the header ([HeaderValue]) all share one key. Otherwise a client could add
+// lines to get a new bucket for every request. Verify the header's value before the limit, because each made-up value
+// gets a fresh bucket.
 //
 // Header returns an error for an invalid or empty name. It also returns an error for the names Host, Trailer and
 // Transfer-Encoding, which net/http does not keep among the headers.
@@ -48,8 +48,9 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	return fallback.Or(h, r)
 }
 
-// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). A cookie that is absent, empty or has
-// several values is treated as a header in [Header]. Cookie returns an error for a name that is not valid for a cookie.
+// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). If the cookie is absent, empty or has
+// several values, Cookie does what [Header] does for such a header. Cookie returns an error for a name that is not
+// valid for a cookie.
 func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)

@@ -181,7 +181,7 @@ func PartitionKeys(secret []byte) Option {
 }
 
 // Clock sets the clock of X-RateLimit-Reset. The default is time.Now. Nothing else needs the time of day. The function
-// now must be safe for concurrent use.
+// must be safe for concurrent use.
 func Clock(now func() time.Time) Option {
 	return func(m *Middleware) error {
 		if now == nil {

@@ -60,8 +60,7 @@ func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	w.Write(append(body(make([]byte, 0, 512), status), '\n')) // an error means that the client has gone
 }
 
-// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651. Such strings are also valid in
-// JSON.
+// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which are also valid in JSON.
 func (res *Result) problem(b []byte, status int) []byte {
 	if res.Verdict() == limits.Unavailable {
 		b = append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+

@@ -125,7 +125,7 @@ func TestClientIPCannotBeSpoofed(t *testing.T) {
 	}
 }
 
-// traefik 9721, caddy-ratelimit 23: one customer with an IPv6 network has 2^64 addresses, and each had a bucket.
+// traefik 9721, caddy-ratelimit 23: one customer with an IPv6 network has 2^64 addresses.
 func TestIPv6ClientsHaveOneKeyForTheir64(t *testing.T) {
 	h := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}).Handler(hello)
 	assert.Equal(t, 200, serve(h, getFrom("[2001:db8:1:2::1]:1")).Code)

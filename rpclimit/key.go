@@ -51,9 +51,9 @@ func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 // its value is empty, fallback makes the key. With a nil fallback, the limit does not apply to such calls. Since a
 // client could then avoid the limit by omitting the name, give a fallback, such as [Peer].
 //
-// If a call has several different values ([Call.Value]), its key is the one key of all such calls. Otherwise a client
-// could add values to get a new bucket for every call. Verify the value before the limit, because each made-up value
-// gets a fresh bucket. A key has eight bytes for a value of any length.
+// Calls with several different values ([Call.Value]) all share one key. Otherwise a client could add values to get a
+// new bucket for every call. Verify the value before the limit, because each made-up value gets a fresh bucket. A key
+// has eight bytes for a value of any length.
 //
 // The name may be in any case, although metadata has only lower case. MetadataValue returns an error for a name that
 // metadata cannot have. It also returns an error for a name that begins with grpc-, because the protocol reserves such

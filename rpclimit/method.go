@@ -58,7 +58,8 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 }
 
 // MethodCosts returns a [Limit].Cost function. The map costs has a cost for each name, in the form of [MatchMethods].
-// The cost of a method takes precedence over the cost of its service. Methods that no name matches cost others.
+// The cost of a method takes precedence over the cost of its service. For a method that no name matches, the cost is
+// others.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))

@@ -196,9 +196,9 @@ func (c *serveCommand) options() envoy.Options {
 	return o
 }
 
-// clientTLS returns the configuration for connections to a TLS server. The client's files are certificate and key, and
-// the file of a private CA is ca. The server's certificate must have the name in name, or the server's address if name
-// is "". Each parameter may be "".
+// clientTLS returns the configuration for connections to a TLS server. The parameters certificate and key are the
+// client's files, and ca is the file of a private CA. The server's certificate must have the name in name, or the
+// server's address if name is "". Each parameter may be "".
 func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if certificate != "" || key != "" {

@@ -156,8 +156,8 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	}))
 }
 
-// A redisServer has the settings of a Redis or Valkey server. They come from the variables that begin with the text
-// name.
+// A redisServer has the settings of a Redis or Valkey server. They come from the environment variables whose names
+// begin with the text in name.
 type redisServer struct {
 	name, url, kind, socket, auth, sentinelAuth string
 	tls                                         bool

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// tracingFlags says whether calls are traced. Where spans are sent is said by OpenTelemetry's variables, such as
-// OTEL_EXPORTER_OTLP_ENDPOINT.
+// tracingFlags says whether calls are traced. OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where
+// the spans are sent.
 type tracingFlags struct {
 	TracingEnabled  bool    `env:"TRACING_ENABLED" help:"Trace calls with OpenTelemetry. Its variables OTEL_EXPORTER_OTLP_... say where the spans go."`
 	TracingProtocol string  `env:"TRACING_EXPORTER_PROTOCOL" default:"http" enum:"http,grpc" help:"http or grpc."`

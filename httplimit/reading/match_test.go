@@ -57,8 +57,8 @@ func TestRoutesGoByOneReading(t *testing.T) {
 	}
 }
 
-// TestEachPartOfAMatch: a request must satisfy each part that is not empty. If servers may disagree about a part, Meets
-// reports true, and the other methods do not.
+// TestEachPartOfAMatch: a request must satisfy each part that is not empty. If servers may disagree about a part, only
+// Meets reports true.
 func TestEachPartOfAMatch(t *testing.T) {
 	full := Match{
 		Hosts: []string{"*.example.com"}, Paths: patternsOf(t, "/login"), Methods: []string{"POST"},

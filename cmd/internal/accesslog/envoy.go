@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// In its text logs, Envoy does not escape quotes, so a client could forge fields. So a line is split at its quotes, and
-// refused if their number is wrong.
+// Envoy's text logs have quotes that are not escaped, so a client could forge fields. To prevent this, a line is split
+// at its quotes, and refused if their number is wrong.
 
 // parseEnvoy parses a line of Envoy's default format:
 //

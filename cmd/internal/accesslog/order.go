@@ -33,8 +33,8 @@ type place struct {
 	*kept
 }
 
-// kept is an entry with its text, or the error of a line. An error stays directly after an entry: the latest entry that
-// was read before the error.
+// kept is an entry with its text, or the error of a line. An error stays directly after the latest of the entries that
+// were read before it.
 type kept struct {
 	entry Entry
 	text  []byte

@@ -184,7 +184,8 @@ func (e *Entry) setOutcome(status, size []byte) (err error) {
 	return err
 }
 
-// parseStatus parses three digits. For a request without an answer, for which servers write "-", 0 or -1, it returns 0.
+// parseStatus parses a status of three digits. For a request without an answer, servers write "-", 0 or -1. It then
+// returns 0.
 func parseStatus(text []byte) (int, error) {
 	switch string(text) {
 	case "-", "0", "-1":

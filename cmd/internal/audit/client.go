@@ -184,8 +184,8 @@ func (d *dialer) text(ask Ask) string {
 	return strings.Repeat(b.String(), max(ask.Times, 1))
 }
 
-// exchange sends a request as often as the Ask says and reads all answers. It keeps the connection if that can be used
-// again.
+// exchange sends a request as often as the Ask says and reads all answers. If the connection can be used again,
+// exchange keeps it.
 func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 	keep := false
 	defer func() {

@@ -67,10 +67,10 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns a time for each request: by up to this time, tokens may come back later than expected. An admitted
-// request may have been decided later than it was sent, by up to its answer time, and its tokens then come back later
-// by the same time. So the result is the longest answer time of the request itself and of earlier admitted requests
-// that still count.
+// heldBefore returns, for each request, by how much tokens may come back later than expected. A request may have been
+// decided later than it was sent, by up to its answer time. If it was admitted, its tokens come back later by the same
+// time. So the result is the longest answer time among the request and the admitted requests before it that still
+// count.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }

@@ -90,8 +90,8 @@ func (a *auditor) hasReturned() bool {
 	return slices.ContainsFunc(a.log, func(s Seen) bool { return s.Allowed && !refused.IsZero() && s.Sent.After(refused) })
 }
 
-// poll sends a request after each short pause. It ends when five are admitted, or after about the time fills, in which
-// an empty key fills. It reports whether the audit continues.
+// poll sends a request after each short pause. It ends when five requests are admitted, or after about the time in
+// which an empty key fills (fills). It reports whether the audit continues.
 func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool {
 	admitted := 0
 	for step := 0; step < 28 && admitted < 5; step++ {

@@ -95,8 +95,8 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// noWays returns why the audit does not try other ways to send the request, or "". A try of another way follows at once
-// after a refusal of the plain request. If the try passes, the way may have its own bucket, or a token has come back in
+// noWays returns why the audit does not try other ways to send the request, or "". The audit tries another way at once
+// after a refusal of the plain request. If the other way passes, it has its own bucket, or a token has come back in
 // between. So the audit must know that a token takes long to come back.
 func (a *auditor) noWays(r *Report, found fit.Result) string {
 	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))

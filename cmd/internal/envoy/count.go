@@ -26,10 +26,9 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countAllOrNothing is count for requests of which all asks are charged or none: if one is refused, no ask is charged.
-// Hits that were taken before the refusal are given back. Counters after the refusal are only read. engine.TakeAll
-// cannot do this: a request may have any number of descriptors, several may share a counter, and rules in shadow mode
-// are always charged.
+// countAllOrNothing is count under all_or_nothing: if one ask is refused, no ask is charged. Hits that were taken
+// before the refusal are given back. Counters after the refusal are only read. engine.TakeAll cannot do this: a request
+// may have any number of descriptors, several may share a counter, and rules in shadow mode are always charged.
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		return s.countAllOrNothingStored(ctx, asks)
@@ -225,7 +224,8 @@ func (a *ask) overdraw(ctx context.Context) error {
 }
 
 // takeOrLeave is take, except that it never counts hits beyond the limit, not even for a moment. So other requests
-// never see such hits. With its receipt, undo can restore the counter exactly. It is only for counters in memory.
+// never see such hits. With its receipt, undo can restore the counter exactly. takeOrLeave is only for counters in
+// memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow

@@ -9,8 +9,8 @@ import (
 )
 
 // quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the whole group
-// counts as over. Asks whose entries name the same model and backend form a group. All other asks form a group with
-// asks of the same entries. It is nil if no ask is in quota mode.
+// counts as over. Asks whose entries name the same model and backend form a group. Of the other asks, those with the
+// same entries form a group. quotaGroups is nil if no ask is in quota mode.
 type quotaGroups struct {
 	of   []string // the group of each ask; "" if the ask is not in quota mode
 	over map[string]bool

@@ -25,7 +25,7 @@ type Options struct {
 	ShadowMode bool
 	// QuotaMode puts all rules into quota mode.
 	QuotaMode bool
-	// StopWhenOver changes what a request costs that exceeds some of its limits: only the exceeded limits are charged.
+	// StopWhenOver is for requests that exceed some of their limits: it charges only the exceeded limits.
 	StopWhenOver bool
 	// ResponseHeaders report the nearest limit to the client. RequestHeaders report it to the upstream.
 	ResponseHeaders, RequestHeaders Headers

@@ -228,8 +228,8 @@ func (s *Service) refuse(err error) error {
 	return err
 }
 
-// ask adds asks of a descriptor to work: one with a counter for each limit or, if there is no limit, a single ask
-// without one.
+// ask adds the asks of a descriptor to the list in work. There is one ask, with a counter, for each limit. If there is
+// no limit, there is a single ask without a counter.
 func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
 	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
 	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}

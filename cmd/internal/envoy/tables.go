@@ -23,8 +23,8 @@ const (
 	// limit admits. So sums of hits cannot overflow.
 	mostHits = 1 << 32
 	// maxTables bounds the tables for the rules of a configuration. A limit in a request can add a table only while
-	// there are fewer. There is always room for the tables of all units, because requests can name any unit. During a
-	// change, the tables of both configurations exist.
+	// there are fewer tables than this. There is always room for the tables of all units, because requests can name any
+	// unit. During a change, the tables of both configurations exist.
 	maxTables = 64
 )
 
@@ -43,7 +43,7 @@ type tables struct {
 }
 
 // An entry is a table with a generation: the configuration under which a request's own limit last used the table.
-// Without it, a new configuration could close a table that a request is about to use.
+// Without the generation, a new configuration could close a table that a request is about to use.
 type entry struct {
 	table
 	asked atomic.Uint64

@@ -9,9 +9,8 @@ const (
 	maxArguments = 1024
 	// smallBuffer is the size of a connection's buffer while the connection waits for a command.
 	smallBuffer = 4 << 10
-	// queueBytes and queueCommands bound the commands that are queued before EXEC in a transaction. queueCommands
-	// bounds their number. queueBytes bounds their arguments, which have 1 to 3 bytes in addition for the length of
-	// each.
+	// queueBytes and queueCommands bound a transaction before EXEC. queueCommands bounds the number of its commands.
+	// queueBytes bounds the bytes of its arguments and of their lengths. A length takes 1 to 3 bytes.
 	queueBytes, queueCommands = 256 << 10, 16 << 10
 	// flushAt is how many bytes of answers are gathered before they are written.
 	flushAt = 64 << 10

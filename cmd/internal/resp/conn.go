@@ -75,7 +75,7 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// enter returns the current settings through the connection. The caller must call leave when it no longer uses them.
+// enter stores the current settings in the connection. The caller must call leave when it no longer uses them.
 func (c *conn) enter() (leave func()) {
 	settings := c.server.Settings()
 	if settings == nil {

@@ -27,8 +27,8 @@ type Places struct {
 	ids      Holds         // separate from the holds, whose used ids could otherwise fill the room for releases
 }
 
-// NewPlaces returns Places with room for a number of keys, and for the same number of ids of released places. The
-// function now returns the time; nil means the system's clock.
+// NewPlaces returns Places with room for a number of keys, and for the same number of ids of released places. The time
+// comes from the function in the parameter now. If it is nil, the time comes from the system's clock.
 func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, now func() time.Time, options ...engine.Option) (*Places, error) {
 	uses, err := sealed.NewUses(2*lifetime, keys, options...) // a place may be counted for twice its lifetime
 	if err != nil {
@@ -104,7 +104,7 @@ func enter(c *conn, b *batch, args [][]byte) {
 
 // release answers WEIR.RELEASE id. The answer is 1 for the first release while the place may still be counted.
 // Otherwise it is 0. If there is no room to remember the release, the answer is an error, and the place stays taken.
-// Without this, a second release of the id would free another place.
+// Otherwise a second release of the id would free another place.
 func release(c *conn, b *batch, args [][]byte) {
 	places, ok := b.places(c)
 	if !ok {

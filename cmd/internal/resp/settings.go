@@ -65,7 +65,8 @@ type Holds struct {
 }
 
 // NewHolds returns Holds with room for a number of used ids that have not expired. The key is random, so ids are valid
-// only in this process. The function now returns the time; nil means the system's clock.
+// only in this process. The time comes from the function in the parameter now. If it is nil, the time comes from the
+// system's clock.
 func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, error) {
 	uses, err := sealed.NewUses(sealed.MaxLifetime, ids, options...)
 	if err != nil {
@@ -95,8 +96,9 @@ func ReadPasswords(name string) (Passwords, error) {
 	return all, nil
 }
 
-// ParsePasswords parses passwords, one per line, without spaces around it. It skips empty lines. All passwords are
-// valid, so that clients can change from one to the next. It returns an error if there are none, or more than 16.
+// ParsePasswords parses passwords, one per line. It removes spaces around a password, and skips empty lines. All
+// passwords are valid, so that clients can change from one to the next. It returns an error if there are none, or more
+// than 16.
 func ParsePasswords(text string) (all Passwords, err error) {
 	lines, err := secretfile.Lines(text, "password")
 	for _, line := range lines {

@@ -20,8 +20,8 @@ func periods(own, span time.Duration) []time.Duration {
 	return slices.Compact(all)
 }
 
-// amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... The first is the largest
-// cost of a request. The last is abusiveTimes times the number that is enough for every key.
+// amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... They begin at the
+// largest cost of a request. They end at abusiveTimes times the number that is enough for every key.
 func amounts(dearest, most uint64) (all []uint64) {
 	series := []uint64{10, 20, 30, 40, 50, 60, 70, 80, 90}
 	for ten := uint64(1); ; ten *= 10 {

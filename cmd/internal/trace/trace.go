@@ -40,8 +40,8 @@ const (
 	wholeSecond // later by whole seconds
 )
 
-// Add adds a request. It must not be earlier than the one before. The errors are those of the temporary file, for
-// example that the disk is full.
+// Add adds a request. Requests must be added in the order of time. An error is from the temporary file, for example
+// that the disk is full.
 func (t *Trace) Add(r Request) error {
 	if t.pending == nil {
 		t.pending = make([]byte, 0, inMemory+maxRequest)

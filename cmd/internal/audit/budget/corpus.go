@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// pitfalls has the number of the pitfall for each answer in the corpus. The name of the answer's file begins with
-// begin. Other files are about cut-off answers and line ends.
+// pitfalls has the number of the pitfall for each answer in the corpus. The answer is found by the beginning of its
+// file's name. The last line is for all other files, which are about cut-off answers and line ends.
 var pitfalls = []struct{ begin, pitfall string }{
 	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},

@@ -173,8 +173,8 @@ func (k *key) keep(ctx context.Context, rest int) error {
 }
 
 // left measures how many tokens of a budget are left. It sends requests that cost unit tokens each, until one is
-// refused. It stops when they have cost three times the parameter of. A gateway that holds estimates refuses when less
-// than a unit is left. Other gateways may admit more tokens than are left.
+// refused. If none is refused, it stops when they have cost three times the expected number (of). A gateway that holds
+// estimates refuses when less than a unit is left. Other gateways may admit more tokens than are left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)
@@ -189,8 +189,8 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged measures what the function act costs. It spends the tokens of a new key until the number in the parameter of
-// is left, and calls act. Then it measures what is left, with requests that cost unit tokens each.
+// charged measures what the function act costs. It spends the tokens of a new key until a given number (of) is left,
+// and calls act. Then it measures what is left, with requests that cost unit tokens each.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {

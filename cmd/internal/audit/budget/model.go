@@ -149,7 +149,7 @@ func chatText(text string) string {
 		`"assistant","content":` + strconv.Quote(text) + `},"finish_reason":null}]}` + "\n\n"
 }
 
-// chatEnd is the event of a streamed chat that has the end of its last choice.
+// chatEnd is the event that ends the text of a streamed chat. Later events have no choice.
 const chatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{},` +
 	`"finish_reason":"stop"}]}` + "\n\n"
 

@@ -101,8 +101,8 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy compares the misfits of another limit, others, with misfits. The result, from 0 to 1, grows with the
-// difference.
+// moreBy returns a number from 0 to 1. It grows with how far the misfits of another limit (others) exceed the misfits
+// of the best limit.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
@@ -267,13 +267,13 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit, and calls the function on for each decision, until on returns false. The
-// argument explained says whether the limit explains the decision. The argument excess is the number of tokens by which
-// an admission exceeds the limit.
+// judge replays the log under a limit, and calls a function (on) for each decision, until the function returns false.
+// The argument explained says whether the limit explains the decision. The argument excess is the number of tokens by
+// which an admission exceeds the limit.
 //
-// Each request was decided at an unknown time between its sending and its answer. A limit explains a decision if it is
-// right for some choice of these times. judge tries only two choices: every admission as early as possible, or as late
-// as possible.
+// Each request was decided at an unknown time between its sending and its answer. A limit explains a decision if the
+// decision is right for some choice of these times. judge tries only two choices: every admission as early as possible,
+// or as late as possible.
 func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	early, late := newReplay(l, false), newReplay(l, true)
 	if early == nil || late == nil {

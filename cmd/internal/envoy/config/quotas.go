@@ -43,7 +43,8 @@ func (q *Quotas) From() string {
 	return q.File
 }
 
-// Read calls the function by, with a reader for the rule's plans and numbers, and returns the table that by returns.
+// Read calls a function (by) with a reader for the rule's plans and numbers. It returns the table that the function
+// returns.
 func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Sink receives a configuration, or an error that says why there is none. It returns this error. If the configuration
-// cannot be used, it returns another error that says why.
+// A Sink receives a configuration, or an error that says why there is none. It returns the error that it received. If
+// the configuration cannot be used, it returns an error that says why.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
 
 // Watch reads the directory at once. Until the context ends, it reads the directory again after each change of a file
