@@ -173,7 +173,8 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	return made, nil
 }
 
-// costs sets the cost of requests, and the placeholder that settles it. A fixed cost must not exceed most.
+// costs sets the cost of requests, and the placeholder that settles the cost. A fixed cost must not exceed the number
+// most.
 func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
 	var warnings []string
 	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {
@@ -191,8 +192,8 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota makes the limit use the numbers that come with requests: it gives the spec zoned the policy of a zone for
-// quotas. own is the limit's policy, and shared is a spec with the handler's store.
+// quota makes the limit use the numbers that come with requests. For this, it gives the zone's spec (zoned) the policy
+// of a zone for quotas. The policy own is the limit's policy, and the spec shared has the handler's store.
 func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {

@@ -84,8 +84,8 @@ type outside struct {
 	plans map[string]engine.Policy
 }
 
-// quotas makes a limit take its quotas from outside the configuration. store contains the handler's store, and zoned is
-// the spec of the limit's zone.
+// quotas makes a limit take its quotas from outside the configuration. The spec store has the handler's store, and the
+// spec zoned is the spec of the limit's zone.
 func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store, zoned zone.Spec, to *httplimit.Limit) ([]string, error) {
 	o, err := l.outside(own, zoned)
 	if err != nil {
@@ -179,8 +179,8 @@ func (l *Limit) lookup() (*key.Key, []string, error) {
 	return l.keyOf(by)
 }
 
-// source returns the function that reads the file or the hash. meant converts each key of the source to the form of the
-// texts that are looked up.
+// source returns the function that reads the file or the hash. The function meant converts each key of the source to
+// the form of the texts that are looked up.
 func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) string) (quotas.Source, error) {
 	numbers, err := o.own.Quotas()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // parseCost returns a function that returns the cost of a request, or nil if every cost is 1. A fixed cost must not
-// exceed most.
+// exceed the number most.
 func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
 	if text == "" {
 		return nil, nil, nil

@@ -48,9 +48,9 @@ type booked struct {
 // reservation is due. The version grows whenever tokens are given back after a later take.
 type reservedBucket struct{ full, version, promised uint64 }
 
-// refunded returns how much of a grant is given back at the tick latest, if the bucket is full at the tick full.
-// changed says whether other calls have given back tokens since the grant. See atomicbucket.TokenBucket.Refund for the
-// reasons.
+// refunded returns how much of a grant is given back. The refund is calculated at the tick latest, and the bucket is
+// full at the tick full. The flag changed says whether other calls have given back tokens since the grant. See
+// atomicbucket.TokenBucket.Refund for the reasons.
 func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	back := min(max(full, latest)-latest, of.cost)
 	if changed {
@@ -61,7 +61,7 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 
 // reservations returns the model of a bucket for calls that can wait for patience ticks. A refund is calculated at the
 // time at which the last reservation nearby is due (R25). This may be a reservation of another key, or of a refused
-// call. So a refund may be calculated at any time up to latest.
+// call. So a refund may be calculated at any time up to the tick latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },

@@ -131,7 +131,7 @@ func drawWait(t *rapid.T, p numbers) int64 {
 // believed is the latest clock reading that a limiter made at noon trusts.
 const believed = noon + (math.MaxInt64-noon)/2
 
-// after returns the time wait later than nanos, or the latest possible time.
+// after returns the time that is wait nanoseconds after nanos, or the latest possible time.
 func after(nanos, wait int64) int64 {
 	if wait > believed-nanos {
 		return believed

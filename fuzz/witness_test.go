@@ -100,8 +100,8 @@ func timeline(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// takeAt calls TakeAt and checks the answer. If the clock has not reached at, takeAt first moves the clock there,
-// because the limiter would not trust the time.
+// takeAt calls TakeAt and checks the answer. If the clock has not reached the time of the call, takeAt first moves the
+// clock to this time, because the limiter would not trust the time.
 func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time) engine.Decision {
 	if timeline(at) == believed {
 		at = time.Unix(0, believed)
@@ -261,8 +261,8 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	return d
 }
 
-// requireWait checks a wait that begins at the time now. It must end at the time ends, rounded up to a nanosecond. With
-// an algorithm that rounds, it may end up to two ticks later.
+// requireWait checks a wait that begins now. The argument ends is the expected end of the wait. The end must be rounded
+// up to a nanosecond. With an algorithm that rounds, it may be up to two ticks later.
 func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
 	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
 	latest.Add(latest, big.NewRat(1, 1))

@@ -56,7 +56,7 @@ func clientCall(ctx context.Context, method string, cc *grpc.ClientConn) rpclimi
 }
 
 // StreamClient returns the interceptor that limits the streams of a client. A stream is counted when it opens. Limits
-// on messages ([rpclimit.Messages]) also count each message that the client sends; SendMsg waits if such a limit has a
+// on messages ([rpclimit.Messages]) also count each message that the client sends. SendMsg waits if such a limit has a
 // MaxWait. A refused message is not sent, and ends the stream.
 func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer,
@@ -107,8 +107,8 @@ type clientStream struct {
 	result  rpclimit.Result // the decision on opening the stream
 }
 
-// end records that the stream has ended, and cancels its context. If a message was refused, refused is its error.
-// Otherwise refused is nil, and the stream has ended with the status code.
+// end records that the stream has ended, and cancels its context. If a message was refused, the argument refused is the
+// error of the message. Otherwise refused is nil, and the stream has ended with the status code.
 func (s *clientStream) end(code rpclimit.Code, refused error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of n calls in flight for all clients together. left returns how many more calls may enter.
+// inFlight returns a limit of n calls in flight for all clients together. The function left returns how many more calls
+// may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }

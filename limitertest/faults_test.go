@@ -119,7 +119,8 @@ type clocked struct {
 	since  float64
 }
 
-// faulty decides a request in a faulty way, if the bucket has a fault in taking tokens; then done is true.
+// faulty decides a request in a faulty way, if the bucket has a fault in taking tokens. In this case the result done is
+// true.
 func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	switch b.fault {
 	case "a call never returns":

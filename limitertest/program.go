@@ -42,8 +42,8 @@ type program struct {
 	verdict check.Verdict
 }
 
-// program makes a program and calls f with it in a bubble. If a verdict has one of the faults in looks, the test fails
-// and prints a shortest program with this fault.
+// program makes a program and calls the function f with it in a bubble. The argument looks is a set of faults. If a
+// verdict has one of these faults, the test fails and prints a shortest program with this fault.
 func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
 	t.Helper()
 	p := &program{suite: s, limit: l, looks: looks}
@@ -60,7 +60,8 @@ func (p *program) start(t *testing.T) {
 	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), p.now()
 }
 
-// take sends a request to the limiter. on reports whether the program should continue, because no fault was found.
+// take sends a request to the limiter. The result on reports whether the program should continue, because no fault was
+// found.
 func (p *program) take(key string, n int64) (admitted, on bool) {
 	p.t.Helper()
 	if p.fault != 0 {
@@ -81,7 +82,8 @@ func (p *program) take(key string, n int64) (admitted, on bool) {
 	return d.Allowed, p.fault == 0
 }
 
-// drain takes single tokens until a request of the key is refused. on says whether the program should continue.
+// drain takes single tokens until a request of the key is refused. The result on says whether the program should
+// continue.
 func (p *program) drain(key string) (on bool) {
 	p.t.Helper()
 	n := p.most(p.limit)

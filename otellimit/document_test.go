@@ -91,8 +91,8 @@ func spans(cell string) (all []string) {
 	return all
 }
 
-// rows searches the tables of a document. It considers rows that have the given number of cells and begin with names.
-// For each name, it returns the other cells of the row.
+// rows searches the tables of a document for rows with the given number of cells that begin with names. For each name,
+// it returns the other cells of the row.
 func rows(text string, cells int) map[string][]string {
 	found := map[string][]string{}
 	for line := range strings.Lines(text) {

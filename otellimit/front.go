@@ -48,7 +48,8 @@ type limit struct {
 // would have refused are counted separately. A [limits.Backend] itself is not reported here, only the outcomes of its
 // limit: see package otelredis.
 //
-// RegisterHTTP returns the errors of Register, and an error if there are no limits or two have the same name.
+// RegisterHTTP returns the errors of Register. It also returns an error if there are no limits, or if two limits have
+// the same name.
 func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {

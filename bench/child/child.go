@@ -77,8 +77,8 @@ func do(all map[string]Work, text string) (a answer) {
 	return a
 }
 
-// Run does the named work in a child with GOMAXPROCS cores, and stores the answer in result. It kills a child that
-// exceeds the limit.
+// Run does the named work in a child with GOMAXPROCS cores. The child gets the parameter with, and its answer is stored
+// in result. Run kills a child that exceeds the time limit.
 func Run(ctx context.Context, limit time.Duration, cores int, work string, with, result any) error {
 	raw, err := json.Marshal(with)
 	if err != nil {

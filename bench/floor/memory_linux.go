@@ -13,8 +13,8 @@ import (
 
 const hugePage = 2 << 20
 
-// Map returns zeroed memory outside the heap, with all its pages present. If huge is true, the memory is in huge pages,
-// as long as the kernel has some left. [Huge] returns how much of it is.
+// Map returns zeroed memory outside the heap, with all its pages present. If the flag huge is set, the memory is in
+// huge pages, as long as the kernel has some left. The function [Huge] returns how much of the memory is in huge pages.
 func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	region, err := unix.Mmap(-1, 0, int(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -25,14 +25,14 @@ import (
 
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 
-// with replaces the adapter of an entry with another adapter, which supports costs.
+// The method with returns the entry with another adapter, which supports costs.
 func (e entry) with(of made) entry {
 	delete(e.config.Skip, "Costs")
 	e.config.New = of
 	return e
 }
 
-// keyed does the same as the method with, but makes a limiter of the library for each key.
+// keyed replaces the adapter like the method with, but its adapter makes a limiter of the library for each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)

@@ -28,8 +28,8 @@ type entry struct {
 	config       limitertest.Config
 }
 
-// peer returns the entry for the benchmark's limiter with that name. skip lists what the library, by its documentation,
-// does not do.
+// peer returns the entry for the benchmark's limiter with that name. The list skip has what the library, by its
+// documentation, does not do.
 func peer(name, says string, promise limitertest.Promise, skip map[string]string) entry {
 	for _, p := range peers.All() {
 		if p.Name != name {

@@ -149,8 +149,8 @@ func policyOf(l peers.Limit) engine.Policy {
 	return engine.TokenBucket(engine.Per(float64(l.Tokens), l.Per), uint64(l.Burst))
 }
 
-// Open makes the subject with that name for a row, without any decision so far. The caller must call release at the
-// end.
+// Open makes the subject with that name for a row, without any decision so far. The caller must call the function
+// release at the end.
 func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
 	if clock, ok := clocks[name]; ok {
 		l, err := Weir(r, clock)

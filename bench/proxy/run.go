@@ -49,8 +49,9 @@ func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }
 
-// Do makes the measurements, and describes each run of wrk to before. It returns the first error, because a round
-// without all servers is useless. When Do returns, every process that it started has ended.
+// Do makes the measurements. Before each run of wrk, it calls the function before with a description of the run. It
+// returns the first error, because a round without all servers is useless. When Do returns, every process that it
+// started has ended.
 func (p Schedule) Do(ctx context.Context, command string,
 	before func(what string)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {
@@ -107,7 +108,7 @@ func (p Schedule) rows() []Row {
 	return rows
 }
 
-// versions returns the versions of all programs, or an error that names all missing ones.
+// versions returns the versions of all programs. If programs are missing, the error names all of them.
 func (p Schedule) versions(ctx context.Context) (map[string]string, error) {
 	programs := []server.Program{server.Wrk}
 	for _, s := range p.Servers {

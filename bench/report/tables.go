@@ -89,8 +89,8 @@ func glanceOn(r *result.Run, cores int, title string) table {
 	return t
 }
 
-// besideWeir writes a subject's time and its ratio to weir's time. It also writes the subject's number of rounds if
-// this is not the usual number, rounds.
+// besideWeir writes a subject's time and its ratio to weir's time. The argument rounds is the usual number of rounds.
+// If the subject has another number of rounds, besideWeir also writes this number.
 func besideWeir(row *result.Row, name string, rounds int) string {
 	base := measure.WeirTSC
 	if strings.HasSuffix(name, "middleware") {
@@ -150,7 +150,7 @@ func row(r *result.Row, known []result.Peer) table {
 }
 
 // underRow says how many requests found their record, and compares weir with the do-it-yourself limiter that reads the
-// same clock. The text on says where the comparison was measured.
+// same clock. The argument on is a text that says where the comparison was measured.
 func underRow(r *result.Row, on string) string {
 	found, all := foundText(r), []string{}
 	if found != "" {

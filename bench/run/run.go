@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Do makes the measurements of the schedule, and calls done after every piece of work. It stops early only if the
-// context ends, and then returns an error.
+// Do makes the measurements of the schedule, and calls the function done after every piece of work. It stops early only
+// if the context ends, and then returns an error.
 func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),

@@ -42,7 +42,7 @@ type Plan struct {
 	Rounds              int
 }
 
-// Run measures all subjects, one after the other, and reports each to progress.
+// Run measures all subjects, one after the other. It calls the function progress for each subject.
 func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, progress func(string)) ([]Result, error) {
 	s, err := StartServer(ctx, binary)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // These are the targets that are not a ratio of two times on a row.
 
-// one returns a list with only the target t. The target has a verdict if it was measured.
+// The function one returns a list with only the target t. If the target was measured, it has a verdict.
 func one(t result.Target, measured, met bool, why string) []result.Target {
 	t.Verdict = Unmeasured
 	if measured {
@@ -65,8 +65,8 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup divides a subject's decisions per second on the row last by those on the row first. The two rows have
-// different numbers of processors.
+// speedup divides a subject's decisions per second on two rows with different numbers of processors: its decisions on
+// the second row (last) by its decisions on the first row (first).
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)

@@ -50,8 +50,8 @@ type rival struct {
 	result.Summary
 }
 
-// rivalsOn returns the peers measured on a row that distinguish keys. If the function some is not nil, rivalsOn returns
-// only peers for which it is true.
+// rivalsOn returns the peers that were measured on a row and distinguish keys. The function some may be nil. Otherwise
+// rivalsOn returns only peers for which some returns true.
 func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (rivals []rival) {
 	weir := measure.WeirTSC
 	if e, ok := row.Entry(weir); !ok || e.Cannot != "" {
@@ -67,8 +67,8 @@ func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (riva
 	return rivals
 }
 
-// judge returns a target about weir and its rivals. The time of every rival must be at least weir's time multiplied by
-// the factor times. The measured value is the ratio of the fastest rival.
+// judge returns a target about weir and its rivals. The target is met if the time of every rival is at least a multiple
+// of weir's time. The argument times is the factor. The measured value is the ratio of the fastest rival.
 func judge(row, text string, rivals []rival, times float64) result.Target {
 	c := ratio{limit: times, least: true}
 	nearest := slices.MinFunc(rivals, func(a, b rival) int { return cmp.Compare(a.Median, b.Median) })

@@ -133,7 +133,7 @@ func newTaken(t *testing.T, p engine.Policy) *taken {
 	return &taken{t: t, l: l, clock: clock}
 }
 
-// ask requests n single tokens at the time at, and returns how many were granted.
+// ask requests n single tokens at a time, the argument at. It returns how many tokens were granted.
 func (k *taken) ask(at time.Duration, n int) (granted int) {
 	k.clock.set(at)
 	for range n {

@@ -75,8 +75,8 @@ func limitTable(out io.Writer) error {
 	return nil
 }
 
-// highest returns the largest number, up to 2^33, for which the function ok returns true. ok must also return true for
-// all smaller numbers.
+// highest returns the largest number, up to 2^33, for which the function ok returns true. The function ok must also
+// return true for all smaller numbers.
 func highest(ok func(uint64) bool) uint64 {
 	low, high := uint64(0), uint64(1)<<33
 	for low < high {

@@ -116,7 +116,7 @@ func fail(w http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(w).Encode(object{"error": object{"message": text, "type": "invalid_request_error"}})
 }
 
-// each calls the function send with every word. It pauses and ends as the chosen model does.
+// The method each calls the function send with every word. It pauses and ends as the chosen model does.
 func (a *answer) each(send func(word string)) {
 	for i := range a.words {
 		if a.model == "slow" {

@@ -133,7 +133,7 @@ func (c call) at(late int64) call { c.late = late; return c }
 // leads returns the call with another time, which is ahead of the call's clock by lead nanoseconds.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
 
-// by returns the call with another clock, which is ahead of the machine's clock by fast nanoseconds.
+// The method by returns the call with another clock, which is ahead of the machine's clock by fast nanoseconds.
 func (c call) by(fast int64) call { c.fast = fast; return c }
 
 // byClock returns the call with a clock to read, instead of a time.
@@ -194,7 +194,8 @@ func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
-// takesUpTo returns a call that takes up to most tokens of a key. It is refused if the key has fewer than least tokens.
+// takesUpTo returns a call that takes tokens of a key, at most the number most. It is refused if the key has fewer
+// tokens than the number least.
 func takesUpTo(key, least, most uint64) call {
 	return call{verb: upTo, key: key, least: least, n: most}
 }

@@ -27,8 +27,8 @@ func (s *shadow) told(key *owner, tick uint64) uint64 {
 	return used
 }
 
-// leaves returns the tick at which a token leaves the window or, if it is in flight, is forgotten. at is an element of
-// the field times.
+// leaves returns the tick at which a token leaves the window or, if it is in flight, is forgotten. The argument at is
+// an element of the field times.
 func (s *shadow) leaves(at uint64) uint64 {
 	if s.inFlight {
 		return (at/entrants/logWindow + 2) * logWindow

@@ -132,7 +132,7 @@ func (o options) run() (status int, err error) {
 	return min(len(s.survivors), 1), h.close(unlisted)
 }
 
-// run builds the changes and tries the chosen ones, up to the size of a sample.
+// run builds the changes and tries the chosen changes, up to the size of a sample.
 func (s *score) run(o options, all []file, chosen []mutation) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {

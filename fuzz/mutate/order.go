@@ -117,7 +117,7 @@ func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	}
 }
 
-// readAgain replaces each use of a variable in the statements after by another read.
+// readAgain replaces each use of a variable by another read. It does this in the statements in the argument after.
 func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	for _, next := range after {
 		ast.Inspect(next, func(n ast.Node) bool {

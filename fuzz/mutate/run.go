@@ -133,8 +133,8 @@ type runner struct {
 	catches map[string]map[string]int // how many changes of a function each test has noticed
 }
 
-// prepare builds the changed packages. catches has, for each function and test, the number of changes that the test
-// noticed in earlier runs.
+// prepare builds the changed packages. The map catches has, for each function and test, the number of changes that the
+// test noticed in earlier runs.
 func prepare(root, dir string, all []file, watch bool, catches map[string]map[string]int) (*runner, error) {
 	s, err := newSchema(root, dir, all)
 	if err != nil {

@@ -107,8 +107,8 @@ func (c *clientConn) open() error {
 	return c.refusal()
 }
 
-// end records that the stream has ended, and cancels its context. If the call or a message was refused, refused is its
-// error. Otherwise refused is nil, and the stream has ended with the status code.
+// end records that the stream has ended, and cancels its context. If the call or a message was refused, the argument
+// refused is the error of the refusal. Otherwise refused is nil, and the stream has ended with the status code.
 func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 	c.ending.Lock()
 	defer c.ending.Unlock()

@@ -19,7 +19,8 @@ func says(text string) func(io.Writer) error {
 	}
 }
 
-// content returns the content of the file. It also checks the number of files in the folder, alone.
+// content returns the content of the file. It also checks that the number of files in the folder equals the argument
+// alone.
 func content(t *testing.T, name string, alone int) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))

@@ -53,7 +53,7 @@ func (c Chart) HTML() template.HTML {
 		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknown)))
 }
 
-// body returns the elements of the chart. width is in pixels, or unknown.
+// body returns the elements of the chart. Its width is in pixels, or the constant unknown.
 func (c Chart) body(width float64) string {
 	var b strings.Builder
 	c.draw(&b, width)

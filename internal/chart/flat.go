@@ -23,8 +23,8 @@ func flat() string {
 	return colored(rules, light, true) + "@media (prefers-color-scheme: dark) {\n" + colored(rules, scheme, false) + "}\n"
 }
 
-// colored returns the rules with the colors that scheme declares and, if all is set, also the rules without a color. A
-// rule that uses the color of its mark becomes one rule for each color.
+// colored returns the rules with the colors that the text scheme declares. If the flag all is set, it also returns the
+// rules without a color. A rule that uses the color of its mark becomes one rule for each color.
 func colored(rules, scheme string, all bool) string {
 	values := map[string]string{}
 	for _, m := range declared.FindAllStringSubmatch(scheme, -1) {

@@ -18,7 +18,7 @@ func Cases() []*Case {
 // case moves the clock.
 func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: burst} }
 
-// each returns a limit of one request per hour for each client, with a burst.
+// The function each returns a limit of one request per hour for each client, with a burst.
 func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
 // at returns the same limit as the function each, but only for the requests with the given path.

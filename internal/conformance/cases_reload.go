@@ -18,7 +18,7 @@ func keeps(name, expects string, from, to Limit) *Case {
 	}}
 }
 
-// with returns a limit of one request per hour with a burst of five, after a change.
+// The function with returns a limit of one request per hour with a burst of five, after a change.
 func with(change func(*Limit)) Limit { l := each("a", 5); change(&l); return l }
 
 func log(n uint64) Limit { return window("a", engine.AlgorithmSlidingLog, n) }

@@ -15,7 +15,8 @@ func (c *C) queue(n *Node, r Request) *Call {
 	return call
 }
 
-// served expects that exactly the calls for which want is true have an answer. The other calls must still wait.
+// served expects that exactly those calls have an answer for which want has the value true. The other calls must still
+// wait.
 func (c *C) served(calls []*Call, want ...bool) {
 	for i, call := range calls {
 		if got := !call.Waits(); got != want[i] {

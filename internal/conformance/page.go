@@ -18,7 +18,7 @@ The cases are in [internal/conformance](../internal/conformance/doc.go), and the
 [known.txt](../internal/conformance/known.txt). This page is generated from both: %s.
 `
 
-// Page returns the text of docs/conformance.md. command is the command that writes the file.
+// Page returns the text of docs/conformance.md. The argument command is the command that writes the file.
 func Page(command string) (string, error) {
 	lists, err := parseKnown(knownText)
 	if err != nil {

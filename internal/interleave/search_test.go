@@ -26,7 +26,7 @@ type toy struct {
 	tell    func(string)
 }
 
-// newToy returns a world in which the number must equal want at the end.
+// newToy returns a world in which the field number must have the value want at the end.
 func newToy(want uint64, threads ...func(w *toy)) *toy {
 	w := &toy{want: want, ways: 1, done: make([]bool, len(threads)), tell: func(string) {}}
 	Intercept(nil)

@@ -11,8 +11,8 @@ import (
 // running is the running thread, or nil. Threads take turns.
 var running *Thread
 
-// Intercept makes threads stop before every operation on a word, except the operations for which pass returns true.
-// These must be on words that no other thread accesses. If pass is nil, there is no exception.
+// Intercept makes threads stop before every operation on a word. It exempts operations for which the function pass
+// returns true, on words that no other thread accesses. If pass is nil, it exempts no operation.
 func Intercept(pass func(word.Access) bool) {
 	word.Before = func(a word.Access) {
 		if running != nil && (pass == nil || !pass(a)) {
@@ -37,7 +37,7 @@ type Thread struct {
 	unwind bool // the execution is abandoned
 }
 
-// NewThread returns a thread that will call run. Its coroutine lives as long as the test.
+// NewThread returns a thread that will call the function run. The coroutine of the thread lives as long as the test.
 func NewThread(run func()) *Thread {
 	th := &Thread{}
 	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {

@@ -5,8 +5,8 @@ import "math/big"
 // A Debtor is a Limit that can be charged more tokens than it has.
 type Debtor interface {
 	Limit
-	// Charge takes n tokens even if they are not available. If more than bound tokens would then be taken in all, it
-	// takes fewer. It returns how many tokens it took.
+	// Charge takes n tokens even if they are not available. It takes fewer if otherwise more tokens than the number
+	// bound would be taken in all. It returns how many tokens it took.
 	Charge(nanos int64, n, bound uint64) (charged uint64)
 }
 
@@ -48,6 +48,6 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n further tokens may be taken, if at most bound tokens may be taken in all. taken is the
-// number of tokens already taken.
+// fits returns how many of n further tokens may be taken. Together with the tokens that are already taken (taken), they
+// may be at most the number bound.
 func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

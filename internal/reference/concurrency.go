@@ -115,7 +115,7 @@ func (c *Concurrency) Change(limit uint64) *Concurrency {
 	return &to
 }
 
-// Charge lets up to n tokens enter, even above the limit, as long as at most bound are in flight.
+// Charge lets up to n tokens enter, even above the limit, as long as the number of tokens in flight is at most bound.
 func (c *Concurrency) Charge(nanos int64, n, bound uint64) uint64 {
 	charged := fits(n, c.InFlight(nanos), bound)
 	if charged > 0 {

@@ -141,8 +141,8 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 
 // changeAligned returns when an aligned window ends after a change to windows of another length: with the new window of
 // the clock in which it would have ended. But at least one whole new window must have passed since the last window of
-// the clock in it began (one length before its end). If latest is earlier than this, the whole new window counts from
-// latest. If fewer new windows are enough to grant the tokens taken, the window ends after that many.
+// the clock in it began (one length before its end). If the time latest is earlier than this, the whole new window
+// counts from latest. If fewer new windows are enough to grant the tokens taken, the window ends after that many.
 func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
 	whole := to.up(min(w.end-w.length, latest))
 	longest := big.NewInt((known.Longest + to.length - 1) / to.length * to.length)

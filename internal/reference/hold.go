@@ -72,12 +72,13 @@ type Owed struct {
 	last         Mark
 }
 
-// NewOwed returns a full bucket in which a token comes back in token nanoseconds.
+// NewOwed returns a full bucket. The argument token is the number of nanoseconds in which a token comes back.
 func NewOwed(token, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos }, token: token, burst: token * burst}
 }
 
-// NewOwedBatches returns a full bucket of batches: it gets refill tokens at once at every multiple of an interval.
+// NewOwedBatches returns a full bucket of batches. At every multiple of the interval, the bucket gets a number of
+// tokens (refill) at once.
 func NewOwedBatches(refill uint64, interval time.Duration, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos / int64(interval) * int64(refill) }, token: 1, burst: burst}
 }
@@ -99,7 +100,8 @@ func (o *Owed) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Charge takes up to n whole tokens, and none that would make the bucket owe more than bound tokens.
+// Charge takes up to n whole tokens. It takes no token that would make the bucket owe more tokens than the number
+// bound.
 func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
 	now, owed := o.owed(nanos)
 	most := bound * o.token

@@ -13,7 +13,7 @@ type Limits struct {
 }
 
 // lasts returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The result is
-// bounded by window and most.
+// bounded by the arguments window and most.
 func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
 	times := longest

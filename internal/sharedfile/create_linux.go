@@ -49,8 +49,8 @@ func makeTime(bytes uint64) time.Duration {
 }
 
 // lockMaking makes this process the only one that makes the file at path, until it calls unlock. It locks a lock file
-// in the same folder. unlock removes the lock file. If a maker is killed, the lock file stays, and the next maker takes
-// the file over.
+// in the same folder. The function unlock removes the lock file. If a maker is killed, the lock file stays, and the
+// next maker takes the file over.
 func lockMaking(path string, patience time.Duration) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
 	for began := time.Now(); ; {

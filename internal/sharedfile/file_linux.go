@@ -120,7 +120,8 @@ func lockAttaching(fd int) error {
 // errWaited is the error if another process has had a lock for too long.
 var errWaited = errors.New("another process has the lock")
 
-// waitForLock locks a byte. If another process has the lock, waitForLock waits for it until began + patience.
+// waitForLock locks a byte. If another process has the lock, waitForLock waits for it. The wait ends at the time began
+// + patience at the latest.
 func waitForLock(fd int, at int64, began time.Time, patience time.Duration) error {
 	for ; ; time.Sleep(time.Millisecond) {
 		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, at, 1)

@@ -35,7 +35,8 @@ func spec(start int64) Spec {
 	}
 }
 
-// within requires that now is at least at, and less than an hour later. A test takes less than an hour.
+// within requires that the time now is not before the time at, and less than an hour after it. A test takes less than
+// an hour.
 func within(t *testing.T, at, now int64) {
 	t.Helper()
 	assert.GreaterOrEqual(t, now, at)

@@ -77,8 +77,8 @@ func (f *File) beginTime(s Spec) error {
 	return err
 }
 
-// beginTime starts the timeline of a file at the time at. It returns how far the timeline is ahead of this process's
-// monotonic clock.
+// beginTime starts the timeline of a file at a time, the argument at. It returns how far the timeline is ahead of this
+// process's monotonic clock.
 func beginTime(mapped []byte, at int64) (ahead int64, err error) {
 	boot, err := bootID()
 	if err != nil {

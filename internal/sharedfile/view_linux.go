@@ -101,7 +101,8 @@ func (v *View) Read(read func()) (err error) {
 	return nil
 }
 
-// Now returns the time on the timeline. known is false if no process has attached since the machine was booted.
+// Now returns the time on the timeline. If no process has attached since the machine was booted, the result known is
+// false.
 func (v *View) Now() (now int64, known bool) {
 	boot, err := bootID()
 	c := clockOf(v.mapped)

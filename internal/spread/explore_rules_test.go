@@ -71,7 +71,7 @@ func (w *world) measure() (m measure) {
 	return m
 }
 
-// check checks one step of a thread. ended says whether the thread's call has ended in this step.
+// check checks one step of a thread. The flag ended says whether the thread's call has ended in this step.
 func (w *world) check(th *thread, c call, p *progress, before measure, ended bool) error {
 	after := w.measure()
 	terms := w.bucket.terms[after.plan].At(w.bucket.terms[after.plan].Peek())

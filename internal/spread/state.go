@@ -35,7 +35,7 @@ func (s state) parity() uint64 { return uint64(s>>parityShift) & 1 }
 // plan returns the number that says which terms are current.
 func (s state) plan() uint64 { return uint64(s >> planShift) }
 
-// next returns the state after s, with another time at which the bucket is full. It names no exchange.
+// next returns the state after s, with another time at which the bucket is full. The new state names no exchange.
 func (s state) next(full uint64) state {
 	version := (uint64(s>>versionShift) + 1) & versionMask
 	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)

@@ -24,7 +24,7 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	}
 }
 
-// outcome returns the outcome of a request that got its tokens from a cell. left is what the cell has now.
+// outcome returns the outcome of a request that got its tokens from a cell. The number left is what the cell has now.
 func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	met, s := h.met.Load(), state(h.seen.Load())
 	t := b.terms[s.plan()].Load()
@@ -143,7 +143,7 @@ func (v view) admits(owed, left uint64) Outcome {
 	return Outcome{true, v.terms, owed - min(owed, left*v.terms.Quota.Token), v.nanos}
 }
 
-// refuses returns the outcome of a refused request. held is the number of tokens that the cells held at that time.
+// refuses returns the outcome of a refused request. The argument held is the number of tokens in cells at that time.
 func (v view) refuses(held uint64) Outcome {
 	o := v.admits(v.owed, held)
 	o.Admitted = false

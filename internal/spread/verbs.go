@@ -52,7 +52,7 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 }
 
 // Refund gives back n tokens that were taken at the time nanos: at most what has not come back with time since then
-// (S10). The parameter of has the terms of the take. After a change of the terms, Refund gives nothing back. It also
+// (S10). The argument of has the terms of the take. After a change of the terms, Refund gives nothing back. It also
 // gives nothing back for a take that spent tokens of a cell before a change and read the terms after the change.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {

@@ -208,7 +208,7 @@ func (c *Checker) refused(k *key, e Event, at time.Duration, number int) (v Verd
 // Report returns what is wrong with the events that were added.
 func (c *Checker) Report() Report { return c.report }
 
-// Log judges a log in any order. Log sorts the events by At; events with the same At keep their order.
+// Log judges a log in any order. It first sorts the events by the field At. Events with the same time keep their order.
 func Log(l Limit, p Promise, log []Event) (Report, error) {
 	c, err := New(l, p)
 	if err != nil {

@@ -162,7 +162,7 @@ func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 }
 
 // roomFor computes from the definition for how long there has been room for n more tokens and all tokens admitted
-// since. It counts nanoseconds backward from now, up to most.
+// since. It counts nanoseconds backward from now, up to the number most.
 func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, most int) (late time.Duration) {
 	for ; int(late) < most; late++ {
 		u, more, before := at-late, new(big.Int).SetUint64(n), []Event{}

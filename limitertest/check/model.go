@@ -85,7 +85,8 @@ func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	return b.leaves(at, b.left(at).plus(need).minus(b.burst))
 }
 
-// leaves returns how long it takes, from the instant at, until the given number of units has left.
+// leaves returns how long it takes until the given number of units has left. The time counts from the instant in the
+// argument at.
 func (b *bucket) leaves(at time.Duration, units wide) time.Duration {
 	if b.batch.Tokens == 0 || units.zero() {
 		return span(units.upBy(b.tokens))
@@ -141,7 +142,8 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// begins returns the instant at which period index begins, or the nearest instant that fits into a Duration.
+// begins returns the instant at which the period with the number index begins. If the instant does not fit into a
+// Duration, it returns the nearest instant that fits.
 func begins(index int64, per time.Duration) time.Duration {
 	if index >= 0 {
 		return span(product(uint64(index), uint64(per)).by(1))

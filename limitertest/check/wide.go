@@ -36,7 +36,7 @@ func (w wide) above(v wide) bool { return w.high > v.high || w.high == v.high &&
 
 func (w wide) zero() bool { return w == wide{} }
 
-// by returns w / d, rounded down. If the result does not fit, by returns the largest uint64.
+// The method by returns w / d, rounded down. If the result does not fit, it returns the largest uint64.
 func (w wide) by(d uint64) uint64 {
 	if w.high >= d {
 		return math.MaxUint64

@@ -99,7 +99,8 @@ type counted struct {
 	n     uint64
 }
 
-// in returns the estimate at an instant, and how much of the previous window counts then, in nanoseconds.
+// The method in returns the estimate at an instant. It also returns how much of the previous window counts at this
+// instant, in nanoseconds.
 func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	is = *e
 	is.index, is.start = index(at, e.per), floor(at, e.per)
@@ -113,7 +114,7 @@ func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	return is, uint64(e.per) - apart(is.start, at)
 }
 
-// taken returns how many tokens count as taken at an instant. strict rounds the share up.
+// taken returns how many tokens count as taken at an instant. The flag strict rounds the share up.
 func (e *estimate) taken(at time.Duration, strict bool) uint64 {
 	is, share := e.in(at)
 	before := product(is.previous, share)
@@ -137,7 +138,7 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
 }
 
-// counts returns the largest share of a window, in nanoseconds, at which the window's tokens count as no more than the
+// counts returns the largest share of a window, in nanoseconds, at which the window's tokens count as at most the
 // number spare.
 func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {

@@ -97,9 +97,9 @@ type instruction struct {
 
 const breakpoint = 0xcc
 
-// measure lets the thread run to a breakpoint. If counts is true, measure then counts instructions up to the next
-// breakpoint. During the count, all other threads are stopped, because the scheduler would preempt the slow goroutine.
-// If the goroutine was already preempted, ok is false.
+// measure lets the thread run to a breakpoint. If the flag counts is set, measure then counts instructions up to the
+// next breakpoint. During the count, all other threads are stopped, because the scheduler would preempt the slow
+// goroutine. If the goroutine was already preempted, ok is false.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err
@@ -235,8 +235,8 @@ var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm
 var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
 	x86asm.MOVSD_XMM, x86asm.MOVSS, x86asm.STOSB, x86asm.STOSQ, x86asm.MOVSB, x86asm.MOVSQ}
 
-// add counts an instruction. repeats says that the previous step was at the same instruction. A REP instruction takes a
-// step for each repetition, but counts once.
+// add counts an instruction. The flag repeats says that the previous step was at the same instruction. A REP
+// instruction takes a step for each repetition, but counts once.
 func (c *count) add(inst instruction, repeats bool) {
 	if !repeats {
 		c.instructions++

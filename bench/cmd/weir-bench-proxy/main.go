@@ -104,8 +104,8 @@ func or(flag *int, otherwise int) int {
 	return *flag
 }
 
-// servers returns the servers to measure. If Caddy is missing, servers only reports this to out. Some systems offer
-// Caddy only with an upgrade of other packages.
+// servers returns the servers to measure. A missing Caddy is left out, and only reported to the writer out. Some
+// systems offer Caddy only with an upgrade of other packages.
 func servers(weir, self string, out io.Writer) []*server.Server {
 	all := []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Bare(self)}
 	caddy := server.Caddy()

@@ -30,8 +30,8 @@ type Process struct {
 	err     error // valid when ended is closed
 }
 
-// Start starts a server in a mode and waits until it listens. The server forwards requests to upstream, and limits each
-// value of the field header. The caller must call Stop.
+// Start starts a server in a mode and waits until it listens. The server forwards requests to the address upstream. It
+// limits clients by the header field with the name header. The caller must call Stop.
 func (s *Server) Start(ctx context.Context, mode Mode, upstream, header string) (*Process, error) {
 	p, err := s.start(ctx, mode, upstream, header)
 	if err != nil {

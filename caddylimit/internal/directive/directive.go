@@ -17,7 +17,7 @@ type Handler interface {
 	caddyfile.Unmarshaler
 }
 
-// Register registers a directive with Caddy before basic_auth. make returns its handler.
+// Register registers a directive with Caddy before basic_auth. The function make returns the handler of the directive.
 func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		handler := make()

@@ -132,7 +132,8 @@ func Collector[C prometheus.Collector](a *App, module string, make func() C) (c 
 // AtEnd registers a function that is called when the zones of the configuration have ended.
 func (a *App) AtEnd(do func()) { a.atEnd = append(a.atEnd, do) }
 
-// Store returns the connection to the store of a spec, which stays open while the configuration uses its zones.
+// Store returns the connection to the store of a spec. The connection stays open while the configuration uses its
+// zones.
 func (a *App) Store(spec Spec) (*redislimit.Client, error) {
 	if spec.Store == "" {
 		return nil, errors.New("there is no store: write for example store redis://127.0.0.1:6379 in the directive")

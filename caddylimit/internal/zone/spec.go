@@ -160,7 +160,8 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	return engine.New(s.Policy, options...)
 }
 
-// follows reports whether a limiter with the spec made can be changed to the spec s.
+// follows reports whether a limiter can be changed to the spec s. The limiter was made with the spec in the argument
+// made.
 func (s Spec) follows(made Spec) bool {
 	if made.Store != "" {
 		return s == made

@@ -42,7 +42,8 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts the outcome of each limit of a request. The zone in which it counts is the result of the function of.
+// Count counts the outcomes of a request: one outcome for each limit of the request. It counts in the zone that the
+// function of returns for the limit's name.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)

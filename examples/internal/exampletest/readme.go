@@ -17,9 +17,9 @@ import (
 // seconds matches the parts of an answer that depend on time.
 var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
 
-// README runs the curl commands of a document, and compares their output with the output in the document. address is
-// the example's address in the document. start starts the example and returns its real URL. If a token comes back
-// during a slow test, README starts the example again.
+// README runs the curl commands of a document, and compares their output with the output in the document. The text
+// address is the example's address in the document. The function start starts the example and returns its real URL. If
+// a token comes back during a slow test, README starts the example again.
 func README(t *testing.T, name, address string, law Law, start func() string) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

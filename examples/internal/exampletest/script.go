@@ -99,7 +99,8 @@ func Output(t *testing.T, example, weir string) string {
 }
 
 // Need skips the test if a program is neither in the repository's own build nor on the machine. An installed program
-// may have another version. So if works is given, the program must also succeed with these arguments.
+// may have another version. So if there are further arguments (works), the program must also succeed with these
+// arguments.
 func Need(t *testing.T, program string, works ...string) {
 	t.Helper()
 	folder, err := filepath.Abs("../bin/" + program)

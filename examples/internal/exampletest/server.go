@@ -18,7 +18,8 @@ import (
 // variable makes the test binary run as the example.
 const variable = "WEIR_EXAMPLE"
 
-// Main is the TestMain of an example. It runs main if [Start] has started the test binary, and otherwise the tests.
+// Main is the TestMain of an example. If [Start] has started the test binary, Main calls the function main. Otherwise
+// it runs the tests.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limitertest/fronttest"
 )
 
-// Promise returns a function that runs package limitertest against a front. The front rounds waits to unit. skip has
-// the subtests that the front need not pass, each with the reason.
+// Promise returns a function that runs package limitertest against a front. The front rounds waits to the duration
+// unit. The map skip has the subtests that the front need not pass, each with the reason.
 func Promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{

@@ -86,7 +86,7 @@ func Serve(env *conformance.Env, h http.Handler) *Client {
 	return c
 }
 
-// NewClient returns a client of a server. A nil dial connects to the URL's host.
+// NewClient returns a client of a server. If the function dial is nil, the client connects to the URL's host.
 func NewClient(url string, dial func(context.Context) (net.Conn, error)) *Client {
 	transport := &http.Transport{}
 	if dial != nil {

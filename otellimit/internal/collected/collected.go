@@ -60,7 +60,7 @@ func add[N int64 | float64](t testing.TB, s Series, name string, points []metric
 	}
 }
 
-// Of returns the series whose metrics begin with the prefix, without the prefix.
+// Of returns the series whose metrics begin with the prefix. The keys of the result do not have the prefix.
 func (s Series) Of(prefix string) map[string]float64 {
 	some := map[string]float64{}
 	for key, value := range s {

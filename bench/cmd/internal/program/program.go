@@ -17,8 +17,8 @@ func NewMisuse(err error) Misuse { return Misuse{err} }
 // ExitCode returns 80, the status that kong uses for a command line that it cannot parse.
 func (Misuse) ExitCode() int { return 80 }
 
-// Run parses the process's arguments into command, a pointer to a struct with kong tags, and calls its Run method. An
-// error ends the process: with status 80 for a Misuse or wrong arguments, and otherwise 1.
+// Run parses the process's arguments into a struct with kong tags, and calls its method Run. The argument command is a
+// pointer to the struct. An error ends the process: with status 80 for a Misuse or wrong arguments, and otherwise 1.
 func Run(command any, name, description string) {
 	parser := kong.Must(command,
 		kong.Name(name),

@@ -23,7 +23,7 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
-// Execute runs the program with arguments, and with environment in addition to this process's variables.
+// Execute runs the program with the given arguments. It adds the variables in environment to this process's variables.
 func Execute(t *testing.T, environment []string, arguments ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	self, err := os.Executable()
