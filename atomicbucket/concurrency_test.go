@@ -46,8 +46,8 @@ func TestConcurrencyOnTheCircle(t *testing.T) {
 	}
 }
 
-// TestConcurrencyByHeart compares with hand-computed numbers: tokens that are taken are forgotten when the next period
-// ends, and tokens that are given back make room at once.
+// TestConcurrencyByHeart compares a limit in flight with hand-computed numbers. Tokens that are taken are forgotten
+// when the next period ends. Tokens that are given back make room at once.
 func TestConcurrencyByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Hour)
 	require.NoError(t, err)

@@ -300,8 +300,8 @@ func TestShareByHeart(t *testing.T) {
 	assert.NoError(t, err, "the highest burst that was named")
 }
 
-// TestConvertWhatIsAhead: a record that was written by a clock ahead of this one is converted at an earlier time. Its
-// debt does not shrink, however far the clock was ahead.
+// TestConvertWhatIsAhead: another clock, which was ahead of this one, wrote the record, and the record is converted at
+// an earlier time. Its debt does not shrink, however far the other clock was ahead.
 func TestConvertWhatIsAhead(t *testing.T) {
 	const at = 1 << 60
 	fixed := func(limit uint64, window time.Duration) *atomicbucket.FixedWindow {

@@ -82,8 +82,8 @@ func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogBehindTheNextTick: tokens that were taken one tick ahead of the clock may have used room that does
-// not exist before that tick. So a refund gives back only the takes at earlier ticks.
+// TestARefundOfALogBehindTheNextTick: some tokens were taken one tick ahead of the clock. They may have used room that
+// does not exist before that tick. So a refund gives back only the takes at earlier ticks.
 func TestARefundOfALogBehindTheNextTick(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)

@@ -299,7 +299,7 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }
 
-// TestHowFarAheadACountMayBe: a call whose clock is behind the record reads it as it is at the beginning of the
+// TestHowFarAheadACountMayBe: a call whose clock is behind the record reads the record as at the beginning of the
 // record's window. A record that is too many windows ahead is read as past.
 func TestHowFarAheadACountMayBe(t *testing.T) {
 	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)

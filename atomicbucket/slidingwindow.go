@@ -33,7 +33,7 @@ func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, 
 }
 
 // NewRoomySliding does what [NewSlidingWindow] does, but its records also have room for the counts of earlier limits.
-// After a conversion, these may last longer than two windows, up to the time room, which is at least a window.
+// After a conversion, such counts may last longer than two windows, up to the time room, which is at least a window.
 func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err

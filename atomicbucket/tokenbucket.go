@@ -11,9 +11,9 @@ import (
 // # Token ticks
 //
 // Time and tokens are counted in one unit, the tick: a fixed fraction of a token, and the time in which that fraction
-// comes back. Costs and the burst are whole numbers of ticks. An instant t is in the tick floor(t * ticks per
-// nanosecond), modulo 2^64. It is computed from absolute time, so no rounding accumulates from one request to the next.
-// The payload is the theoretical arrival time (TAT), modulo 2^54: the tick at which the bucket is full again.
+// comes back. Costs and the burst are whole numbers of ticks. The tick of an instant t is floor(t * ticks per
+// nanosecond), modulo 2^64. This tick is computed from absolute time, so no rounding accumulates from one request to
+// the next. The payload is the theoretical arrival time (TAT), modulo 2^54: the tick at which the bucket is full again.
 //
 //	debt   =   TAT - now, or 0 if that has passed
 //	idle   iff debt = 0
@@ -110,7 +110,7 @@ func (b *TokenBucket) RingSize() uint64 {
 }
 
 // debt returns the ticks from the tick now until the bucket is full, and zero for a full bucket. The mask removes the
-// tag and the version from s, and from now the bits for which a payload has no room.
+// tag and the version of the state, and the bits of the tick for which a payload has no room.
 func debt(s State, now uint64) uint64 {
 	d := (uint64(s) - now) & payloadMask
 	if d > maxDebt {
@@ -152,10 +152,10 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 //     whole take minus the time since the take, if that is less. This case can be distinguished, because every refund
 //     except the first one changes the version.
 //
-// All of this is calculated at the latest of three times: now, the time of the latest take, and the time at which the
-// last reservation is due. At an earlier time the bucket owes more because of the take, but a later take has already
-// used the tokens that come back until its own time. If the latest time is later than now, and it is not known which
-// take is given back, nothing comes back.
+// All of this is calculated at the latest of three times: the refund's own time, the time of the latest take, and the
+// time at which the last reservation is due. At an earlier time the bucket owes more because of the take, but a later
+// take has already used the tokens that come back until the later take. If the latest time is later than the refund's
+// own time, and it is not known which take is given back, nothing comes back.
 func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
 	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)

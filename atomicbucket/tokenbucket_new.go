@@ -28,11 +28,11 @@ const (
 )
 
 // NewTokenBucket returns the algorithm of a bucket that gets the given number of tokens every period, spread evenly,
-// and holds at most burst tokens. tokens stands for the decimal number that is printed for this float, so 0.1 is
+// and holds at most burst tokens. The number of tokens is the decimal number that is printed for the float, so 0.1 is
 // exactly a tenth.
 //
-// The rate is one token in 2^63-1 ns (292 years) to [MaxTokensPerSecond], and the burst is 1 to [MaxBurst]. Other
-// numbers return an error that names the value and the range.
+// The rate is one token in 2^63-1 ns (292 years) to [MaxTokensPerSecond], and the burst is 1 to [MaxBurst]. For other
+// numbers, the error names the value and the range.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBucket, error) {
 	return NewRoomyBucket(tokens, period, burst, burst)
 }

@@ -18,7 +18,7 @@ func (w *Word) Claim(from State, claimant uint64) (State, bool) {
 }
 
 // Publish makes the claimed slot visible to other calls for its key. The key word must have been written before. Only
-// the claimer may call it. It is a plain store, because no other goroutine writes a slot in CLAIM.
+// the claimer may call it. A plain store is enough, because no other goroutine writes a slot in CLAIM.
 func (w *Word) Publish(from State) State {
 	to := from.with(Tentative, 0)
 	w.w.Store(uint64(to))

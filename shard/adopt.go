@@ -3,11 +3,12 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // Adopt replaces the plan of a table that is not shared, while the table is in use. The tokens that a key has taken
-// still count (R24). Concurrent calls decide by one plan or the other; when Adopt returns, every record follows the new
-// plan. It takes some nanoseconds per slot.
+// still count (R24). Concurrent calls decide by one plan or the other. When Adopt returns, every record follows the new
+// plan. Adopt takes some nanoseconds per slot.
 //
-// The function clock returns the time; this call or concurrent calls run it before and after the plan is replaced. The
-// new plan must have the algorithm of the old plan, and must not be in use. Calls of Adopt must not overlap.
+// The function clock returns the time. It is called before and after the plan is replaced, by this call or by
+// concurrent calls. The new plan must have the algorithm of the old plan, and must not be in use. Calls of Adopt must
+// not overlap.
 func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	before := t.plan.Load()
 	t.raise(t.catchUp(clock())) // records are converted at the watermark
@@ -92,7 +93,7 @@ func (t *Table) converted(
 	return plan.algorithm.Convert(plan.from, s, now, change), price
 }
 
-// since returns a time of the clock that was read while p was the current plan. No request that the previous plan
+// since returns a time of the clock that was read while the plan p was current. So no request that the previous plan
 // decided has read a later time (R24). The first call reads the clock.
 func (p *Plan) since(now int64) int64 {
 	if p.clock == nil {

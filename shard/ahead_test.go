@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsAheadIsEntered (R15): each kind of call that is granted ahead of its clock records its time for refunds,
-// with or without a record of its key. A reservation that waits records the end of its wait.
+// TestWhatIsAheadIsEntered (R15): if a call is granted ahead of its clock, it records its time for refunds. This is so
+// for each kind of call, with or without a record of its key. A reservation that waits records the end of its wait.
 func TestWhatIsAheadIsEntered(t *testing.T) {
 	for name, call := range map[string]func(table *Table, now, clock int64) Outcome{
 		"take": func(table *Table, now, clock int64) Outcome {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestNewWindowsOfTheClockCountFromTheLastForgottenOneAtEveryStep (I1): R29. Before any operation of a change of the
-// windows' length, a window of the old length ends and a sweep forgets it. The key then owes nothing, but its new
-// window must not count from an earlier time than the end of the old one.
+// windows' length, a window of the old length ends and a sweep forgets it. The key then owes nothing. But its new
+// window must not count from a time before the end of the old window.
 func TestNewWindowsOfTheClockCountFromTheLastForgottenOneAtEveryStep(t *testing.T) {
 	aligned := func(window time.Duration) *Plan {
 		algorithm, err := atomicbucket.NewRoomyWindow(10, 10, window, 2*time.Minute, true)

@@ -183,8 +183,8 @@ func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideASweepAtEveryStep (I7): R7. The watermark moves before any operation of the first take of a key. A
-// record that is not committed yet starts full at the new watermark.
+// TestAnInsertBesideASweepAtEveryStep (I7): R7. The watermark moves before any operation of the first take of a key. If
+// the take's record is not committed yet, it starts full at the new watermark.
 func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 	later := start + int64(aPlan(t, 1, 5).skew)/2
 	injected(t, func() (call, other func(), check func(string)) {
@@ -206,8 +206,9 @@ func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAnInsertBesideARefundToItsVictimAtEveryStep (I7): before any operation of an insert into a full probe window, the
-// record that it would evict becomes idle. The insert reclaims the record, and no eviction is counted.
+// TestAnInsertBesideARefundToItsVictimAtEveryStep (I7): an insert finds a full probe window and would evict a record.
+// Before any operation of the insert, this record becomes idle. The insert reclaims the record, and no eviction is
+// counted.
 func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 1, nil)
@@ -233,9 +234,9 @@ func TestTwoRaisesAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideALeapAtEveryStep (I7): before any operation of an insert, time leaps, and the key whose slot the
-// insert wants takes all its tokens. The insert must not forget that record, although it looks idle by the insert's own
-// clock.
+// TestAnInsertBesideALeapAtEveryStep (I7): before any operation of an insert, time leaps, and another key, whose slot
+// the insert wants, takes all its tokens. The insert must not forget the other key's record, although the record looks
+// idle by the insert's own clock.
 func TestAnInsertBesideALeapAtEveryStep(t *testing.T) {
 	const later = start + 1<<53
 	injected(t, func() (call, other func(), check func(string)) {

@@ -250,8 +250,8 @@ func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 }
 
 // TestTheWatermarkBesideADeathAtEveryStepOfAReplacement (R7, R22): a process dies in some step of a replacement while a
-// call of another process is about to move the watermark. The call may move it only by the skew of a plan that all
-// records follow.
+// call of another process is about to move the watermark. The call may move the watermark only by the skew of a plan
+// that all records follow.
 func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at, more := 1, true; more; at++ {
 		injected(t, func() (call, other func(), check func(string)) {

@@ -481,8 +481,8 @@ func TestTwoSweepsAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestProbeBoundsFallBesideOthersAtEveryStep (R11): a call extends a bound before any operation of the sweep that
-// clears the old bounds in the same word. The old bounds are cleared, and the extension stays.
+// TestProbeBoundsFallBesideOthersAtEveryStep (R11): a sweep clears the old bounds in a word. Before any operation of
+// the sweep, a call extends a bound in the same word. The old bounds are cleared, and the extension stays.
 func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 8*lineSlots, 4*lineSlots, nil)

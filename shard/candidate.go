@@ -53,10 +53,10 @@ func (t *Table) atHome(p Place) (c candidate) {
 	return c
 }
 
-// indebted skips the slots at the start of p's probe window that an insert may not claim: live records of other keys,
-// which follow the given plan and owe something at the time nanos. The plan must be current and have token buckets.
-// indebted returns the number of the first slot that it does not skip, and the skipped record that owes the least, if
-// any. For speed, it calls no function in its loop.
+// indebted skips the slots at the start of p's probe window that an insert may not claim. These have live records of
+// other keys, which follow the given plan and owe something at the time nanos. The plan must be current and have token
+// buckets. indebted returns the number of the first slot that it does not skip, and the skipped record that owes the
+// least, if any. For speed, it calls no function in its loop.
 func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
 	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
 	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)

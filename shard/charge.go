@@ -166,9 +166,9 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 
 // Charge takes n tokens, n >= 1, from the key at p, even if the key does not have them. It takes fewer if the key would
 // otherwise owe more than the plan allows ([Plan.SetCharges]) or than its record has room for. Charge returns the
-// number of tokens taken. The verdict is Admitted if there were any, and Refused if the key already owed the maximum.
-// Nothing is taken if there is no room for a record, or under a quota that grants nothing or everything. *status
-// becomes the status, after the charge, for a request for one token.
+// number of tokens taken. The verdict is Admitted if any token was taken, and Refused if the key already owed the
+// maximum. Nothing is taken if there is no room for a record, or under a quota that grants nothing or everything. After
+// the charge, *status is set to the status for a request for one token.
 func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }

@@ -56,11 +56,11 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 	return t.current() == plan
 }
 
-// Owe makes the key of a label owe at least the given debt at the time now; what the key already owes counts towards
-// it. Label, debt and token are the values that [Table.Debts] passes to visit, in units of the given plan. If that is
-// no longer the current plan, repeat the call with the debt in units of the current plan. Owe is a charge (R14), so it
-// may be repeated, and may run concurrently with other calls. The verdict is NoRoom or Unrecorded if there is no room
-// for a record; then the key owes nothing.
+// Owe makes the key of a label owe at least the given debt at the time now. What the key already owes counts towards
+// this debt. The label, the debt and the price (token) are the values that [Table.Debts] passes to visit, in units of
+// the given plan. If that plan is no longer the current plan, repeat the call with the debt in units of the current
+// plan. Owe is a charge (R14), so it may be repeated, and may run concurrently with other calls. The verdict is NoRoom
+// or Unrecorded if there is no room for a record; then the key owes nothing.
 func (t *Table) Owe(label uint64, now int64, debt, token uint64, plan *Plan) Outcome {
 	defer runtime.KeepAlive(t)
 	p := t.Find(label)

@@ -47,16 +47,16 @@
 // memory, and decides by plan 6. Without the word, P would decide by plan 4.
 //
 // R22. P announces plan 5 and is killed before the watermark moves (step 5). A call of Q finds a change that is not
-// complete. It moves the watermark to the time of its clock, sets planned to 5, converts every slot and marks the
-// change as complete. If only P could do this, the watermark would stand still forever.
+// complete. Q moves the watermark to the time of its clock, sets planned to 5, converts every slot and marks the change
+// as complete. If only P could do this, the watermark would stand still forever.
 //
 // R23. The counter by which P reads the time runs an hour ahead. A call of P is ahead of the watermark by more than 15
 // s, so it reads the clock of the machine and is decided by that clock. Without the rule, the watermark would move an
 // hour ahead, and no bucket of any process would refill for an hour.
 //
-// R26. P takes a token from a key that already has one token in flight. Its entry is pending (step 1), and the state
-// names the entry as entering (3). P is killed before the holder becomes counted (4). A sweep of Q finds the entry of a
-// dead process. The record names it as entering, so Q marks it as counted, takes the token off the record (6) and frees
-// the entry (7). If Q looked at the entry alone, it would free it as pending, and the record would still count a token
-// that no caller has.
+// R26. P takes a token from a key that already has one token in flight. The entry of P's take is pending (step 1), and
+// the state names the entry as entering (3). P is killed before the holder becomes counted (4). A sweep of Q finds this
+// entry of a dead process. The record names the entry as entering, so Q marks it as counted, takes the token off the
+// record (6) and frees the entry (7). If Q looked at the entry alone, it would free the entry as pending, and the
+// record would still count a token that no caller has.
 package shard

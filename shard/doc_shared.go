@@ -14,10 +14,10 @@
 // would publish over another key's record. If numbers were reused, claims of dead attachments would look alive, and
 // their slots would be lost.
 //
-// R18. One sweep at a time lowers probe bounds. The word that ensures this names the sweep's attachment. If this
-// attachment is dead, its sweep counts as one that stopped early, and the next sweep continues with its target (R11).
-// Without this rule, probe bounds would never be lowered again. A sweep of all slots, and the clearing of bounds, may
-// be restarted at any point: bounds are cleared by compare-and-swap, and the word is written last.
+// R18. One sweep at a time lowers probe bounds. A word names the attachment of this sweep. If the attachment is dead,
+// its sweep counts as one that stopped early, and the next sweep continues with its target (R11). Without this rule,
+// probe bounds would never be lowered again. A sweep of all slots, and the clearing of bounds, may be restarted at any
+// point: bounds are cleared by compare-and-swap, and the word is written last.
 //
 // R19. If a process dies while a forced end of one of its calls is under way (R15), the end stays counted as under way,
 // and makes valid receipts void: less is given back, never more. A process that attaches removes these counts. It reads
@@ -98,10 +98,10 @@
 // either plan. If a call read planned first, a move by the skews of much older plans could succeed.
 //
 // Apart from step 5, the watermark does not move between steps 4 and 8, since the circles of the two plans differ (R7).
-// A call that wants to move it reads the watermark, then checks that no replacement is under way, then makes its
-// compare-and-swap. If the check was before step 4, the compare-and-swap succeeds before step 5 or fails, because step
-// 5 always changes the watermark: by a nanosecond if it is already at its target. Without step 5, a leap by whole turns
-// of the previous plan's circle could succeed when records follow the new plan.
+// A call that wants to move the watermark reads it, then checks that no replacement is under way, then makes its
+// compare-and-swap. If the check was before step 4, the compare-and-swap succeeds before step 5 or fails. The reason is
+// that step 5 always changes the watermark: by a nanosecond if it is already at its target. Without step 5, a leap by
+// whole turns of the previous plan's circle could succeed when records follow the new plan.
 //
 // R23. The watermark of a shared table moves only to a time that the machine's clock has reached. The call that moves
 // it reads the machine's clock in the same step (except for the nanosecond of R22). All processes share the machine's
@@ -168,9 +168,9 @@
 //
 // A reset marks the entry of the last change, and then makes every entry of the record leave. A refund without a
 // receipt does the same, up to its number of tokens. Both visit all entries, and in the meantime the slot may change
-// keys. So they read the holder of an entry first, and then the key, because the key cannot change while the entry is
-// counted. In the other order, they could give back tokens that another key has in flight. If a reset finds no entry of
-// the record, and the record does not change meanwhile, no entry accounts for its tokens, so the reset forgets the
+// keys. So they read the holder of an entry first, and then the key. The key cannot change while the entry is counted.
+// In the other order, they could give back tokens that another key has in flight. A reset may find no entry of the
+// record, while the record does not change. Then no entry accounts for the record's tokens, so the reset forgets the
 // record.
 //
 // After a loss of power, a file may have a record without its entry, or an entry without its record. So the first
@@ -207,15 +207,17 @@
 // of the clock since the change, or with a later one. The reason is that the key may have had a window that was over
 // before the change, so that its record is forgotten. For example, a limit of 41 per hour becomes 1000 per day a minute
 // before midnight. Without this rule, a key would get 1000 tokens at once and 1000 tokens a minute later. Each further
-// change to and fro would admit as many again.
+// change back and forth would admit as many again.
 //
 // When a replacement has converted all records, it enters the watermark in the word realigned. An old window that was
 // forgotten was over at the watermark (R7). An old window that was not over has been converted (R24), so it ends with a
-// window of the clock. While records are being converted, a call that begins a window uses the watermark itself. The
-// call first reads the plan, and then checks whether records are being converted (converting). The replacement enters
-// the watermark before this check can return false, so a call that uses the new plan finds one of the two. If the
-// replacement read the watermark before it had converted the records, an old window could end after that watermark, and
-// then be forgotten.
+// window of the clock.
+//
+// While records are being converted, a call that begins a window uses the watermark itself. The call first reads the
+// plan, and then checks whether records are being converted (converting). The replacement enters the watermark before
+// this check can return false. So a call that uses the new plan finds either that records are being converted, or the
+// time in the word. If the replacement read the watermark before it had converted the records, an old window could end
+// after that watermark, and then be forgotten.
 //
 // In a shared table every process that completes the replacement (R22) reads the watermark after the records, and
 // enters it only if the replacement is not complete by then. A later watermark is safe: it makes first windows longer.

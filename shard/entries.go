@@ -119,9 +119,9 @@ func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Out
 	return o
 }
 
-// flushed marks the entry that a slot's record names: as counted if the record's last change was a take, as free if it
-// gave the entry's tokens back. Only then may the state be changed (R26). flushed returns false if the slot holds
-// another state by now.
+// flushed marks the entry that a slot's record names: as counted if the record's last change was a take, as free if
+// that change gave the entry's tokens back. Only then may the state be changed (R26). flushed returns false if the slot
+// holds another state by now.
 func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	if t.entries == nil || !s.IsLive() { // a tentative record names no entry
 		return true
@@ -254,9 +254,9 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 	return true
 }
 
-// Boot forgets what is in flight in a table whose memory has outlived a boot of the machine, and so all processes of
-// the table. The system may have written only a part of the memory to disk, so records and entries may disagree (R26).
-// No process may use the table during the call. The call may be repeated.
+// Boot is for a table whose memory has outlived a boot of the machine, and so all processes of the table. It forgets
+// what is in flight. The system may have written only a part of the memory to disk, so records and entries may disagree
+// (R26). No process may use the table during the call. The call may be repeated.
 func (cfg Config) Boot(memory []byte) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil || l.entries == 0 {
@@ -294,7 +294,7 @@ func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 
 // emptied does what Reset does, for a table of limits in flight. A record may have tokens without an entry, after a
 // loss of power or because of words that no call writes. So emptied forgets a record to which no entry belongs, unless
-// it has changed meanwhile.
+// the record has changed meanwhile.
 func (t *Table) emptied(p Place) (found bool) {
 	for range 2 {
 		record, plan, sl := t.record(p)

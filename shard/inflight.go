@@ -5,8 +5,8 @@ import "github.com/weir-go/weir/atomicbucket"
 // InFlight reports whether p is the plan of a limit in flight.
 func (p *Plan) InFlight() bool { return p.inFlight != nil || p.entries != nil }
 
-// born returns the payload with which a tenure starts. For a limit in flight it adds how many tenures near p have been
-// ended by force. It is called after the search for other records of the key (R16).
+// born returns the payload with which a tenure starts. For a limit in flight, the payload includes how many tenures
+// near p have been ended by force. born is called after the search for other records of the key (R16).
 func (t *Table) born(p Place, plan *Plan, payload uint64) uint64 {
 	if plan.inFlight == nil {
 		return payload

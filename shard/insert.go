@@ -104,9 +104,9 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *reques
 	return t.settle(p, sl, tentative, r)
 }
 
-// another returns the number of the first slot from i on, other than slot mine, whose key is p's key or 0. It also
-// returns that key without its tier. If there is no such slot within the probe bound, the number is t.probeWindow. Like
-// Hit, it calls no other function.
+// another searches the slots from number i on, except the slot with the number mine, for p's key or the key 0. It
+// returns the number of the first such slot, and the slot's key without its tier. If there is no such slot within the
+// probe bound, the number is t.probeWindow. Like Hit, another calls no other function.
 func (t *Table) another(p Place, i, mine uint64) (at, key uint64) {
 	line, order, edge := p.line(), p.order(), t.stride
 	for edge < i {

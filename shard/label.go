@@ -37,9 +37,9 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	}
 }
 
-// follow prepares p to convert the records of the previous plan. If a token costs the same under every tier, each key's
-// highest limit is the highest of all tiers: the key word names only the last tier, but the key may owe tokens of other
-// tiers.
+// follow prepares the plan p to convert the records of the previous plan. If a token costs the same under every tier,
+// each key's highest limit is the highest of all tiers. The reason is that the key word names only the last tier, but
+// the key may owe tokens of other tiers.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
 	if windows, ok := p.algorithm.(*atomicbucket.FixedWindow); ok && windows.Aligned() {

@@ -49,9 +49,9 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 	return m, nil
 }
 
-// spareSlots is how many slots are taken from the heap in addition: up to three before the first slot, so that it
-// starts a line, and one line behind the last. A hit computes, but does not read, the address of the slot behind the
-// last one that it searches ([Place.at]).
+// spareSlots is how many slots are taken from the heap in addition. Up to three are before the first slot, so that the
+// first slot starts a line. One line is behind the last slot: a hit computes, but does not read, the address of the
+// slot behind the last one that it searches ([Place.at]).
 const spareSlots = 2*lineSlots - 1
 
 func allocated(n uint64) uint64 {

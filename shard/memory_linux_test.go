@@ -108,7 +108,7 @@ func TestCollapse(t *testing.T) {
 }
 
 // TestWhatIsCollapsed: collapse makes huge pages one after another, until rest returns false or the system turns out
-// not to have the call. It leaves out a page that the system cannot make now.
+// not to have the system call. It leaves out a huge page that the system cannot make now.
 func TestWhatIsCollapsed(t *testing.T) {
 	for _, c := range []struct {
 		name            string

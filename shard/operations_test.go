@@ -67,8 +67,8 @@ func operations(tb *Table, call func()) string {
 }
 
 // TestTheOperationsOfEachCall: each call reads and writes exactly these words, in this order. The rules of doc.go give
-// the reasons, such as: the state before its key (R1) and before the plan (R9), and a refusing state twice (R2). A
-// search ends at the record, at the probe bound or at a slot that was never used.
+// the reasons. For example, a call reads the state before its key (R1) and before the plan (R9), and reads a refusing
+// state twice (R2). A search ends at the record, at the probe bound or at a slot that was never used.
 func TestTheOperationsOfEachCall(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status

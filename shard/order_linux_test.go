@@ -20,7 +20,7 @@ func anOrder(t *Table, order uint64) func(i uint64) Place {
 }
 
 // TestEveryOrder: hits of every kind find the records of one home in the first lines, in every order. A miss that meets
-// a record in a shared table leaves it unchanged (R20).
+// a record in a shared table leaves the record unchanged (R20).
 func TestEveryOrder(t *testing.T) {
 	own := func(tb *Table) Quota { return tb.Plan().NewQuota(tb.Plan().Quota(0)) }
 	of := func(*Table) Quota { return TierQuota(0) }

@@ -2,9 +2,9 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// overflowed decides a request for a key without a record whose probe window has no slot to claim. The victim is the
-// live record in that window that owes the least, if there is one. The outcome is undecided if another call has changed
-// that record.
+// overflowed decides a request for a key without a record, if the key's probe window has no slot to claim. The victim
+// is the live record in that window that owes the least, if there is one. The outcome is undecided if another call has
+// changed that record.
 func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	sl, victim, plan := least.slot, least.state, least.plan
 	if t.overflow == Admit {

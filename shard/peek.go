@@ -8,8 +8,8 @@ import (
 
 // Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. If n is above
 // the limit, it counts as 0. Peek reads the record as it is at the time now, or at the watermark (a time that has
-// certainly been reached) if that is later. A key without a record has a full one. Peek takes nothing, but may move the
-// watermark to now, as Take does.
+// certainly been reached) if that is later. For a key without a record, Peek returns a full record. It takes nothing,
+// but may move the watermark to now, as Take does.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	return t.PeekAt(p, now, now, n, TierQuota(tier))
 }
@@ -56,8 +56,8 @@ func (t *Table) Reset(p Place) bool {
 
 // recordAt does what record does, and also returns the time for which the call must read the record: now, or the
 // watermark if that is later. For a key without a record it returns a full record and a nil slot. After the search it
-// reads the watermark again, and starts over if the watermark has passed the time of the call (R7): a record may have
-// been forgotten, or be too far ahead to be read correctly.
+// reads the watermark again. If the watermark has passed the time of the call, recordAt starts over (R7), because a
+// record may have been forgotten by then, or may be too far ahead to be read correctly.
 func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
 		at, _ = t.follow(now, clock)
@@ -72,9 +72,10 @@ func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan
 	}
 }
 
-// record returns the live record of the key at p, the plan that it follows, and its slot. If there is none, it returns
-// the zero record, the current plan, and nil. A tentative record does not count, because no take has been charged to
-// it. State and key may belong to two tenures, so a call that makes no compare-and-swap reads the state again (R2).
+// record returns the live record of the key at p, the plan that it follows, and its slot. If the key has no live
+// record, it returns the zero record, the current plan, and nil. A tentative record does not count, because no take has
+// been charged to it. State and key may belong to two tenures, so a call that makes no compare-and-swap reads the state
+// again (R2).
 func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
 		sl := p.at(i)

@@ -45,9 +45,9 @@ type conversion struct {
 	realigns bool           // the plan's windows of the clock are not those of the previous plan
 }
 
-// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota, and tiers has the quotas of the further
-// tiers. If [Plan.SetTier] makes a tier unlimited or blocked, the plan keeps the tier's last numbers for conversions.
-// lateness is how late the clock of the calls may be: see [Doubtful].
+// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota. The parameter tiers has the quotas of the
+// further tiers. If [Plan.SetTier] makes a tier unlimited or blocked, the plan keeps the tier's last numbers for
+// conversions. The parameter lateness is how late the clock of the calls may be: see [Doubtful].
 func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= noTier {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)
@@ -197,8 +197,9 @@ func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	return 0
 }
 
-// idleSince returns when a record that is idle at the instant nanos became idle. It knows this only if the record
-// follows the plan and a token bucket has a whole number of ticks per nanosecond. Otherwise it returns nanos.
+// idleSince returns when a record that is idle at the instant nanos became idle. This is known only if the record
+// follows the plan, and if the plan has token buckets with a whole number of ticks per nanosecond. Otherwise idleSince
+// returns nanos.
 func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	if !p.bucket.Exact() || s.Tag() != p.live {
 		return nanos

@@ -304,8 +304,8 @@ func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	}
 }
 
-// TestWhatMoreThanTheLimitCosts: a request for more than the limit is refused and charged. Penalty charges what it
-// asked for, as far as the key may owe that, and TheRest what is left.
+// TestWhatMoreThanTheLimitCosts: a request for more than the limit is refused and charged. The mode Penalty charges the
+// tokens that the request asked for, as far as the key may owe them. The mode TheRest charges the tokens that are left.
 func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	for refusals, want := range map[RefusalCharge]uint64{Nothing: 0, TheRest: 5, Penalty: 7} {
 		plan := planOf(t, perSecond(t, 1, 5))

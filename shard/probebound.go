@@ -50,8 +50,8 @@ func (t *Table) slotsOf(both uint64) uint64 {
 	return max(both&boundMask, both>>boundBits&boundMask, 1) * t.stride
 }
 
-// cover extends the probe bound to slot i of the probe window. The record in the slot must be published before, so that
-// a sweep which switches the target from now on will visit it.
+// cover extends the probe bound to slot i of the probe window. The record in the slot must be published before the
+// call, so that a sweep which switches the target from now on will visit the record.
 func (t *Table) cover(p Place, i uint64) {
 	if i >= t.stride {
 		t.extend(p, i/t.stride+1)

@@ -9,7 +9,7 @@ import (
 )
 
 // A Quota is the limit of a call, as a value. It names a tier, whose numbers are in the plan, or has its own numbers,
-// in units of one plan's algorithm. The zero Quota names tier 0. Numbers of its own are valid for the plan for which
+// in units of one plan's algorithm. The zero Quota names tier 0. A quota's own numbers are valid for the plan for which
 // they were made, and for later plans with the same unit. Under any other plan the quota grants nothing.
 type Quota struct {
 	token uint64 // the cost of a token, unlimited or blocked; 0: the quota names a tier

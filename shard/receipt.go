@@ -7,9 +7,9 @@ import (
 
 // A neighbourhood has the words for refunds that the keys of a group of homes share (R15).
 type neighbourhood struct {
-	// ends counts the forced ends of tenures whose keys may still owe something. A call adds endBegins before the end
-	// and subtracts endUnderway after it. So the low bits count the ends under way, and the high bits all ends that
-	// have begun.
+	// ends counts the forced ends of tenures whose keys may still owe something. A call adds endBegins before it ends a
+	// tenure, and subtracts endUnderway after that. So the low bits count the ends under way, and the high bits count
+	// all ends that have begun.
 	ends word.Word
 	// promised is the latest time at which a reservation is due.
 	promised word.Word

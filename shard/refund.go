@@ -74,8 +74,8 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 }
 
 // RefundAt does what [Table.Refund] does, at a time that may be ahead of the clock: see [Table.TakeAt]. For a log, the
-// refund uses the clock's time if that is earlier: a request that leaves the window in between still counts for calls
-// at the clock's time.
+// refund uses the clock's time if that is earlier. The reason is that a request that leaves the window in between still
+// counts for calls at the clock's time.
 func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receipt) Outcome {
 	defer runtime.KeepAlive(t)
 	if !of.IsKnown() {

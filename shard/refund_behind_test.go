@@ -117,8 +117,9 @@ func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 	}
 }
 
-// TestARefundByALateClockLooksAtTheRecordAgain (I1): as TestARefundThatIsSuspendedAfterItsClock, but the watermark has
-// passed the clock's time. So the refund is made at the watermark, which is between the first take and the last.
+// TestARefundByALateClockLooksAtTheRecordAgain (I1): as TestARefundThatIsSuspendedAfterItsClock, but the watermark is
+// later than the clock's time. So the refund is made at the watermark, which is between the times of the first take and
+// the last take.
 func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	p := table.Find(7)

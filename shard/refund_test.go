@@ -111,8 +111,8 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 }
 
 // TestARefundToABucketThatIsUntouched (I2): a refund of the last take reads no clock, and leaves the bucket as if the
-// take had taken less, even long after. It reads a clock if other calls have taken since, if more is given back than
-// was taken, or if the watermark is more than a skew later than the take.
+// take had taken less, even long after. The refund reads a clock in three cases: other calls have taken since, more is
+// given back than was taken, or the watermark is more than a skew later than the take.
 func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(table *Table) // between the take of 3 and the refund
@@ -161,8 +161,8 @@ func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogAheadOfItsClock: a refund ahead of its clock is made at the clock's time, at which the older request
-// is still in the window. A refund before its clock's time is made at its own time.
+// TestARefundOfALogAheadOfItsClock: if a refund is ahead of its clock, it is made at the clock's time, when the older
+// request is still in the window. If a refund is before its clock's time, it is made at its own time.
 func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)

@@ -92,8 +92,8 @@ func (cfg Config) sharedLayout() (layout, error) {
 	return l, err
 }
 
-// Begin makes a table in zeroed memory of [Config.SharedBytes] bytes. The table starts at cfg.Start with the plan that
-// Build makes from numbers, at most [MaxNumbers] of them.
+// Begin makes a table in zeroed memory of [Config.SharedBytes] bytes. The table starts at cfg.Start. Its plan is the
+// one that Build makes from numbers, which has at most [MaxNumbers] elements.
 func (cfg Config) Begin(memory []byte, numbers []uint64) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -138,9 +138,9 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 }
 
 // Map returns a table in memory that is shared with other processes. All processes must use the configuration with
-// which the table was made ([Config.Begin]), except that cfg.Plan may be any plan with its algorithm: the table follows
-// the plan in memory. Map writes nothing. The table keeps s.Owner alive, but not the memory, which must stay mapped
-// while the table is in use.
+// which the table was made ([Config.Begin]). Only cfg.Plan may differ: it may be any plan with the table's algorithm,
+// because the table follows the plan in memory. Map writes nothing. The table keeps s.Owner alive, but not the memory,
+// which must stay mapped while the table is in use.
 func Map(cfg Config, s Shared) (*Table, error) {
 	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {
@@ -199,9 +199,9 @@ func (t *Table) deserted(claimant uint64) bool {
 	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
 }
 
-// Settle removes what dead processes left behind and no sweep can recognize: counts of forced ends that were under way
-// (R19). The function alone reports whether no other process has attached to the table. Other processes may attach
-// during the call.
+// Settle removes the counts of forced ends that were under way when their processes died (R19), because no sweep can
+// recognize them. The function alone reports whether no other process has attached to the table. Other processes may
+// attach during the call.
 func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {

@@ -207,8 +207,9 @@ func (t *Table) Complete(clock func() int64) {
 	t.settled(clock)
 }
 
-// settled returns the current plan when all records follow it. It first completes a replacement that is under way, at
-// the time that clock returns (R22). Any number of calls may try the same step of R22, but each step takes effect once.
+// settled first completes a replacement that is under way, at the time that the function clock returns (R22). It
+// returns the current plan when all records follow that plan. Any number of calls may try the same step of R22, but
+// each step takes effect once.
 func (t *Table) settled(clock func() int64) *Plan {
 	for {
 		change, n := t.change.Load(), t.planned.Load()
@@ -236,8 +237,8 @@ func (t *Table) settled(clock func() int64) *Plan {
 }
 
 // approach moves the watermark by one step, at least a nanosecond, towards the time at which plan n is replaced. After
-// that, no leap that another call has calculated by plan n alone can succeed (R22). approach must be repeated if it
-// returns false: it has swept instead, or the watermark or the word planned changed in the meantime.
+// that, a leap that another call has calculated by plan n alone cannot succeed (R22). If approach returns false, it
+// must be repeated: it has swept instead, or the watermark or the word planned changed in the meantime.
 func (t *Table) approach(now, n uint64) bool {
 	watermark, step := t.watermark.Load(), uint64(1)
 	if now > watermark {

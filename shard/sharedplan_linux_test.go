@@ -48,7 +48,7 @@ func TestReplaceIsFollowed(t *testing.T) {
 }
 
 // TestAPlanOfLongAgoJudgesNoRecord (I7): a process that was suspended during two replacements claims no record by the
-// plan that it knew. By its shorter ticks, an indebted record would look idle.
+// plan that it knew. By the shorter ticks of that plan, an indebted record would look idle.
 func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	const now = start + second
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
@@ -73,7 +73,7 @@ func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 }
 
 // TestAPlanOfLongAgoDecidesNothing (I1): after two replacements, no call that finds a record at once (Hit, HitQuota,
-// HitCharge) decides by the old plan. The current plan has the same tag and half of its limit.
+// HitCharge) decides by the old plan. The current plan has the same tag as the old plan, and half of its limit.
 func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -216,7 +216,7 @@ func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 
 // TestNumbersThatStandForNoPlan (R20): a call that can build no plan of the table's algorithm from the numbers
 // continues with the plan that it knew. If it can build neither the current nor the previous plan, a record that does
-// not follow the current one is freed.
+// not follow the current plan is freed.
 func TestNumbersThatStandForNoPlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for name, build := range map[string]func(numbers []uint64) (*Plan, error){

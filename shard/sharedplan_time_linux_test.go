@@ -62,8 +62,8 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	}
 }
 
-// TestAClaimCompletesAChange (I1): R22. A claim that finds a dead process's incomplete change completes it at the time
-// of its own call. The earlier time at which the claimed record became idle would be wrong.
+// TestAClaimCompletesAChange (I1): R22. A claim finds the incomplete change of a dead process, and completes it at the
+// time of the claim's own call. The earlier time, at which the claimed record became idle, would be wrong.
 func TestAClaimCompletesAChange(t *testing.T) {
 	const later = start + 9*second
 	for _, rates := range [][2]uint64{{1, 2}, {2, 1}} {
@@ -118,10 +118,10 @@ func TestAReplacementAfterALeap(t *testing.T) {
 	assert.Equal(t, now+1, table.Watermark())
 }
 
-// TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to its time, by a
-// nanosecond at least and by four times the smaller skew of the two plans at most. It sweeps first if the watermark is
-// more than a skew ahead of the last sweep. If the replacement has been completed meanwhile, the watermark does not
-// move.
+// TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to the call's time, by
+// at least a nanosecond and by at most four times the smaller skew of the two plans. The call sweeps first if the
+// watermark is more than a skew ahead of the last sweep. If the replacement has been completed meanwhile, the watermark
+// does not move.
 func TestAStepTowardsTheNextPlan(t *testing.T) {
 	small, err := atomicbucket.NewTokenBucket(16, 17, 8)
 	require.NoError(t, err)

@@ -115,9 +115,9 @@ func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	}
 }
 
-// TestWhatAFullProbeWindowTells: for a new key that meets a full probe window, Refuse returns the record that will be
-// idle first, and Admit the state that the key's record would have. Evict forgets the record with the least debt
-// completely.
+// TestWhatAFullProbeWindowTells: a new key meets a full probe window. The policy Refuse returns the record that will be
+// idle first. The policy Admit returns the state that the key's record would have. The policy Evict completely forgets
+// the record with the least debt.
 func TestWhatAFullProbeWindowTells(t *testing.T) {
 	for _, order := range [][]uint64{{3, 1, 2}, {1, 2, 3}, {3, 2, 1}, {2, 1, 1}} {
 		for _, overflow := range []Overflow{Refuse, Admit, Evict} {

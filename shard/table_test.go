@@ -451,7 +451,7 @@ func TestTimeMayLeap(t *testing.T) {
 }
 
 // TestIdleRecordNeverComesRound: a record that is not used for a whole turn of the circle does not look indebted again.
-// Sweeps prevent that, whether the sweeper or a call makes them.
+// Sweeps of the sweeper, or sweeps that calls make, prevent that.
 func TestIdleRecordNeverComesRound(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))

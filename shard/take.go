@@ -64,9 +64,9 @@ type request struct {
 
 var undecided = Outcome{Verdict: Undecided}
 
-// Take takes n tokens, n >= 1, from the key at p at the time now, in nanoseconds from any fixed origin, not negative.
-// The limit is the quota of a tier of the current plan; tier is below [MaxTiers]. Take is lock-free: it retries only if
-// another call on this probe window has succeeded.
+// Take takes n tokens (n >= 1) from the key at p at the time now. This time is in nanoseconds from any fixed origin,
+// and not negative. The limit is the quota of a tier of the current plan; tier is below [MaxTiers]. Take is lock-free:
+// it retries only if another call on this probe window has succeeded.
 func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)

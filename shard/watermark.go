@@ -3,7 +3,7 @@ package shard
 import "time"
 
 // The watermark is a time that has certainly been reached, in nanoseconds. It never falls. A record is forgotten as
-// idle only if it is idle at the watermark, and two times that one call compares are never so far apart that their
+// idle only if it is idle at the watermark. Two times that one call compares are never so far apart that their
 // difference would be misread on the circle (R7).
 //
 // Four things move the watermark: a sweep, an insert that claims a record which became idle after the watermark, a call
@@ -20,7 +20,7 @@ const (
 func (t *Table) Watermark() int64 { return int64(t.watermark.Load()) }
 
 // catchUp returns the time at which a call whose clock reads now is decided: now, or the watermark if that is later. If
-// now is further ahead of the watermark than a call may be, catchUp moves the watermark to it. That happens only after
+// now is further ahead of the watermark than a call may be, catchUp moves the watermark to now. That happens only after
 // a long time without a sweep, or if the caller's time leaps. In a shared table, the machine's clock replaces now if it
 // is earlier (R23).
 func (t *Table) catchUp(now int64) int64 {
@@ -127,8 +127,9 @@ func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(^uint64(0))
 }
 
-// moves returns the skew by which the watermark moves for a call whose clock reads now, and whether all records follow
-// one plan. In a shared table they always do, because moves first completes a replacement that is under way (R22).
+// moves returns the skew by which the watermark moves for a call whose clock reads now. It also reports whether all
+// records follow one plan. In a shared table all records do, because moves first completes a replacement that is under
+// way (R22).
 func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	if t.owner != nil {
 		return t.settled(func() int64 { return now }).skew, true
