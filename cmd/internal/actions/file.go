@@ -26,8 +26,8 @@ const (
 	maxFile = 4 << 20 // bytes; enough for Most actions with the longest texts
 )
 
-// A file keeps the actions of a table; the zero file keeps none. A change replaces the complete file under a lock on
-// another file in the same folder.
+// A file keeps the actions of a table. The zero file keeps none. A change replaces the complete file. Meanwhile,
+// another file in the same folder is locked.
 type file struct {
 	path   string
 	seen   version // the version that was read or written last

@@ -156,7 +156,8 @@ func (t *Table) Judge(rules *Rules, r *http.Request) (v Verdict) {
 	return v
 }
 
-// of returns the action for a request's key under a rule, or else the action for the whole rule, or nil.
+// The method of returns the action for a request under a rule. It is the action for the request's key, or else the
+// action for the whole rule. It is nil if there is neither.
 func (s *snapshot) of(rule *Rule, r *http.Request, now int64, id func(string) KeyID) *Active {
 	of := s.rules[rule.Name]
 	if of == nil || !rule.Meets(r) {

@@ -79,7 +79,8 @@ func (t *Table) Note(from Sender) {
 
 func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
 
-// A Sighting has the number of requests noted for a target within the last ten minutes, and of their senders.
+// A Sighting says how many requests were noted for a target within the last ten minutes, and how many clients, users
+// and programs sent them.
 type Sighting struct {
 	Known    bool `json:"known"` // false: requests for such targets are not noted, so the numbers are 0
 	Requests int  `json:"requests"`
@@ -110,9 +111,9 @@ func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 	return Sighting{true, n, len(clients), len(users), len(agents)}
 }
 
-// Foresee returns the senders noted for the target of an action, and warnings about a ban that affects many of them.
-// client returns the network around an address that rules count as one client. addresses says whether addresses are
-// kept.
+// Foresee returns the senders noted for the target of an action. For a ban that affects many of them, it also returns
+// warnings. The function client returns the network around an address that rules count as one client. The parameter
+// addresses says whether addresses are stored.
 func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, addresses bool) (seen Sighting, warnings []string) {
 	warn := func(format string, args ...any) {
 		if a.Kind == Ban {

@@ -32,9 +32,9 @@ type Access struct {
 	names  []string // the names of the tokens' owners; "" for a token without a name
 }
 
-// NewAccess reads the files of full and of read-only tokens; "" means no file. A file has 1 to 16 lines, each a token
-// or name:token. A token has at least 16 characters, all valid in a bearer token (RFC 6750). An error names file and
-// line, but not the token.
+// NewAccess reads two files: file has tokens that may do everything, and readFile has read-only tokens. The name ""
+// means no file. A file has 1 to 16 lines. Each line is a token or name:token. A token has at least 16 characters, all
+// of them valid in a bearer token (RFC 6750). An error names the file and the line, but not the token.
 func NewAccess(file, readFile string) (*Access, error) {
 	a := &Access{}
 	if err := a.add(file, operator); err != nil {
@@ -147,7 +147,7 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
-// allow passes on requests of callers with a sufficient role, and refuses others.
+// allow returns a handler that passes on the requests of callers with a sufficient role. It refuses all other requests.
 func (a *Admin) allow(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.caller(r)

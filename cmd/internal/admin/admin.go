@@ -29,7 +29,7 @@ type Config struct {
 	// Ready returns why the server should get no requests, or nil.
 	Ready   func() error
 	Version string
-	// Reloads returns the last reload; the zero Reload if there was none.
+	// Reloads returns the last reload, or the zero Reload if there was none.
 	Reloads func() Reload
 	// Requests returns the counts of requests so far. nil leaves them out of the page.
 	Requests func() Requests
@@ -41,7 +41,8 @@ type Config struct {
 	Tables func() []Table
 	// NoReset forbids resets of keys. Set it if people other than the operator can reach the listener.
 	NoReset bool
-	// Program is the program's name on the page, and selects the page's words (page/words.js); "" means weir.
+	// Program is the name of the program on the page. It also selects the words of the page (page/words.js). "" means
+	// weir.
 	Program string
 	// Access returns the valid tokens. If Access is nil or returns nil, every caller may do everything.
 	Access func() *Access
@@ -64,7 +65,7 @@ type Rule struct {
 	Stored *redislimit.Limiter
 	// Buckets has the functions for the rule's keys. nil means no form on the page.
 	Buckets Buckets
-	// Tokens returns the token counts of a rule whose cost comes from answers; nil for other rules.
+	// Tokens returns the token counts of a rule whose cost comes from answers. For any other rule, it is nil.
 	Tokens func() Tokens
 	// Parts has the labels of the parts that make up a key, such as "ip" and "header X-API-Key".
 	Parts []string
@@ -200,8 +201,8 @@ func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	}
 }
 
-// Handler returns the handler of /metrics, /healthz, /readyz, /state.json, the live page at /, and /debug/pprof/ if the
-// Config has Pprof.
+// Handler returns the handler of all paths: /metrics, /healthz, /readyz, /state.json, and the live page at /. If the
+// Config has Pprof, it also serves /debug/pprof/.
 func (a *Admin) Handler() http.Handler { return a.handler }
 
 // Close ends the event streams and the clock, and returns nil. Closing twice is harmless.

@@ -19,8 +19,8 @@ type clientView struct {
 	Keys []keyView `json:"keys"`
 }
 
-// serveClient answers what a client has left. For an address, it shows the rules whose key is the address. For a hash,
-// it shows the rules that refused the client in the last minute.
+// serveClient answers what a client has left under some rules. If the request has an address, they are the rules whose
+// key is the address. If it has a hash, they are the rules that refused the client in the last minute.
 func (a *Admin) serveClient(w http.ResponseWriter, r *http.Request) {
 	var request clientRequest
 	if status, err := readForm(w, r, &request); err != nil {

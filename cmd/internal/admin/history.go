@@ -133,7 +133,7 @@ type historyView struct {
 	Rules  map[string]map[string][]float32 `json:"rules"`
 }
 
-// view returns the history of a span; false if there is no such span.
+// view returns the history of a span. It returns false if there is no such span.
 func (h *history) view(name string) (historyView, bool) {
 	i := slices.IndexFunc(spans[:], func(s span) bool { return s.name == name })
 	if i < 0 {

@@ -28,7 +28,7 @@ type requestsView struct {
 	Failures float32 `json:"failures"`
 	InFlight int64   `json:"in_flight"`
 	Timed    bool    `json:"timed"`
-	// Times describes the requests passed on in the last minute; null if there were none.
+	// Times describes the requests passed on in the last minute. It is null if there were none.
 	Times *timesView `json:"times"`
 }
 

@@ -24,9 +24,9 @@ type entry struct {
 	missed uint64 // how many of count may belong to other keys
 }
 
-// A sketch finds the most frequent keys of a stream in bounded memory, by the Space-Saving algorithm (Metwally, Agrawal
-// and El Abbadi, 2005). It watches m keys. A new key replaces the watched key with the least count and inherits this
-// count, because the new key cannot have occurred more often before.
+// A sketch finds the most frequent keys of a stream in bounded memory. It uses the Space-Saving algorithm (Metwally,
+// Agrawal and El Abbadi, 2005). It watches m keys. A new key replaces the watched key with the least count, and begins
+// with the count of that key. The new key cannot have occurred more often before.
 //
 // After n refusals:
 //

@@ -48,8 +48,8 @@ func TestSketchKeepsItsBounds(t *testing.T) {
 	})
 }
 
-// TestAFloodDoesNotHideWhoIsRefusedMost: a key with every fiftieth refusal stays first in a flood of keys, and its
-// bounds contain the true count.
+// TestAFloodDoesNotHideWhoIsRefusedMost: one key has every fiftieth refusal in a flood of keys. It stays first, and the
+// true count is within its bounds.
 func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 	id, r, random := of(t), newRefusals(), rand.New(rand.NewPCG(3, 4))
 	heavy, times := id(-1), uint64(0)

@@ -170,7 +170,7 @@ func (a *Admin) top(rules []Rule) *topView {
 	return v
 }
 
-// resident returns the program's resident memory in bytes; 0 if the system does not report it.
+// resident returns the program's resident memory in bytes. It returns 0 if the system does not report it.
 func resident() uint64 {
 	self, err := procfs.Self()
 	if err != nil {

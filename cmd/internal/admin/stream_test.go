@@ -84,7 +84,7 @@ func TestEventsEachSecond(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a slow reader does not delay others, and later gets the history that it missed.
+// TestSlowReader: a slow reader does not delay other readers. Later it gets the history that it has missed.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Rules: oneRule})
@@ -132,7 +132,8 @@ func TestAtMostSoManyWatch(t *testing.T) {
 	})
 }
 
-// TestTheHistoryOfFiveMinutes: the history has at most five minutes, and its rates use the time that has really passed.
+// TestTheHistoryOfFiveMinutes: the history has at most five minutes. If a tick comes late, the rates are for the time
+// that has really passed.
 func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}

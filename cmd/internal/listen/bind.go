@@ -45,8 +45,8 @@ func bind(at Endpoint) (bound, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// explain says why a server cannot listen on an address, and what to do. holder describes weir's own socket that blocks
-// the address; "" if there is none.
+// explain says why a server cannot listen on an address, and what to do. The parameter holder describes a socket of
+// weir itself that blocks the address. It is "" if there is none.
 func explain(address, holder string, err error) error {
 	var lookup *net.DNSError
 	_, isSocket := unixsocket.Path(address)

@@ -55,8 +55,8 @@ func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *
 	}
 }
 
-// Bound sets the largest number of connections, in total and for each client; 0 means no bound. Open connections stay
-// open.
+// Bound sets the largest number of connections, in total and for each client; 0 means no bound. It closes no
+// connection.
 func (l *ConnLimit) Bound(most, ofOneClient int64) {
 	l.most.Store(most)
 	l.clients.most.Store(ofOneClient)
@@ -131,8 +131,9 @@ func (l *ConnLimit) answer(conn streamConn) {
 	sendRejection(conn, l.full.Answer)
 }
 
-// sendRejection answers and closes the connection. It reads the request first, because closing a connection with unread
-// data sends a reset that can overtake the answer. A TLS client gets a failed handshake instead of the answer.
+// sendRejection sends an answer and closes the connection. Before that, it reads the request. If it closed a connection
+// with unread data, the system would send a reset, which can overtake the answer. A TLS client gets a failed handshake
+// instead of the answer.
 func sendRejection(conn streamConn, answer string) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error would also be returned by the calls below

@@ -12,8 +12,8 @@
 // make room (idleconns.go). A client that stalls is cut off (sendtimeout.go, streamsender.go). proxyproto.go reads the
 // PROXY protocol.
 //
-// A process can inherit sockets from systemd or from a previous process of the same program (inherited.go), and hand
-// them over to the next process (handover.go).
+// A process can inherit sockets from systemd, or from a previous process of the same program (inherited.go). It can
+// hand them over to the next process (handover.go).
 //
 // The package does not depend on handlers or rule files.
 package listen

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start starts the program file of this process again, which may be a newer version, with the same arguments and the
-// sockets. If ctx ends before [Successor.Outcome] returns, the new process gets a SIGTERM.
+// Start starts the program file of this process again, which may now be a newer version. The new process gets the same
+// arguments and the sockets. If ctx ends before [Successor.Outcome] returns, the new process gets a SIGTERM.
 func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {

@@ -24,7 +24,8 @@ type httpProtocol struct {
 // beginTime is how long a shutdown waits for the first request on a new connection.
 const beginTime = 5 * time.Second
 
-// HTTP returns the protocol that answers an endpoint with a handler. over is the TLS configuration; nil for none.
+// HTTP returns the protocol that answers an endpoint with a handler. The parameter over is the TLS configuration, or
+// nil for none.
 func (s *Sockets) HTTP(e Endpoint, handler http.Handler, over *tls.Config) Protocol {
 	return newHTTPProtocol(e, s.withLastAnswers(handler), over, s.config.Base, s.config.Log)
 }

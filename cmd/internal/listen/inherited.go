@@ -110,8 +110,8 @@ func (i *Inherited) unclaimed() error {
 		"remove the socket from systemd's unit", s.name, s.Addr())
 }
 
-// Tell reports to the previous weir process that this process serves or, if err is not nil, why it does not. Tell
-// closes unused sockets. Only the first call has an effect.
+// Tell reports to the previous weir process that this process serves. If err is not nil, it reports why this process
+// does not serve. Tell also closes unused sockets. Only the first call has an effect.
 func (i *Inherited) Tell(err error) {
 	if i == nil {
 		return

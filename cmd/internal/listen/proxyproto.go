@@ -12,8 +12,8 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// A proxyProtocol reads the client's address that a load balancer writes at the start of a connection, in version 1 or
-// 2 of the PROXY protocol.
+// A proxyProtocol reads the address of the client, which a load balancer writes at the start of a connection. It knows
+// versions 1 and 2 of the PROXY protocol.
 type proxyProtocol struct {
 	trusts  func(netip.Addr) bool // reports whether a peer is such a load balancer
 	timeout time.Duration         // for reading the header

@@ -30,7 +30,8 @@ func (s *Sockets) bind(e Endpoint) (*socket, error) {
 	return &socket{bound: l, address: e.Address, mode: e.Mode}, nil
 }
 
-// holder describes a socket of this process that blocks an address, and what to do about it; "" if there is none.
+// holder describes a socket of this process that blocks an address, and says what to do. It returns "" if there is
+// none.
 func (s *Sockets) holder(address string) string {
 	has := func(socket *socket) bool { return overlaps(socket.Addr(), address) }
 	const inOrder = "and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +

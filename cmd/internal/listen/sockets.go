@@ -19,7 +19,7 @@ type Config struct {
 	Limits    map[Role]*ConnLimit // has a limit for every role
 	// Trusts reports whether a peer's PROXY protocol header is trusted.
 	Trusts func(netip.Addr) bool
-	// Protocol returns the protocol of an endpoint. over is the TLS configuration; nil for none.
+	// Protocol returns the protocol of an endpoint. The parameter over is the TLS configuration, or nil for none.
 	Protocol func(e Endpoint, over *tls.Config) Protocol
 	Failed   func(error) // called when a listener fails
 	Log      *slog.Logger
@@ -138,8 +138,8 @@ func (s *Sockets) serveOn(change change) {
 	}
 }
 
-// URL returns the URL of a role's first endpoint, as seen from this machine, with the actual port. It is "" without
-// such an endpoint.
+// URL returns the URL of the first endpoint of a role, as seen from this machine. It has the actual port. It is "" if
+// the role has no endpoint.
 func (s *Sockets) URL(r Role) string {
 	for _, socket := range s.open {
 		if socket.server.endpoint.Role == r {

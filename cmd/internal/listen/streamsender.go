@@ -88,7 +88,7 @@ func (s *StreamSender) expire() {
 	}
 }
 
-// Last sets the deadline for the rest of the answer, which net/http sends after the handler has returned.
+// Last sets the deadline for the rest of the answer. net/http sends this rest after the handler has returned.
 func (s *StreamSender) Last() {
 	deadline := time.Now().Add(s.timeout)
 	if !s.longest.IsZero() && s.longest.Before(deadline) {

@@ -38,7 +38,7 @@ func (w *slowStream) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestASlowStream: a client that accepts each frame in time gets its complete answer, however long the answer takes or
+// TestASlowStream: a client accepts each frame in time. It gets its complete answer, even if the answer takes long or
 // the upstream pauses.
 func TestASlowStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,6 +44,6 @@ var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 
 func (localConn) RemoteAddr() net.Addr { return localAddr }
 
-// LocalAddr implements [net.Conn]. It is not a Unix address, because package httplimit does not trust a peer if the
-// local address is a Unix socket.
+// LocalAddr implements [net.Conn]. It returns no Unix address. If the local address were a Unix socket, package
+// httplimit would not trust the peer.
 func (localConn) LocalAddr() net.Addr { return localAddr }

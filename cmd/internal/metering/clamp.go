@@ -160,7 +160,7 @@ func (c *cut) to(most uint64) (body []byte) {
 // cuttable reports whether weir can lower the bounds of the request. For example, it cannot change a signed body.
 func (q *Request) cuttable() bool { return q.cut != nil && !q.embeds && !q.body.IsBatch() }
 
-// isSigned reports whether the header has a field that would not match a changed body, such as a digest.
+// isSigned reports whether the header has a field, such as a digest, that would be wrong after a change of the body.
 func isSigned(h http.Header) bool {
 	for _, name := range []string{"Digest", "Content-Digest", "Content-Md5", "X-Amz-Content-Sha256", "Signature", "X-Amz-Date"} {
 		if h.Get(name) != "" {

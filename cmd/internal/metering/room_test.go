@@ -239,7 +239,7 @@ func TestShareOfAClient(t *testing.T) {
 	over()
 }
 
-// TestManyBounds: a body with more than 64 bounds is not changed, because each edit takes memory, too.
+// TestManyBounds: if a body has more than 64 bounds, it is not changed. Each edit would need memory.
 func TestManyBounds(t *testing.T) {
 	ms, _ := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20, Clamp: true})
 	for n, cuttable := range map[int]bool{1: true, maxBounds: true, maxBounds + 1: false, 100_000: false} {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestWatch: the page follows the key with the smallest part of its limit left, and shows when it will run out at its
-// current rate.
+// TestWatch: the page follows the key with the smallest part of its limit left. It shows when this part will be used up
+// at the current rate.
 func TestWatch(t *testing.T) {
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1000), engine.MaxKeys(10))
 	assert.NoError(t, err)

@@ -75,7 +75,8 @@ func (p *pool) acquire(tried []*member) *member {
 	}
 }
 
-// least returns the server with the fewest requests among the servers that are up, or among all if none is up.
+// least returns the server with the fewest requests in progress among the servers that are up. If none is up, it
+// returns the one with the fewest among all servers.
 func (p *pool) least(tried []*member, now time.Time) (best *member) {
 	fewest, isUp := int64(0), false
 	first := int(p.turn.Add(1) % uint32(len(p.members)))

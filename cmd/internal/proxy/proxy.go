@@ -28,8 +28,8 @@ func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
 	p := &Proxy{upstream: up, http2: up.mayHaveHTTP2(), base: u.config.Base}
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			// The upstream must get the query that the rules have checked. ReverseProxy has removed what it cannot
-			// parse, such as pairs with a semicolon.
+			// The upstream must get the query that the rules have checked. ReverseProxy has removed parts that it
+			// cannot parse, such as pairs with a semicolon.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			r.Out.URL.Opaque = "" // otherwise it would be sent instead of the path that the rules have checked
 			if !up.KeepHost {

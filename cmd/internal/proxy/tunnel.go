@@ -22,7 +22,7 @@ const (
 )
 
 // A tunnel has the connections to the client and to the upstream after a change of the protocol, such as to WebSocket.
-// [httputil.ReverseProxy] copies until both ends have finished sending or a connection breaks.
+// [httputil.ReverseProxy] copies bytes in both directions until both ends have finished sending or a connection breaks.
 //
 // If one end does not react when the other end has finished, ReverseProxy alone would wait forever. The request would
 // stay in flight, and keep two files open. So a tunnel ends in two more cases:
@@ -67,7 +67,7 @@ func (x *Exchange) openTunnel(answer *http.Response) error {
 	return nil
 }
 
-// upgradeOf returns the protocol that a message names for a change; "" if there is none.
+// upgradeOf returns the protocol to which a message asks to change. It returns "" if there is none.
 func upgradeOf(header http.Header) string {
 	if !httpguts.HeaderValuesContainsToken(header["Connection"], "Upgrade") {
 		return ""

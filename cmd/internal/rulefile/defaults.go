@@ -10,8 +10,8 @@ func Single(r Rule) *File {
 	return f
 }
 
-// NewRule returns a rule for all requests with the address as the key, and defaults for everything except the policy,
-// which the caller must set.
+// NewRule returns a rule for all requests, with the client's address as the key. The caller must set the policy.
+// Everything else has its default.
 func NewRule(name string) Rule {
 	t := &ruleText{}
 	s := t.section()

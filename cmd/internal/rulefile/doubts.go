@@ -178,8 +178,8 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether every request that meets the match of also meets the match m. It returns true only if this is
-// obvious.
+// covers reports whether the first match obviously covers the second match. Then every request that meets the second
+// match also meets the first.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })

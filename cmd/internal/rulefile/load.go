@@ -159,7 +159,7 @@ func (d *decoder) syntax(err error, text []byte) {
 // wild matches a path that has braces but no quotes. YAML would read such braces as a mapping.
 var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
 
-// lineOf returns a line of a text, counted from 1; "" if there is none.
+// lineOf returns a line of a text. Lines are counted from 1. It returns "" if there is no such line.
 func lineOf(text []byte, line int) string {
 	lines := strings.SplitN(string(text), "\n", line+1)
 	if line < 1 || line > len(lines) {
@@ -168,7 +168,7 @@ func lineOf(text []byte, line int) string {
 	return lines[line-1]
 }
 
-// tabBefore returns the column of a tab in the indentation of a line; 0 if there is none.
+// tabBefore returns the column of a tab in the indentation of a line. It returns 0 if there is none.
 func tabBefore(text []byte, line int) int {
 	indented := lineOf(text, line)
 	rest := strings.TrimLeft(indented, " ")

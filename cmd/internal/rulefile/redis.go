@@ -49,7 +49,7 @@ func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	return engine.New(r.Policy(), append(own, options...)...)
 }
 
-// Memory returns how many bytes the table takes; 0 if r is nil.
+// Memory returns how many bytes the table takes. It returns 0 if r is nil.
 func (r *Redis) Memory() (uint64, error) {
 	if r == nil {
 		return 0, nil

@@ -112,7 +112,7 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	}
 }
 
-// Limit returns the limit with a name; false if there is none, or if r is nil.
+// Limit returns the limit with a name. It returns false if there is none or if r is nil.
 func (r *Redis) Limit(name string) (*RedisLimit, bool) {
 	if r == nil {
 		return nil, false

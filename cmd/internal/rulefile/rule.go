@@ -106,7 +106,7 @@ func (r *Rule) limits() string {
 	return s
 }
 
-// Memory returns how many bytes the rule's limiter takes; 0 if it has no table.
+// Memory returns how many bytes the rule's limiter takes. It returns 0 if the limiter has no table.
 func (r *Rule) Memory() (uint64, error) {
 	if r.Spread {
 		return 0, nil

@@ -164,7 +164,7 @@ func (f *File) UnusedStates() []string {
 	})
 }
 
-// stateFiles returns the tables in a folder, sorted by name; none if the folder is "" or cannot be read.
+// stateFiles returns the tables in a folder, sorted by name. It returns none if the folder is "" or cannot be read.
 func stateFiles(folder string) []string { return filesWith(stateSuffix, folder) }
 
 func filesWith(suffix, folder string) (paths []string) {
@@ -177,10 +177,11 @@ func filesWith(suffix, folder string) (paths []string) {
 	return paths
 }
 
-// StateOptions returns the options that a server adds to those of [Rule.NewLimiter].
+// StateOptions returns the options for a rule with a state folder. A server adds them to those of [Rule.NewLimiter].
 func (r *Rule) StateOptions() []engine.Option { return stateOptions(r.State) }
 
-// StateOptions returns the options that a server adds to those of [Redis.NewLimiter].
+// StateOptions returns the options for Redis clients with a state folder. A server adds them to those of
+// [Redis.NewLimiter].
 func (r *Redis) StateOptions() []engine.Option { return stateOptions(r.State) }
 
 func stateOptions(path string) []engine.Option {

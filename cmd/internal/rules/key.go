@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// partKey returns the KeyFunc of one part of a rule's key, which uses the first source that a request has.
+// partKey returns the KeyFunc of one part of a rule's key. This function uses the first source that a request has.
 func partKey(sources rulefile.KeyPart, client httplimit.KeyFunc, m *reading.Match) (key httplimit.KeyFunc, err error) {
 	// Each source is the fallback of the source before it.
 	for i := len(sources) - 1; i >= 0 && err == nil; i-- {

@@ -85,7 +85,8 @@ func TestTheLimitOfAKey(t *testing.T) {
 	}
 }
 
-// TestABadFileOfLimits: a mistake in a file is an error with its line, even if the rule does not read this line.
+// TestABadFileOfLimits: if a file of limits has a mistake, there is an error with the line, even if the rule does not
+// need this line.
 func TestABadFileOfLimits(t *testing.T) {
 	for plans, want := range map[string]string{
 		"anna,free\n\nberta,gold\n":             `line 3: "gold": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,

@@ -68,7 +68,7 @@ func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 	return all
 }
 
-// protocol returns the protocol of an endpoint. over is the TLS configuration; nil for none.
+// protocol returns the protocol of an endpoint. The parameter over is the TLS configuration, or nil for none.
 func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	if e.Role == redisClients {
 		return &resp.Server{

@@ -60,7 +60,7 @@ func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
-// exchangeOf returns the exchange of a request; nil if the request is not from a client.
+// exchangeOf returns the exchange of a request. It returns nil if the request is not from a client.
 func exchangeOf(r *http.Request) *exchange {
 	if x, is := r.Context().(*exchange); is { // the most frequent case, and faster
 		return x

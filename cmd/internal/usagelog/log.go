@@ -97,8 +97,7 @@ func (r *reader) open(name string) error {
 	return r.read(f)
 }
 
-// read reads a file. The file has one JSON value per line, or one JSON value that takes several lines, or it is a
-// table.
+// read reads a file. The file is a table or JSON. JSON has one value per line, or one value that takes several lines.
 func (r *reader) read(from io.Reader) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	start, err := in.Peek(512)
