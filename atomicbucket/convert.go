@@ -121,9 +121,9 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 // same. If the length of the windows stays the same, the end of the window does, too.
 //
 //   - If windows become shorter, the window keeps its end. It ends earlier if its tokens have come back at the new
-//     rate by then, counted from the latest time (c.Latest). It lasts at least one new window from the latest time on.
-//     If it always ended after one new window, alternating policies, such as 1000 per hour and 20 per minute, would
-//     give a key too much.
+//     rate by then, counted from the latest time (c.Latest). It then lasts at least one new window from the latest
+//     time on. If it always ended after one new window, alternating policies, such as 1000 per hour and 20 per minute,
+//     would give a key too much.
 //   - If windows become longer, the window ends later by the difference of the lengths. It ends no later than a window
 //     that begins at the latest time, and no later than its tokens have come back at the new rate. If its end did not
 //     move, tokens that a raised limit adds would come back at that end.
