@@ -210,7 +210,7 @@
 // as many requests as it should. If an exchange makes room while another call decides on a refusal, the other call
 // decides again.
 //
-// R11. A live record lies within the probe bound of its home, and a search for a key's record ends at that bound. The
+// R11. A live record is within the probe bound of its home, and a search for a key's record ends at that bound. The
 // first stride is always within the bound. A call that settles a record beyond the bound extends the bound to the
 // record's slot, then searches. The search reads the bound when it has finished the first stride. So "publish" in R4
 // means: publish and extend.

@@ -76,7 +76,7 @@ func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	}
 }
 
-// EnterNone sets r to a receipt that identifies no take. It is for n tokens that are in no record.
+// EnterNone sets r to a receipt for n tokens that identifies no take.
 func (r *Receipt) EnterNone(n uint64, q Quota) { r.plan, r.n, r.quota = nil, n, q }
 
 // IsKnown reports whether the receipt identifies a take.
