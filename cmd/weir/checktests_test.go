@@ -105,8 +105,8 @@ counted by api, slots
 	}
 }
 
-// TestTheTestsOfTheDocument: the tests in the document pass. With a smaller burst they fail, as the document says. Its
-// explanation of a request is what the program prints.
+// TestTheTestsOfTheDocument: the tests in the document pass. With a smaller burst they fail, as the document says. The
+// explanation of a request in the document is what the program prints.
 func TestTheTestsOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	require.NoError(t, err)

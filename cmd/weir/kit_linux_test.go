@@ -61,7 +61,7 @@ func alerts(t *testing.T) []alert {
 	return file.Groups[0].Rules
 }
 
-// boardQueries returns the queries of the Grafana board by panel. Their variables have values.
+// boardQueries returns the queries of the Grafana board by panel. It inserts values for the variables.
 func boardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	var board struct {

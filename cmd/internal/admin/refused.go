@@ -107,7 +107,8 @@ func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	return clients[:min(n, len(clients))], all
 }
 
-// merge adds up the windows. If a window does not watch a key, the key's upper bound grows by the window's floor.
+// merge adds up the windows. A window that does not watch a key may still have counted the key, at most as often as the
+// method floor returns. So the upper bound of the key grows by this number.
 func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,8 +5,8 @@ type Tokens struct {
 	Settled uint64 `json:"settled"` // so far
 	Held    int64  `json:"held"`    // tokens that are held for requests in progress
 	Unknown uint64 `json:"unknown"` // requests whose answers had no usage
-	// The ratio of a request's cost to the tokens held for it has the median Half and the 95th percentile Most. Both
-	// are 0 if the ratio is unknown.
+	// Half is the median of the ratio of a request's cost to the tokens held for it. Most is the 95th percentile of
+	// this ratio. Both are 0 if the ratio is unknown.
 	Half   float64   `json:"half"`
 	Most   float64   `json:"most"`
 	Warned [3]uint64 `json:"warned"` // requests that took a key past 50, 80 and 95 % of its limit

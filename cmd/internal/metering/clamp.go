@@ -226,8 +226,8 @@ func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	return nil
 }
 
-// answerIn returns the longest length of each answer with which the request costs at most the given tokens of the
-// limit. It is at least 1.
+// answerIn returns how long each answer of a request may be, so that the request costs at most the given tokens of the
+// limit. The result is at least 1.
 func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	w := m.weights(q)
 	if w == usage.Total {

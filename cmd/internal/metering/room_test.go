@@ -168,7 +168,7 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 }
 
 // TestAskingInACompressedBody: when include_usage is inserted into a compressed body, the body is passed on
-// uncompressed, and its uncompressed size counts.
+// uncompressed. It then counts with its uncompressed size.
 func TestAskingInACompressedBody(t *testing.T) {
 	const size = 1 << 20
 	begin := `{"prompt":"` + strings.Repeat("a", size) + `","stream":true`

@@ -127,7 +127,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// another returns why the counts of the previous rule cannot be used. It is "" if they can be used.
+// another returns why the counts of the previous rule cannot be used. If they can be used, it returns "".
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -145,7 +145,7 @@ func (r *Rule) another(before *Rule) string {
 	return ""
 }
 
-// incompatible returns why the limiter of the previous rule cannot be used. It is "" if it can be used.
+// incompatible returns why the limiter of the previous rule cannot be used. If the limiter can be used, it returns "".
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():

@@ -199,7 +199,7 @@ func (s *Server) section() section {
 	}}
 }
 
-// connections describes a number of connections. Its default is standard, such as ByOpenFiles.
+// connections describes a number of connections. The parameter standard is its default, such as ByOpenFiles.
 func connections(standard int) kind[int] {
 	k := whole[int](0, 1<<30)
 	k.fill = func(into *int) { *into = standard }

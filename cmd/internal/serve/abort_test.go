@@ -39,8 +39,8 @@ func unheeding(let chan struct{}) roundTripper {
 	}
 }
 
-// TestAClientThatHangsUp: when a client hangs up, its request is no longer in flight. With ignore_client_abort, it
-// still is.
+// TestAClientThatHangsUp: when a client hangs up, its request is no longer in flight. With ignore_client_abort, it is
+// still in flight.
 func TestAClientThatHangsUp(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprint(ignored), func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestActionsOutliveTheProcess(t *testing.T) {
 	assert.Equal(t, "200", start(t, behind+one).statuses(1, from("192.0.2.8")))
 }
 
-// TestADamagedFileOfActions: if the file of actions is damaged, weir does not start, because it would have lost its
+// TestADamagedFileOfActions: if the file of actions is damaged, weir does not start, because it would run without its
 // bans. A reload with a damaged file changes nothing.
 func TestADamagedFileOfActions(t *testing.T) {
 	dir := t.TempDir()

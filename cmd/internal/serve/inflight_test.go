@@ -182,7 +182,8 @@ func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	assert.Equal(t, "half whole", string(body))
 }
 
-// TestARefusalInFlightIsLogged: if a concurrency refuses a request, the log line has no time to wait. It is unknown.
+// TestARefusalInFlightIsLogged: if a concurrency refuses a request, the log line has no time to wait, because no one
+// knows when requests end.
 func TestARefusalInFlightIsLogged(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nlog: {refusals: all}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")

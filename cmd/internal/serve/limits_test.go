@@ -86,7 +86,7 @@ func TestHeaderKeysHaveTheirOwnBuckets(t *testing.T) {
 	spent := "200 200 429"
 	assert.Equal(t, spent, s.statuses(3, "X-Api-Key: alice"))
 	assert.Equal(t, spent, s.statuses(3, "X-API-KEY: bob"))
-	// A client without the header is its address. This key differs from that of every header value.
+	// Without the header, the key of a client is its address. This key differs from that of every header value.
 	assert.Equal(t, spent, s.statuses(3, "X-Api-Key: 127.0.0.1"))
 	assert.Equal(t, spent, s.statuses(3, "X-Api-Key: "), "an empty header is none")
 	assert.Equal(t, "429", s.statuses(1), "no header: the address")

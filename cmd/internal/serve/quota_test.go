@@ -145,7 +145,7 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Contains(t, s.log.String(), `the header X-Ratelimit-Policy: `)
 	_, metrics := s.askAdmin("/metrics")
 	assert.Contains(t, metrics, `weir_requests_total{outcome="store_failed",rule="a"} 9`)
-	// The client's Connection field names the field with the limit, so that the proxy would drop it. This changes
+	// The client's Connection field names the field with the limit, so that a proxy could drop the limit. This changes
 	// nothing.
 	passed, _ = ask("emil", 9, `X-RateLimit-Policy: "a";q=2`, "Connection: X-RateLimit-Policy")
 	assert.Equal(t, 2, passed)

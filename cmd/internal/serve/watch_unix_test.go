@@ -73,8 +73,8 @@ func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestAFolderThatIsNeverQuiet: another file in the folder is written all the time. A change of the rule file is still
-// read.
+// TestAFolderThatIsNeverQuiet: another file in the folder is written all the time. weir still notices a change of the
+// rule file.
 func TestAFolderThatIsNeverQuiet(t *testing.T) {
 	s := start(t, one)
 	noise, err := os.Create(filepath.Join(filepath.Dir(s.path), "noise"))
