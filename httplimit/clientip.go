@@ -192,7 +192,7 @@ func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 // Header returns the canonical name ([http.CanonicalHeaderKey]) of the proxies' header.
 func (c *ClientIP) Header() string { return c.header }
 
-// behind returns the address of the client behind a trusted proxy. At first, client is the address of the proxy.
+// behind returns the address of the client behind a trusted proxy. The parameter client is the address of the proxy.
 func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {

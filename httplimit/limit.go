@@ -66,7 +66,7 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// reset returns the time until the key is idle again or, after a refusal, until the request can pass.
+// reset returns the time until the key is idle again. After a refusal, it returns the time until the request can pass.
 func reset(c *Check) time.Duration {
 	if c.Decision.Allowed || c.Decision.RetryAfter == engine.Never {
 		return c.Decision.ResetAfter

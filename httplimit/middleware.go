@@ -104,7 +104,7 @@ func Skip(skip func(*http.Request) bool) Option {
 	}
 }
 
-// Modes sets how each limit is applied to a request. The limits are numbered as in the list of [New]. See
+// Modes sets how each limit is applied to a request. The argument limit is the limit's index in the list of [New]. See
 // [limits.Options].
 func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	return func(m *Middleware) error {

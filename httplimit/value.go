@@ -9,8 +9,8 @@ import (
 
 // HeaderValue returns the value of a header, or "" if the header is absent. The name must be in the form of
 // [http.CanonicalHeaderKey]. ok is false if the header has several different lines, because servers differ in which
-// line they read. For Authorization, spellings that differ only in the scheme or the blanks give the same value, such
-// as "Bearer V". HeaderValue does not allocate for a value that is already in this form.
+// line they read. For Authorization, the spelling of the scheme and of the blanks does not matter: the value is, for
+// example, "Bearer V". HeaderValue does not allocate for a value that is already in this form.
 func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.HeaderKey(r, name)
 }

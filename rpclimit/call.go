@@ -51,7 +51,8 @@ type Metadata interface {
 
 // Value returns the value of a name in the metadata, or "" if the name is absent. ok is false if a value cannot be
 // decoded. It is also false if the name has several different values, because servers differ in which value they read.
-// For authorization, spellings that differ only in the scheme or the blanks give the same value, such as "Bearer V".
+// For authorization, the spelling of the scheme and of the blanks does not matter: the value is, for example, "Bearer
+// V".
 func (c Call) Value(name string) (value string, ok bool) {
 	if c.Metadata == nil {
 		return "", true

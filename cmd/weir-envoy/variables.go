@@ -56,7 +56,7 @@ var refused = map[string]string{
 }
 
 // refusedVariables returns an error that names every variable with an unsupported value. A variable that is switched
-// off counts as not set.
+// off (for example, with "false") counts as not set.
 func refusedVariables(environment []string) error {
 	var why []string
 	for name, value := range set(environment) {

@@ -167,7 +167,7 @@ func TestXDSNonsense(t *testing.T) {
 	assert.Equal(t, 4, r.left("day", "x"))
 }
 
-// TestALargeXDSConfiguration: one answer has all rules, so it may exceed gRPC's default size of a message.
+// TestALargeXDSConfiguration: one answer has all rules. It may be larger than gRPC's default bound for a message.
 func TestALargeXDSConfiguration(t *testing.T) {
 	x := startXDS(t, freeport.Address(t))
 	large := limited(1000)

@@ -56,7 +56,7 @@ func IsCostly(r *http.Request) bool {
 // request with such a part with 400. It meets every rule for a path or parameter. Its path, parameters and cookies do
 // not give it a separate key.
 //
-// A host that is longer than host names may be is not read, nor is a field with more than 128 lines.
+// A host is not read if it is longer than a host name may be. A field is not read if it has more than 128 lines.
 func TooLong(r *http.Request) string {
 	switch {
 	case pathTooLong(r):
@@ -249,7 +249,7 @@ func hashName(name string) uint64 {
 	return maphash.Bytes(seed, spelling.AppendName(room[:0], name))
 }
 
-// each calls the function one with every pair whose name may be the parameter name.
+// each calls a function (one) with every pair whose name a server may read as the given name.
 func (ps *parsedPairs) each(name string, one func(pair)) {
 	if strings.ContainsAny(name, "%+ \x00") { // undoing escapes would change the name
 		for _, of := range ps.all {

@@ -148,7 +148,8 @@ func TestADateFarFromThoseAroundIt(t *testing.T) {
 	}
 }
 
-// TestADateThatLeapsInOneOfSeveralFiles: a file whose first date is far off is not put after all other files.
+// TestADateThatLeapsInOneOfSeveralFiles: one of several files begins with a date that is far off. Nevertheless, the
+// file is not put after all others.
 func TestADateThatLeapsInOneOfSeveralFiles(t *testing.T) {
 	var names []string
 	for name, years := range map[string][]int{"a.log": {2261, 2015, 2015}, "b.log": {2016, 2016, 2016}} {

@@ -7,7 +7,8 @@ import "bytes"
 //	2026-11-20T09:00:00.123456789Z stdout F ...                        CRI: containerd and CRI-O, as in Kubernetes
 //	{"log":"...\n","stream":"stdout","time":"2026-11-20T09:00:00Z"}   Docker's json-file
 //
-// A piece of a line (P in CRI, no line end in Docker) stays unchanged, so that no format accepts it.
+// A long line may be logged in pieces (P in CRI, no line end in Docker). A piece stays unchanged, so that no format
+// accepts it.
 //
 // https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
 // https://docs.docker.com/engine/logging/drivers/json-file/

@@ -102,7 +102,7 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 	return raw, "", nil
 }
 
-// damaged returns the error of a failed decompression, in words for the person who provided the data.
+// damaged explains a failed decompression to the person who provided the data.
 func damaged(err error, coding string, line int) error {
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, xz.ErrMemlimit):

@@ -8,8 +8,8 @@ type Entry struct {
 	// Client is the client's address without port, or its name if the server looks names up. It is printable ASCII, and
 	// never empty.
 	Client []byte
-	// Time is when the request was received or, if the log does not have this, when it was logged. The year is from
-	// 1970 to 2261, for which time.Time.UnixNano is defined.
+	// Time is when the request was received. If the log does not have this time, it is when the request was logged. The
+	// year is from 1970 to 2261: time.Time.UnixNano is defined for these years.
 	Time time.Time
 	// Method, Target and Proto are the parts of the request line. Target is a path with its query, a URL, or *. All are
 	// empty for a request that was not HTTP. No limit applies to such a request, because the server answers it before

@@ -90,7 +90,8 @@ func (o *order) read(f *file) {
 	}
 }
 
-// nextLogged calls show with the next entry in the order of the file, once for each entry that next has returned.
+// nextLogged passes the next entry, in the order of the file, to the function show. It must be called once for each
+// entry that next has returned.
 func (o *order) nextLogged(show func(*Entry)) {
 	k := o.logged[0]
 	o.logged = o.logged[1:]

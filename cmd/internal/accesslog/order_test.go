@@ -106,7 +106,7 @@ func TestALineTooLateForTheWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsSortedIsBounded: the held lines are also bounded by the size of their text, and its memory is reused.
+// TestWhatIsSortedIsBounded: the size of the text of the held lines is bounded, too. The memory for the text is reused.
 func TestWhatIsSortedIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	log := NewLog(strings.NewReader(strings.Repeat(strings.Replace(lineAt("a", 0), "GET /", "GET /"+long, 1), 500)))
@@ -121,7 +121,8 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, held, orderBytes/len(long)+1)
 }
 
-// TestTheOrderOfTheLog: Logged reports the lines in the order of the log, whether sorted in memory or on disk.
+// TestTheOrderOfTheLog: Logged reports the lines in the order of the log, whether the log is sorted in memory or on
+// disk.
 func TestTheOrderOfTheLog(t *testing.T) {
 	names := writeFiles(t, lineAt("a", 100)+lineAt("b", 3)+lineAt("c", 200)+lineAt("d", 199), lineAt("e", 150)+lineAt("f", 150))
 	for _, onDisk := range []bool{false, true} {

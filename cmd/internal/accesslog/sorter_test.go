@@ -68,8 +68,8 @@ func TestARecordIsItsEntry(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestAStreamCanBeReadAgain: a second reading begins with the copied bytes of the first, and continues with the rest of
-// the stream.
+// TestAStreamCanBeReadAgain: a second reading of a stream begins with the bytes that the first reading has copied. It
+// continues with the rest of the stream.
 func TestAStreamCanBeReadAgain(t *testing.T) {
 	const text = "abcdefghij"
 	s := &spool{stream: io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))}

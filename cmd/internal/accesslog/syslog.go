@@ -10,7 +10,8 @@ import "bytes"
 //	2026-11-21T22:07:05.123+00:00 host nginx: ...    the same with a full date, as rsyslog writes by default
 //	<190>1 2026-11-21T22:07:05Z host nginx 42 - - ...   RFC 5424, section 6
 //
-// No format has lines that begin like this. An incomplete header stays, so the format's parser refuses the line.
+// No format has lines that begin like such a header. An incomplete header is not removed, so the parser of the format
+// refuses the line.
 func cutSyslog(line []byte) []byte {
 	rest := line
 	if rest[0] == '<' {

@@ -40,7 +40,7 @@ func (p *parser) parseCloudFront(line []byte) error {
 	return nil
 }
 
-// parseIIS parses a line of Microsoft IIS, with a space between fields and + for spaces in them:
+// parseIIS parses a line of Microsoft IIS. A space is between fields. In a field, a space is written as +:
 //
 //	date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status
 //	sc-substatus sc-win32-status time-taken
@@ -123,7 +123,7 @@ func (p *parser) setExtended(date, clock, client, method, path, query, status, s
 	return nil
 }
 
-// looksLikeAddress reports whether a text may be an address, without an allocation.
+// looksLikeAddress reports whether a text may be an address. It does not allocate.
 func looksLikeAddress(text []byte) bool {
 	text, _, _ = bytes.Cut(text, []byte("%")) // without the zone
 	for _, c := range text {

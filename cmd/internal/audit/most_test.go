@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestWhatIsAdmittedTogether: the report finds a server that checks the limit before it takes the token, and so admits
-// too many concurrent requests.
+// TestWhatIsAdmittedTogether: a server checks the limit before it takes the token. So it admits too many concurrent
+// requests, and the report says so.
 func TestWhatIsAdmittedTogether(t *testing.T) {
 	for name, c := range map[string]struct{ racy, counts bool }{"one step": {}, "all are counted": {racy: true, counts: true},
 		"some are not counted": {racy: true}} {

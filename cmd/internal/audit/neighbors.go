@@ -8,7 +8,7 @@ import (
 )
 
 // These are two addresses of a /64 IPv6 network reserved for documentation. Each customer of a provider gets such a
-// network, so a limit by the complete address gives a client as many buckets as it wants.
+// network. So if the key is the complete address, a client has as many buckets as it wants.
 const (
 	neighbor = "2001:db8:0:64::1"
 	another  = "2001:db8:0:64::2"

@@ -245,7 +245,7 @@ func TestTablesAreBounded(t *testing.T) {
 // raceEnabled is set by race_test.go under the race detector.
 var raceEnabled bool
 
-// TestAllocations: a request allocates only its answer, as a service that does nothing does.
+// TestAllocations: a request allocates only its answer. This is as much as in a service that does nothing.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector a sync.Pool drops what is put into it now and then")
@@ -367,8 +367,8 @@ func TestTooManyDescriptors(t *testing.T) {
 	assert.EqualError(t, err, "rpc error: code = InvalidArgument desc = 10001 descriptors: want at most 10000")
 }
 
-// TestNamesThatRequestsMakeUp: names in the statistics that come from requests are bounded in length, and none equals
-// the name of a domain's statistic.
+// TestNamesThatRequestsMakeUp: some names in the statistics come from requests. Their length is bounded, and none
+// equals the name of a domain's statistic.
 func TestNamesThatRequestsMakeUp(t *testing.T) {
 	const file = "domain: d\ndescriptors: [{key: k, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}]"
 	s, _ := newService(t, file, Options{})

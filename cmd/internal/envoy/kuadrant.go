@@ -159,7 +159,7 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 }
 
 // commit settles each ask's reservation with the actual cost. It charges the excess. Only if inTime is true, it gives
-// unused tokens back. Without a reservation, it charges the whole cost. The result held reports whether anything was
+// unused tokens back. Without a reservation, it charges the complete cost. The result held reports whether anything was
 // reserved.
 func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
 	for i := range asks {

@@ -64,7 +64,7 @@ func (m *memo) answers(a *ask, now time.Time) bool {
 	return true
 }
 
-// note remembers the counter of an ask if the store's decision shows that it has exceeded its limit.
+// note remembers the counter of an ask if the store's decision shows that the counter has exceeded its limit.
 func (m *memo) note(a *ask, now time.Time) {
 	switch {
 	case m == nil || a.table == nil:

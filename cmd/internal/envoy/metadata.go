@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the whole group
+// quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the complete group
 // counts as over. Asks whose entries name the same model and backend form a group. Of the other asks, those with the
 // same entries form a group. quotaGroups is nil if no ask is in quota mode.
 type quotaGroups struct {

@@ -140,7 +140,8 @@ func take(all []part, of mark) (p part, rest []part, ok bool) {
 	return p, all, false
 }
 
-// settle gives back what a request did not use. It gives nothing back if the part does not say how much was taken.
+// settle gives back the tokens that a request did not use. If the part does not say how many were taken, it gives
+// nothing back.
 func (a *ask) settle(p part, actual uint64) {
 	if actual >= p.taken {
 		return

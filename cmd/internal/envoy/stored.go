@@ -17,7 +17,8 @@ import (
 type Loss uint8
 
 const (
-	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides whether it passes.
+	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides whether the request
+	// passes.
 	Closed Loss = iota
 	// Share makes each replica admit its share of the limits. The returning store is charged for the admitted hits.
 	Share

@@ -119,7 +119,8 @@ func (s *Service) take(ctx context.Context, a *ask) error {
 	return err
 }
 
-// takeGroup charges a group of asks for which groups is true, each with a different counter of the store.
+// takeGroup charges asks of a store with one script. The method groups must be true for each ask, and each must have a
+// different counter.
 func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*ask) error {
 	now := s.now()
 	parts := make([]limits.Ask, len(group))

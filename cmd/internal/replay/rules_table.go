@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/number"
 )
 
-// WriteTable writes the report for people: all rules, then up to top of the most refused keys of each rule.
+// WriteTable writes the report for people: all rules, and then the most refused keys of each rule, at most top.
 func (r *RulesReport) WriteTable(w io.Writer, top int) error {
 	t := newTable(&r.Log)
 	t.totals(

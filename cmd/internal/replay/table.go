@@ -72,7 +72,7 @@ type row struct {
 	note string
 }
 
-// totals writes rows, and then the rows that are the same for every kind of report.
+// totals writes the given rows, and then the rows that every kind of report has.
 func (t *table) totals(rows ...row) {
 	l := t.log
 	late, astray := "", ""

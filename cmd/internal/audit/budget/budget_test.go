@@ -22,7 +22,7 @@ import (
 
 const tokens = 10_000
 
-// audited audits the gateway at a URL, which expects the model at the address model.
+// audited audits the gateway at a URL. The gateway expects the model at the address in model.
 func audited(t *testing.T, gateway, model string, all []check) *Report {
 	t.Helper()
 	u, err := url.Parse(gateway)

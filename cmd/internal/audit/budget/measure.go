@@ -173,8 +173,9 @@ func (k *key) keep(ctx context.Context, rest int) error {
 }
 
 // left measures how many tokens of a budget are left. It sends requests that cost unit tokens each, until one is
-// refused. If none is refused, it stops when they have cost three times the expected number (of). A gateway that holds
-// estimates refuses when less than a unit is left. Other gateways may admit more tokens than are left.
+// refused. If none is refused, it stops when they have cost three times the number of tokens that should be left (of).
+// A gateway that holds estimates refuses when less than a unit is left. Other gateways may admit more tokens than are
+// left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)

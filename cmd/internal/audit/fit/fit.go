@@ -51,8 +51,8 @@ func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// at returns the converted time of an event. For windows that begin with a request, the time never goes back, and the
-// event may begin a window.
+// at returns the converted time of an event. If windows begin with a request, the event may begin a window. This
+// changes the conversion, but converted times never go back.
 func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
@@ -101,8 +101,8 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy returns a number from 0 to 1. It grows with how far the misfits of another limit (others) exceed the misfits
-// of the best limit.
+// moreBy compares the numbers of misfits of two limits. The result, from 0 to 1, grows with how far the second number
+// exceeds the first.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }

@@ -284,7 +284,8 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 	batch := float64(bucket.Tokens) / float64(bucket.Per) * float64(per)
 	first := of.first()
-	// With a refill of one token, the limit is a bucket; with a refill of the complete burst, a window.
+	// These are the refills between two other kinds of limits. With a refill of one token, the limit is a bucket. With
+	// a refill of the complete burst, it is a window.
 	for l.Tokens = max(2, uint64(batch/2)); l.Tokens < first && l.Tokens <= uint64(2*batch)+2; l.Tokens++ {
 		if l.Tokens <= 24 || math.Abs(float64(l.Tokens)-batch) <= 1 {
 			for _, l.Burst = range []uint64{first, first - 1} {

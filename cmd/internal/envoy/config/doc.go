@@ -6,8 +6,8 @@
 //
 // # What is compatible
 //
-// A file that the reference accepts is accepted, and means the same. The [Document] has a warning for a text that
-// cannot be intended, such as a known key where it has no effect.
+// Every file that the reference accepts is accepted here, with the same meaning. The [Document] has a warning for a
+// text that cannot be intended, such as a known key where it has no effect.
 //
 // weir adds keys, such as algorithm, burst and period in a rate_limit, and all_or_nothing at the top. The reference
 // does not know these keys and refuses the complete file, so it never applies a part of it.

@@ -76,8 +76,8 @@ type received struct {
 	err      error
 }
 
-// stream asks for the configuration until the stream ends. version points to the last accepted version. answered says
-// whether the server has sent a response.
+// stream asks for the configuration until the stream ends. The parameter version points to the last accepted version.
+// The result answered says whether the server has sent a response.
 //
 // A server may send a rejected response again at once, because the accepted version still differs from the server's
 // version. The cache of go-control-plane does this. So of several rejections in a row, only the first is sent at once.
