@@ -334,8 +334,8 @@ func openAnother(random *rand.Rand) error {
 	return nil
 }
 
-// A soakAdmission is one admitted take, decided at some time from first to last, both included. cost is the time in
-// which its tokens come back.
+// A soakAdmission is one admitted take. It was decided at some time between first and last, both included. The field
+// cost is the time in which the take's tokens come back.
 type soakAdmission struct{ first, last, cost int64 }
 
 // A soakAudit checks one key over all segments of a soak. It keeps three values.

@@ -20,8 +20,8 @@ import (
 //	everyday   100,000 clients, each below its limit
 //	mixed      50,000 clients, half of whose requests are refused
 //
-// Each row except mixed has a floor: the least work that any limiter must do for such a request. The floor hashes the
-// key, reads the clock, and changes or loads one word of a table. (In the row hot, it only changes one word.) The
+// Each row except mixed has a floor: the least work that any limiter must do for a request of the row. The floor hashes
+// the key, reads the clock, and changes or loads one word of a table. (In the row hot, it only changes one word.) The
 // limiter and the floor take turns, so that a busy machine slows both of them down. The metrics are:
 //
 //	ns/op        the time of the limiter

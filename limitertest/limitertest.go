@@ -111,8 +111,8 @@ type Config struct {
 	// a request although there is room. Use durations that the limiter's documentation states, 0 to ten years. A nil
 	// function means 0.
 	//
-	// Do not use LateBy for a FixedWindow limiter with windows longer than Per: the model would count requests at the
-	// end of such a window in the next window. Let New return nil for such limits.
+	// Do not use LateBy for a FixedWindow limiter with windows longer than Per. The model would count requests at the
+	// end of a long window in the next window. For such limits, let New return nil.
 	EarlyBy, LateBy func(Limit) time.Duration
 	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means exact.
 	RetryUnit time.Duration

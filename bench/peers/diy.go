@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// gcra is the do-it-yourself limiter, with a theoretical arrival time (TAT) per key. every is the time between two
-// tokens, and tolerance is how far a TAT may be ahead of the clock.
+// gcra is the do-it-yourself limiter, with a theoretical arrival time (TAT) per key. The field every is the time
+// between two tokens. The field tolerance is how far a TAT may be ahead of the clock.
 type gcra struct {
 	start     time.Time
 	every     int64

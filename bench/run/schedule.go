@@ -68,8 +68,8 @@ type Schedule struct {
 	sections map[string]bool
 }
 
-// NewSchedule returns a schedule for the named rows and sections, or for all of them if names is empty. rounds is 1 to
-// 1000, or 0 for the effort's number of rounds. Other numbers and unknown names are errors.
+// NewSchedule returns a schedule for the named rows and sections, or for all of them if names is empty. The number
+// rounds is 1 to 1000, or 0 for the effort's number of rounds. Other numbers and unknown names are errors.
 func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
 		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)

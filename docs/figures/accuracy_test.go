@@ -22,7 +22,7 @@ var counters = []struct {
 	{1, time.Second}, {2, time.Microsecond}, {10, 10 * time.Second}, {100, time.Minute}, {1000, time.Hour}, {7, 365 * day},
 }
 
-// The sliding window counter wrongly admits most in the following case. A client uses the whole limit in the last
+// The sliding window counter wrongly admits most in the following case. A client uses the complete limit in the last
 // nanosecond of a window, and again by the end of the next window.
 func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 	for _, c := range counters {
@@ -53,7 +53,7 @@ func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	}
 }
 
-// The counter wrongly refuses most after requests for the whole limit in the first nanosecond of a window. When the
+// The counter wrongly refuses most after requests for the complete limit in the first nanosecond of a window. When the
 // next window begins, an exact log counts none of them.
 func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 	for _, c := range counters[:5] {

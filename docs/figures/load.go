@@ -19,7 +19,7 @@ const (
 // start is time 0 of the pictures and measurements. Here, all windows have an edge at this time.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// load returns the times of the requests. The client asks for the whole limit just before the edge of a window, and
+// load returns the times of the requests. The client asks for the complete limit just before the edge of a window, and
 // again just after the edge. After that, it asks for three times the limit.
 func load() []time.Duration {
 	var asks []time.Duration

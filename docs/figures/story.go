@@ -181,8 +181,8 @@ func drawHold(w io.Writer) error {
 		Legend: []chart.Key{{Colour: chart.Blue, Text: "fixed window"}, {Colour: chart.Orange, Text: "sliding log"}}, Chart: p.Chart(label)}.Write(w)
 }
 
-// storyPlot returns a plot from second 0 to end, with marks every step on the horizontal axis. unit is the height of
-// one unit of the vertical axis, in pixels.
+// storyPlot returns a plot from second 0 to the second end. On the horizontal axis, there is a mark at each multiple of
+// step. The argument unit is the height of one unit of the vertical axis, in pixels.
 func storyPlot(end, step time.Duration, bottom, top, unit float64) *chart.Plot {
 	p := &chart.Plot{X: chart.Linear(0, end.Seconds()), Y: chart.Linear(bottom, top), Height: (top - bottom) * unit, TextSize: textSize}
 	for at := step; at < end; at += step {

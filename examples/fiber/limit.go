@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A limit is one limit of a route. key returns the key that is charged for a request, or false if the limit does not
-// apply.
+// A limit is one limit of a route. The function key returns the key that is charged for a request, or false if the
+// limit does not apply.
 type limit struct {
 	name    string
 	limiter *engine.Limiter

@@ -54,8 +54,8 @@ func (o *owner) end() {
 	}
 }
 
-// A grant is a granted cost, which a refund lowers. at is the tick of the take, or the tick at which the reservation is
-// due. full is the tick at which the bucket is full again.
+// A grant is a granted cost, which a refund lowers. The field at is the tick of the take, or the tick at which the
+// reservation is due. The field full is the tick at which the bucket is full again.
 type grant struct{ at, cost, full uint64 }
 
 type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }

@@ -8,14 +8,14 @@
 //
 //   - Takers make the steps of Table.Take: hit, insert, publish and settle, with the overflow policies evict and
 //     refuse.
-//   - Resetters make the steps of Table.Reset, and sweepers of Table.Sweep. Takers and sweepers raise the watermark
-//     (R7).
-//   - With a shared table, each of them is a process, and one taker may be killed before any step. Later the kernel
-//     releases the lock of its seat, to which another process may attach (R17).
+//   - Resetters make the steps of Table.Reset, and sweepers make the steps of Table.Sweep. Takers and sweepers raise
+//     the watermark (R7).
+//   - With a shared table, each taker, resetter and sweeper is a process, and one taker may be killed before any step.
+//     Later the kernel releases the lock of the taker's seat. Then another process may attach to this seat (R17).
 //
 // In a bucket, one token comes back per tick, exactly. The model tries every initial content of the window, every key
 // and number of tokens of each taker, every reading of the clocks, and every order of steps. Every search visits the
-// whole window, because the probe bounds of R11 are left to fuzz/explore.
+// whole window, because the model has no probe bounds. fuzz/explore tests the probe bounds of R11.
 //
 // After every write the model asserts
 //
@@ -27,8 +27,8 @@
 //	    bucket at the moment of R2
 //	I3  no key has two LIVE records
 //	I5  at most as many slots are in CLAIM or TENT as calls are under way or have stopped.
-//	    At the end there is none, or one if a taker has stopped forever. After a sweep that
-//	    began after the lock of a killed taker was released, this taker has none
+//	    At the end no slot is, or one slot if a taker has stopped forever. If a sweep began
+//	    after the lock of a killed taker was released, this taker has no such slot after it
 //	I7  a record that is forgotten as idle is idle; only evictions and resets forget records
 //	    that are not idle
 //
@@ -43,12 +43,12 @@
 //
 // # What is left out
 //
-//   - Time on a circle: payloads and times are small numbers, and nothing leaps, so neither the skew nor the time of
+//   - Time on a circle: payloads and times are small numbers, and no time leaps. So neither the skew nor the time of
 //     the last sweep is modelled. No version may wrap within the bounds.
 //   - Windows that overlap partly: every key has the same window.
 //   - Ticks that are rounded, the policy that admits without a record, Peek, and the counters. The model itself records
 //     evictions.
-//   - Memory models weaker than sequential consistency, which Go's atomics have.
+//   - Memory models weaker than sequential consistency. Go's atomics are sequentially consistent.
 //   - A check that package shard matches the model. The model has the order and names of the code, so that the two
 //     texts can be compared.
 //

@@ -12,9 +12,10 @@ import "strings"
 //   - %56 with the escapes that PHP, Node and ASP.NET undo
 //   - j:"V", the JSON of Express's cookie-parser
 //
-// ok is false if the value has a comma or a blank outside of quotes, unless the value is such JSON. ASP.NET Core, Perl
-// and Python's http.cookies end the value at this character, and most other servers do not. ok is also false if the
-// value has a zero byte. CookieValue does not allocate for a value of letters, digits and similar characters.
+// ok is false if the value has a comma or a blank outside of quotes, unless the value is JSON after j: as above.
+// ASP.NET Core, Perl and Python's http.cookies end the value at this character, and most other servers do not. ok is
+// also false if the value has a zero byte. CookieValue does not allocate for a value of letters, digits and similar
+// characters.
 func CookieValue(raw string) (value string, ok bool) {
 	raw = TrimBlanks(raw)
 	quoted := strings.HasPrefix(raw, `"`) && len(raw) > 1

@@ -41,7 +41,7 @@ func (s state) next(full uint64) state {
 	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)
 }
 
-// by marks s as the state that the current exchange of a cell makes.
+// The method by returns s as the state that the current exchange of a cell makes.
 func (s state) by(who int, c cell) state {
 	return s | state(uint64(who)<<whoShift|c.parity()<<parityShift)
 }

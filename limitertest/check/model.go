@@ -59,8 +59,8 @@ type bucket struct {
 	known    time.Duration // past has all units that have left since this instant
 }
 
-// A busy is a busy time of the bucket, from a charge at level 0 until the level is 0 again. left is how many units have
-// left.
+// A busy is a busy time of the bucket, from a charge at level 0 until the level is 0 again. The field left is how many
+// units have left.
 type busy struct {
 	from time.Duration
 	left wide

@@ -9,9 +9,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Load returns a function that reports whether a request meets one of a limit's matcher sets. limit is a pointer to a
-// struct, and field is the name of its field with the sets. Without matcher sets, the limit applies to all requests,
-// and Load returns nil. A matcher that fails counts as met, so that a client cannot escape the limit by an error.
+// Load returns a function that reports whether a request meets one of a limit's matcher sets. The argument limit is a
+// pointer to a struct. The argument field is the name of the struct's field with the sets. Without matcher sets, the
+// limit applies to all requests, and Load returns nil. A matcher that fails counts as met, so that a client cannot
+// escape the limit by an error.
 func Load(ctx caddy.Context, limit any, field string) (func(*http.Request) bool, error) {
 	var sets caddyhttp.MatcherSets
 	modules, err := ctx.LoadModule(limit, field)

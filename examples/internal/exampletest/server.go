@@ -75,7 +75,7 @@ type Answer struct {
 	Body   string
 }
 
-// Do sends a request. header contains alternating names and values, and may repeat a name.
+// Do sends a request. The list header has names and values in turn, and may repeat a name.
 func Do(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
