@@ -39,7 +39,7 @@ type Quotas struct {
 	// Header is a header field in the syntax of RateLimit-Policy. It is only read in requests from the server's trusted
 	// proxies.
 	Header string `json:"header,omitempty"`
-	// Item selects the item of the header that applies, by its value. The default is the name of the limit.
+	// Item is the value of the header's item that applies. The default is the name of the limit.
 	Item string `json:"item,omitempty"`
 	// Unknown is what happens to a request without a limit from outside. With default, the limit's own numbers apply.
 	// With refuse, the request is refused.

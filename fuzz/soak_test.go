@@ -358,8 +358,8 @@ func (a *soakAudit) excess(list []soakAdmission) int64 {
 	if len(list) == 0 {
 		return none
 	}
-	// The leaves of a tree are the admissions by first times, added by last times. Each node has the cost of the added
-	// admissions below it, and their highest X + (cost from X on).
+	// The leaves of a tree are the admissions, in the order of their first times. They are added in the order of their
+	// last times. Each node has the cost of the added admissions below it, and their highest X + (cost from X on).
 	slices.SortFunc(list, func(a, b soakAdmission) int { return cmp.Compare(a.first, b.first) })
 	size := 1
 	for size < len(list) {

@@ -73,7 +73,7 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestARefusalByALimitInFlight: the error names the limit, but no time to retry, because that time is not known.
+// TestARefusalByALimitInFlight: the error names the limit. It does not say when to retry, because this is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	entered, leave := make(chan struct{}), make(chan struct{})

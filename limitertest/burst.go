@@ -87,8 +87,8 @@ func together(goroutines int, f func(i int)) {
 	all.Wait()
 }
 
-// nearEdge reports whether, outside of a bubble, an aligned window ends within a minute and so perhaps during a
-// subtest.
+// nearEdge reports whether an aligned window may end during a subtest. This is the case if it ends within a minute,
+// outside of a bubble.
 func (s *suite) nearEdge(l Limit) bool {
 	return !s.timed && s.now()%l.Per > l.Per-time.Minute
 }

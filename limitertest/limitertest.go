@@ -33,7 +33,7 @@ const (
 )
 
 // Check compares a log of decisions exactly with a promise. It returns an error if a number of the limit is out of
-// range. It does the same as check.Log, which does not link package testing.
+// range. The function check.Log does the same, but does not link package testing.
 func Check(l Limit, p Promise, log []Event) (Report, error) { return check.Log(l, p, log) }
 
 // A Decision is the answer to a request.

@@ -111,8 +111,8 @@ func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// mixed returns the traffic of visitors that come, send twice the admitted number of requests, and are replaced by as
-// many new visitors.
+// mixed returns the traffic of visitors. A visitor comes, sends twice the admitted number of requests, and is replaced
+// by a new visitor.
 func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
 	type request struct {
 		at  float64

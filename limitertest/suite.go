@@ -134,8 +134,8 @@ func (s *suite) make(tb testing.TB, l Limit) Limiter {
 	return s.New(tb, l)
 }
 
-// slow returns the limit with which the fewest tokens come back during a subtest. It considers only limits with a small
-// capacity.
+// bubble runs the function f in a bubble, or without a bubble if Config.Outside is set. The result ended reports
+// whether all goroutines in the bubble ended.
 func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	t.Helper()
 	if s.Outside {
@@ -282,8 +282,8 @@ func (s *suite) checker(l Limit) *check.Checker {
 	return c
 }
 
-// slow returns, among the limits with a small capacity, the one with which the fewest tokens come back during a
-// subtest.
+// slow returns the limit with which the fewest tokens come back during a subtest. It considers only limits with a small
+// capacity.
 func (s *suite) slow() Limit {
 	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
 		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100

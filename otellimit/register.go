@@ -28,9 +28,9 @@ func Attributes(attributes ...attribute.KeyValue) Option {
 // weir.table (docs/opentelemetry.md). The engine does not count admitted requests, so for decisions see [RegisterHTTP],
 // [RegisterRPC] and [RegisterRefusals].
 //
-// p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name has 1 to 1,024 printable ASCII
-// characters. Register returns an error if the name is already registered with the same provider and the same
-// [Attributes]. It panics for a zero [engine.Limiter]. It is safe for concurrent use.
+// The provider p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name has 1 to 1,024
+// printable ASCII characters. Register returns an error if the name is already registered with the same provider and
+// the same [Attributes]. Register panics for a zero [engine.Limiter]. It is safe for concurrent use.
 //
 // A collection calls [engine.Limiter.Stats], which neither waits for requests nor delays them. Until Unregister is
 // called, the registration refers to the provider and the limiter, and reports a limiter even after it was closed.

@@ -196,8 +196,8 @@ func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 
 func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
 
-// step is the number of requests whose times a worker takes at once. If the worker is suspended, up to that many
-// requests are late.
+// step is the number of requests whose times a worker takes at once. If the worker is suspended, at most step requests
+// are late.
 const step = 50
 
 // Decide implements Decider.

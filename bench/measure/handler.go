@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// These handlers are subjects of the everyday row: without middleware, with weir's, and with the peers'.
+// These handlers are subjects of the everyday row: without middleware, with weir's middleware, and with the middlewares
+// of the peers.
 const (
 	HandlerAlone = "handler alone"
 	WeirHandler  = "weir, httplimit middleware"

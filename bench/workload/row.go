@@ -35,8 +35,8 @@ type Row struct {
 	Refused bool
 	// Hot is set for the row with one key, whose floor is a single contended compare-and-swap.
 	Hot bool
-	// Aged is set for rows in which every slot of weir's table has had a key. Elsewhere, a search for a missing key
-	// ends early at a slot that never had one.
+	// Aged is set for rows in which every slot of weir's table has had a key. In other rows, a search for a missing key
+	// ends early, at a slot that never had a key.
 	Aged bool
 	// Batch is set for the row that compares single calls with a batch.
 	Batch bool

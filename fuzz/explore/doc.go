@@ -15,8 +15,8 @@
 //	invariants.go    what is checked after every step and at the end
 //	explorer.go      the search
 //
-// The results are valid for the bounds of the scenarios, and if compilers and processors provide sequentially
-// consistent atomics.
+// The results are valid within the bounds of the scenarios. They assume that compilers and processors provide
+// sequentially consistent atomics.
 //
 // The package is built only with the tag explore:
 //

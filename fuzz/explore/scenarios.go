@@ -383,7 +383,8 @@ var scenarios = []scenario{
 	{name: "probe bound: takers behind two records of an order", probeBound: true, probeWindow: 4, before: []call{takes(far-1, 1), takes(far-2, 1), sweeps()}, threads: [][]call{{takes(far, 1)}, {resets(far - 1), takes(far, 1)}}},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
 
-	// In these scenarios threads are attached processes of a shared table, of which the first may die at any step.
+	// In these scenarios each thread is a process that is attached to a shared table. The first process may die at any
+	// step.
 	{name: "mortal: a taker dies beside a taker", mortal: true, probeWindow: 2, threads: together(one, one)},
 	{name: "mortal: a taker dies beside a taker and a sweep", mortal: true, probeWindow: 2, threads: [][]call{{one}, {sweeps(), one}}},
 	{name: "mortal: a taker dies, one slot", mortal: true, probeWindow: 1, threads: [][]call{{one}, {takes(key2, 1), sweeps(), takes(key2, 1)}}},

@@ -43,7 +43,8 @@ func TestNoPortIsGivenTwice(t *testing.T) {
 	}
 }
 
-// TestAPortInUseIsNotFree: a port on which a server listens is not reserved, and neither is a reserved port.
+// TestAPortInUseIsNotFree: a port on which a server listens cannot be reserved. A port that is already reserved cannot
+// be reserved either.
 func TestAPortInUseIsNotFree(t *testing.T) {
 	port, release, err := Port()
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 
 var secret = Secret{0x2545_f491_4f6c_dd1d, 0x9fb2_1c65_1e98_df25, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db}
 
-// TestKeyedTextAndBytes: a text and its bytes have the same hash. The length and each byte affect it, the memory behind
-// the text does not.
+// TestKeyedTextAndBytes: a text and its bytes have the same hash. The length and each byte affect the hash, but the
+// memory behind the text does not.
 func TestKeyedTextAndBytes(t *testing.T) {
 	seen := map[uint64]int{}
 	for n := range 200 {

@@ -53,7 +53,7 @@ type Spec struct {
 	Begin func(memory []byte) error          // makes a table in zeroed memory
 	Mark  func(memory []byte) (int64, error) // returns the watermark of the table
 	Boot  func(memory []byte) error          // removes what a boot has ended; no other process is attached; may be nil
-	// Settle removes what dead processes have left. A process calls it when it attaches. The function alone reports
+	// Settle removes what dead processes have left. A process calls Settle when it attaches. The function alone reports
 	// whether no other process is attached.
 	Settle func(memory []byte, alone func() bool) error
 	// Secret is the secret for the hashes of keys in a new file, or nil for a random one.

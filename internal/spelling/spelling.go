@@ -79,8 +79,8 @@ func Unescape(s string) string {
 	return string(append(plain, s...))
 }
 
-// nextPercent returns the index of the first percent sign, as strings.IndexByte does. It is faster if percent signs are
-// frequent.
+// nextPercent returns the index of the first percent sign, as strings.IndexByte does. If percent signs are frequent,
+// nextPercent is faster.
 func nextPercent(s string) int {
 	const near = 8
 	for i := range min(near, len(s)) {

@@ -70,7 +70,7 @@ func (o *Outcome) Retry(n uint64) time.Duration {
 	return o.Terms.Bucket.Wait(o.Nanos, need-min(need, q.Tokens*q.Token))
 }
 
-// A view has what a call knows about the shared word. It has only four fields, because the compiler does not keep
+// A view has what a call knows about the shared word. A view has only four fields, because the compiler does not keep
 // larger structs in registers.
 type view struct {
 	state state

@@ -122,10 +122,10 @@
 // terms changes the shared word. Then it takes back what every cell holds, because a cell may hold more than the new
 // share. After that, no cell has tokens that were drawn under the old terms.
 //
-// S8. Each cell has a count of the tokens that requests took out of the bucket for this cell. The count begins at a
-// time at most τ ago. A draw takes at most as many tokens as the count. A cell is empty when it draws, so requests have
-// used all tokens of the count. A call that takes tokens from the cell of another processor resets the count of that
-// cell. This rule keeps tokens where the requests are. U1 does not depend on it.
+// S8. Each cell has a count of the tokens that requests took out of the bucket for this cell. The count begins at most
+// τ ago. A draw takes at most as many tokens as the count. A cell is empty when it draws. So requests have used all
+// tokens of the count. A call that takes tokens from the cell of another processor resets the count of that cell. This
+// rule keeps tokens where the requests are. U1 does not depend on it.
 //
 // S9. The field full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So there is
 // one more word. Its name is at, and it has the time of the shared word's last change. The word at is written before

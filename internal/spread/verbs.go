@@ -100,7 +100,8 @@ func (b *Bucket) Replace(t *Terms) {
 	b.drain() // S7
 }
 
-// drain returns the tokens of all cells to the bucket: for each cell, those that it holds at some moment of the call.
+// drain returns the tokens of all cells to the bucket. For each cell, these are the tokens that the cell holds at some
+// moment of the call.
 func (b *Bucket) drain() {
 	for k := range b.cells {
 		for done := false; !done; {

@@ -66,7 +66,8 @@ type busy struct {
 	left wide
 }
 
-// mostPast is how many busy times are stored. If more would count, the reported time of room may be too short.
+// mostPast is how many busy times are stored. If more of them would count, the reported time for which there was room
+// may be too short.
 const mostPast = 4096
 
 // left returns the level of the bucket at an instant.

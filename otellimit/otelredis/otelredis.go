@@ -29,9 +29,9 @@ import (
 // StoreName is the key of the attribute that names the store to which a number belongs.
 const StoreName = attribute.Key("weir.store.name")
 
-// Register reports the leases of a limiter, and how many decisions the store failed to make, under a name until
-// Unregister is called. It returns the errors of [otellimit.Register]. A front ([otellimit.RegisterHTTP]) reports
-// decisions. A collection visits every lease, as [redislimit.Limiter.Stats] does.
+// Register reports two things about a limiter under a name, until Unregister is called: its leases, and how many
+// decisions the store failed to make. Register returns the errors of [otellimit.Register]. A front
+// ([otellimit.RegisterHTTP]) reports decisions. A collection visits every lease, as [redislimit.Limiter.Stats] does.
 func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.Register", Kind: "limiter in a store", Key: otellimit.LimitName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -90,7 +90,7 @@ const (
 // partState is the key of the attribute that says whether parts of a store are available or lost.
 const partState = attribute.Key("weir.store.part.state")
 
-// store returns the readings of a client's health. Call it once per client, because the readings keep state between
+// store returns the readings of a client's health. Call store once per client, because the readings keep state between
 // collections.
 func store() []instrument.Reading[redislimit.Health] {
 	failures := func(kind string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {

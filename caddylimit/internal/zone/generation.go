@@ -53,8 +53,8 @@ func hasTokens(made Spec) bool {
 	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
-// close ends the background work of the generation. Its limiter still decides, and renews places of requests in flight
-// in the store.
+// close ends the background work of the generation. The limiter of the generation still decides, and renews places of
+// requests in flight in the store.
 func (g *generation) close() {
 	if g.limiter != nil {
 		g.limiter.Release()

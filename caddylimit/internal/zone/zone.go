@@ -54,8 +54,8 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 // Counted returns how many requests have had the outcome o since the zone was made.
 func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
 
-// Kept returns a module's value for a zone, which the first call makes. It is kept as long as any configuration uses
-// the zone.
+// Kept returns a module's value for a zone. The first call makes the value. It is kept as long as any configuration
+// uses the zone.
 func Kept[T any](z *Zone, make func() T) T {
 	z.mu.Lock()
 	defer z.mu.Unlock()
