@@ -54,7 +54,7 @@ func limiter(b *testing.B, p engine.Policy, options ...engine.Option) *engine.Li
 	return l
 }
 
-// BenchmarkTake compares Take, which returns a complete Decision, with Allow.
+// BenchmarkTake compares Take with Allow. Take returns a complete Decision.
 func BenchmarkTake(b *testing.B) {
 	for _, rule := range []struct {
 		name string
@@ -112,7 +112,7 @@ var algorithms = []struct {
 	{"counter", engine.SlidingWindow(1<<24-1, time.Minute), engine.SlidingWindow(1, year), 1},
 	// This policy takes 16 + 4*8 bytes of memory per slot.
 	{"log4", engine.SlidingLog(4, time.Microsecond), engine.SlidingLog(4, year), 4},
-	// Only few keys use this policy. All requests of a key within one tick of a coarse clock fit into the limit.
+	// Only a few keys use this policy. All requests of a key within one tick of a coarse clock fit into the limit.
 	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
 }
 

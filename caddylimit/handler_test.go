@@ -80,8 +80,8 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 2, passed(fixed, 10))
 }
 
-// TestSettledCosts: a limit first takes the estimated cost of a request, and is then corrected to the cost that the
-// answer states.
+// TestSettledCosts: a limit first takes the estimated cost of a request. Then the cost is corrected to the cost that
+// the answer states.
 func TestSettledCosts(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"tokens","rate":"10/h","cost":"{http.request.header.Cost}",
 		"settle":"{http.response.header.X-Tokens}","refund_status":["5xx"]}]}`)

@@ -57,7 +57,7 @@ func reads(name, as string) bool {
 	return true
 }
 
-// plain returns a letter's lower case, a digit unchanged, and a hyphen for any other character.
+// plain returns the lower case of a letter, and a digit unchanged. For any other character, it returns a hyphen.
 func plain(c byte) byte {
 	switch {
 	case 'a' <= c && c <= 'z', '0' <= c && c <= '9':

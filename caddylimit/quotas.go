@@ -31,8 +31,8 @@ type Quotas struct {
 	Hash string `json:"hash,omitempty"`
 	// Every is how often the file or the hash is read: 1 s to a day, by default 1 minute.
 	Every caddy.Duration `json:"every,omitempty"`
-	// By is a text with placeholders that is looked up in the file or the hash. The default is the key of the limit,
-	// which must then be a single text.
+	// By is a text with placeholders that is looked up in the file or the hash. The default is the key of the limit.
+	// This key must then be a single text.
 	By string `json:"by,omitempty"`
 	// Plans contains the numbers of plans, by the names that the file or the hash uses.
 	Plans map[string]Numbers `json:"plans,omitempty"`

@@ -449,7 +449,7 @@ func TestRequestsDuringLoads(t *testing.T) {
 			}
 		}()
 	}
-	// Some changes keep the limiter. Others make a new table, to which the counts move.
+	// Some changes keep the limiter. Other changes make a new table, and the counts move to the new table.
 	changes := []string{"50", "60", "60\nmax_keys 7", "60\nmax_keys 8", "50\nmax_keys 8", "60\nmax_keys 9"}
 	for _, events := range changes {
 		<-asked // at least one request between any two loads

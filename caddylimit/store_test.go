@@ -149,8 +149,8 @@ func arrived(t *testing.T, came <-chan struct{}, answered <-chan int) {
 	}
 }
 
-// TestSharesOfMachines: while the store is lost, a machine admits its share, by default the limit divided by the
-// configured number of nodes.
+// TestSharesOfMachines: while the store is lost, a machine admits its share. The default share is the limit divided by
+// the configured number of nodes.
 func TestSharesOfMachines(t *testing.T) {
 	address, redis := startRedis(t)
 	shares := func(name, options string) *testcaddy.Config {
@@ -203,7 +203,7 @@ func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 }
 
 // TestHoldsOfAStoreThatIsRemoved: a reload removes or replaces the store while a request is in flight. The request must
-// still settle its cost in the store of its hold.
+// still settle its cost in the store that has its hold.
 func TestHoldsOfAStoreThatIsRemoved(t *testing.T) {
 	first, _ := startRedis(t)
 	second, _ := startRedis(t)

@@ -44,7 +44,7 @@ func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warni
 }
 
 // parseSettle returns the placeholder of a cost that is known when the request is over. A placeholder whose value the
-// client sets is an error, because the client could choose its costs.
+// client sets is an error, because the client could choose the costs of its requests.
 func parseSettle(text string) (*key.Template, []string, error) {
 	template, warnings, err := key.Parse(text)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fileName matches a file name of some extensions with the path before it. A file with this extension that a comment
-// names must be in the repository.
+// fileName matches a file name of some extensions with the path before it. If a comment names a file with such an
+// extension, the file must be in the repository.
 var fileName = regexp.MustCompile(`[\w./-]*\w\.(?:go|md|lua|pml)\b`)
 
 // TestFilesThatCommentsNameExist: for each file that a comment in Go code names, the repository has a file whose path

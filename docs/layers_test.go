@@ -29,8 +29,8 @@ func TestLayers(t *testing.T) {
 	}
 	require.NotEmpty(t, said)
 
-	// part returns the part of the repository to which a folder belongs. This is the longest name of a part with which
-	// the name of the folder begins.
+	// part returns the part of the repository to which a folder belongs. The name of the folder begins with the name of
+	// the part. If several names fit, the longest counts.
 	part := func(folder string) (longest string) {
 		for p := range said {
 			if (folder == p || strings.HasPrefix(folder, p+"/")) && len(p) > len(longest) {

@@ -184,7 +184,7 @@ func (d *doorman) run(t *rapid.T) {
 	require.GreaterOrEqual(t, forgotten, d.taken-d.back-d.late, "I2: what entered and never left is counted")
 }
 
-// FuzzEntries does the same as TestEntriesAgainstTheirModel, with calls that the fuzzer chooses.
+// FuzzEntries does the same as TestEntriesAgainstTheirModel, but the fuzzer chooses the calls.
 func FuzzEntries(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		d := newDoorman(t)

@@ -27,8 +27,8 @@ func (f fixed) Take(context.Context, string, uint64) (engine.Decision, error) {
 }
 func (f fixed) Refund(context.Context, string, uint64) error { return nil }
 
-// FuzzHeaders: for every accepted name and every decision, the headers contain the decision, and a parser of structured
-// fields (RFC 9651) accepts them.
+// FuzzHeaders: for every accepted name and every decision, the headers contain the decision. A parser of structured
+// fields (RFC 9651) accepts the headers.
 func FuzzHeaders(f *testing.F) {
 	f.Add("default", "", uint64(100), uint64(50), int64(time.Second), int64(0), true)
 	f.Add(`a"b\c`, "content-bytes", uint64(1<<63), uint64(1<<62), int64(1), int64(1), false)

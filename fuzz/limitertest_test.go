@@ -33,7 +33,8 @@ var policies = []struct {
 // thousands of tables would not fit into 32-bit address space.
 type engineLimiter struct{ *engine.Limiter }
 
-// decision refuses a negative cost, which the engine cannot represent, and otherwise calls take.
+// decision refuses a negative cost, because the engine cannot represent it. For any other cost, it calls the function
+// take.
 func decision(n int64, take func(uint64) engine.Decision) limitertest.Decision {
 	if n < 0 {
 		return limitertest.Decision{RetryAfter: -1}
@@ -118,8 +119,8 @@ var someLimits = []limitertest.Limit{
 	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},
 }
 
-// TestASharedTableKeepsItsPromises tests every algorithm in a table in a file with package limitertest, except the log,
-// which a file cannot have.
+// TestASharedTableKeepsItsPromises tests every algorithm in a table in a file with package limitertest. The log is left
+// out, because a file cannot have a log.
 func TestASharedTableKeepsItsPromises(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Shared is for Linux")

@@ -21,7 +21,8 @@ type granting struct {
 	limit uint64
 }
 
-// drawQuota draws a quota that the limiter l accepts. perNano is the limiter's ticks per nanosecond.
+// drawQuota draws a quota that the limiter l accepts. The argument perNano is the number of the limiter's ticks in a
+// nanosecond.
 func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 	period := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "period")
 	tokens := rapid.Int64Range(1, 100_000).Draw(t, "tokens")

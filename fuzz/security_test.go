@@ -61,8 +61,8 @@ func inverse(n uint64) uint64 {
 	return x
 }
 
-// twinLanes returns two different lanes whose rounds in xxHash64 differ only in the given bit. Each is eight bytes of
-// printable UTF-8.
+// twinLanes returns two different lanes whose rounds in xxHash64 differ only in the given bit. Each lane is eight bytes
+// of printable UTF-8.
 func twinLanes(random *rand.Rand, bit int) (lane, twin string) {
 	for { // this takes some thousand tries
 		var a, b [8]byte
@@ -91,7 +91,8 @@ type twin struct {
 	keys [2]string
 }
 
-// twins returns pairs of texts like keys: tokens alone, and with a common text around them.
+// twins returns pairs of texts that look like keys. Some are tokens alone, and some have a common text around the
+// tokens.
 func twins() []twin {
 	random := rand.New(rand.NewPCG(64, 64))
 	a, a2 := twinLanes(random, 36)
@@ -218,7 +219,7 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 		}
 		allowed, reset := c.take(key, at, tokens)
 		if allowed {
-			// The take was decided at its own time or at the watermark, not later than now.
+			// The take was decided at its own time or at the watermark, but not at a time later than now.
 			admissions[key] = append(admissions[key], soakAdmission{at, now, int64(tokens) * c.perToken})
 			idleAt[key] = max(idleAt[key], at+int64(reset))
 		}
@@ -439,8 +440,8 @@ func togetherN(n int, f func()) {
 func hashOf(k engine.Key) uint64 { return reflect.ValueOf(k).Field(0).Uint() }
 
 // TestAimedKeys (I7): with the public stable hash, an attacker can choose keys for one window. Only keys with
-// overlapping windows are affected. Some of their records are forgotten and counted. A drained key in the middle of the
-// window stays drained. With the default hash the same keys do no harm.
+// overlapping windows are affected. Some records of these keys are forgotten and counted. A drained key in the middle
+// of the window stays drained. With the default hash the same keys do no harm.
 //
 // Another key is evicted by chance only if its window of eight lines is full. With 1,300 keys in 4,168 lines, the
 // probability of this is below 1e-20 (see noOverflow).

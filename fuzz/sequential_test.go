@@ -194,7 +194,7 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 	return m
 }
 
-// at returns the time at which a call is decided: now, or the watermark if it is later.
+// at returns the time at which a call is decided: now, or the watermark if the watermark is later.
 func (m *tableMachine) at(now int64) int64 {
 	m.used = max(m.used, now)
 	return max(now, m.watermark)
@@ -512,8 +512,8 @@ func runLimiter(t *rapid.T, w *witness) {
 // w1 adapts a method with any kind of test to rapid.
 func w1(f func(require.TestingT)) func(*rapid.T) { return func(t *rapid.T) { f(t) } }
 
-// waitAsTold takes until a take is refused, and checks the promised wait. During the wait, each take is refused with
-// the rest of the wait. At its end, a take is admitted.
+// waitAsTold takes until a take is refused, and checks the promised wait. During the wait, each take is refused and
+// reports the rest of the wait. At the end of the wait, a take is admitted.
 func waitAsTold(t *rapid.T, w *witness, key string, n uint64) {
 	if w.late() {
 		w.clock.nanos.Store(w.seen)

@@ -193,7 +193,8 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 				lists[i] = append(lists[i], list...)
 			}
 		}
-		// Tokens above the limit may be admitted only if the same number was forgiven or never charged, and counted.
+		// Tokens above the limit may be admitted only if the same number of tokens was forgiven or never charged. These
+		// tokens must be counted.
 		stats := s.Stats()
 		counted := int64(stats.Forgiven+soakCost*stats.Unrecorded) * s.perToken
 		burst := soakBurst * s.perToken
@@ -282,8 +283,8 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 func (s *soaked) earliest(now int64) int64 {
 	switch s.clock {
 	case 2:
-		// The coarse clock is late while the goroutine that renews it does not run, but a refused call renews the
-		// clock.
+		// The coarse clock is late while the goroutine that renews the clock does not run. But a refused call renews
+		// the clock, too.
 		return min(now, s.fresh.Load()) - int64(coarseStep)
 	case 3:
 		return now - int64(funcLate)
@@ -338,7 +339,7 @@ func openAnother(random *rand.Rand) error {
 // cost is the time in which the take's tokens come back.
 type soakAdmission struct{ first, last, cost int64 }
 
-// A soakAudit checks one key over all segments of a soak. It keeps three values.
+// A soakAudit checks one key over all segments of a soak. It keeps three values of the key.
 type soakAudit struct {
 	seen   bool
 	latest int64 // the latest X so far

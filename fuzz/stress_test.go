@@ -213,8 +213,9 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 	}
 }
 
-// TestStressFlood (I6, I7): a flood of new keys beyond the room changes neither the memory nor a drained key nor a
-// paying key. Stats counts exactly the admitted tokens that no key owes any longer.
+// TestStressFlood (I6, I7): there is a flood of new keys beyond the room of the table. It changes neither the memory
+// nor the decisions for a drained key and for a paying key. Stats counts exactly the admitted tokens that no key owes
+// any longer.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

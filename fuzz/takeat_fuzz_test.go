@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A tape is the input from a fuzzer, read from the front. After its end, reads return zeros.
+// A tape is the input from a fuzzer. It is read from the front. After the end of the tape, reads return zeros.
 type tape []byte
 
 func (b *tape) take(n int) []byte {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient returns a limit for which requests wait, with a synctest bubble's clock.
+// patient returns a limit for which requests wait. Its clock is the clock of a synctest bubble.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))

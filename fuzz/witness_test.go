@@ -116,7 +116,7 @@ func (w *witness) take(t require.TestingT, key string, n uint64) engine.Decision
 	return w.decide(t, key, n, w.clock.nanos.Load(), true, func() engine.Decision { return w.limiter.Take(key, n) })
 }
 
-// allow calls Allow and checks the answer. Peek gives the rest of the decision.
+// allow calls Allow and checks the answer. The rest of the decision comes from Peek.
 func (w *witness) allow(t require.TestingT, key string) {
 	if w.late() && w.swept < w.seen {
 		w.sync(t)

@@ -51,7 +51,7 @@ func peerOf(ctx context.Context) netip.Addr {
 		return netip.Addr{}
 	}
 	// Behind net/http, gRPC's type of the peer's address contains text. On a Unix socket, the client chooses this text,
-	// which may look like an address.
+	// and may choose a text that looks like an address.
 	if _, unix := p.LocalAddr.(*net.UnixAddr); unix {
 		return netip.Addr{}
 	}

@@ -109,7 +109,8 @@ func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: the call ends in any way, whether or not the client receives the end.
+// TestACallOfAClientIsInFlightUntilItEnds: a call may end in any way, and the client may or may not receive the end.
+// Then the call is no longer in flight.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	for name, end := range ends {
 		set, left := inFlight(t, 1)

@@ -16,7 +16,7 @@ import (
 // no limit.
 //
 // Interceptors run in the order of the options. Put interceptors that recover from panics before these options. If a
-// key depends on the authenticated caller, put the interceptor that authenticates before them, too.
+// key depends on the authenticated caller, put the interceptor that authenticates before these options, too.
 func ServerOptions(limits *rpclimit.Limits) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServer(limits)),

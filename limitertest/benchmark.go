@@ -29,8 +29,8 @@ import (
 //	x-floor      the ratio of the two, which can be compared between machines
 //	allocs/op    the allocations of the limiter
 //
-// A row fails if the limiter admits fewer requests than it must. Benchmark uses only the field New of the Config, and
-// skips a row for which New returns nil. With -short the large rows have 1,000 keys.
+// A row fails if the limiter admits fewer requests than it must admit. Benchmark uses only the field New of the Config.
+// If New returns nil for a row, Benchmark skips the row. With -short the large rows have 1,000 keys.
 //
 //	func BenchmarkLimiter(b *testing.B) { limitertest.Benchmark(b, config) }
 func Benchmark(b *testing.B, c Config) {

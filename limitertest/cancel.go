@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// cancel checks that tokens become available again exactly once after they are given back or their reservation is
-// canceled.
+// cancel checks two cases: tokens are given back, or their reservation is canceled. In both cases the tokens must
+// become available again exactly once.
 func (s *suite) cancel(t *testing.T) {
 	tried := false
 	s.canceling(t, "Refund", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
@@ -66,7 +66,8 @@ func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testin
 	})
 }
 
-// refund gives back the tokens that were taken, and then more, and checks how many can be taken afterwards.
+// refund gives back the tokens that were taken, and then further tokens. It checks how many tokens can be taken
+// afterwards.
 func (s *suite) refund(t *testing.T, limiter Refunder, l Limit) {
 	capacity := l.Capacity(s.Promise)
 	half := int64(capacity+1) / 2

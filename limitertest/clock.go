@@ -40,8 +40,8 @@ func (s *suite) crawl(t *testing.T, l Limit) {
 	}
 }
 
-// leap drains a key after pauses so long that counters of time overflow. Each time the key must have exactly a full
-// key's tokens.
+// leap drains a key after very long pauses, in which counters of time overflow. Each time the key must have exactly the
+// tokens of a full key.
 func (s *suite) leap(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.program(t, l, early|late, func(p *program) {
@@ -55,8 +55,8 @@ func (s *suite) leap(t *testing.T, l Limit) {
 	})
 }
 
-// goBack sends requests at times that go back and leap ahead. They must not get more tokens than the latest of these
-// times allows.
+// goBack sends requests at times that go back and leap ahead. The requests must not get more tokens than the latest of
+// these times allows.
 func (s *suite) goBack(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.bubble(t, func(t *testing.T) {

@@ -10,9 +10,9 @@
 //		})
 //	}
 //
-// [Test] compares a limiter with an exact model of its promise (package check). It runs in bubbles of testing/synctest,
-// in which waiting costs no real time. A failure shows the shortest program that causes it. [Check] compares a log of
-// decisions with the same model.
+// [Test] compares a limiter with an exact model of its promise (package check). It runs in bubbles of testing/synctest.
+// Waiting in a bubble costs no real time. A failure shows the shortest program that causes the failure. [Check]
+// compares a log of decisions with the same model.
 //
 // # The subtests
 //

@@ -111,7 +111,7 @@ type seeded struct {
 	asked  atomic.Int64
 }
 
-// A clocked has the tokens of a key. It replaces the level for faults in counting time.
+// A clocked has the tokens of a key. For faults in counting time, it replaces the level.
 type clocked struct {
 	tokens int64
 	at     time.Time

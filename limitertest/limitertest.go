@@ -49,8 +49,8 @@ type Decision struct {
 
 // A Limiter is the limiter under test, usually a small adapter. All methods are called from many goroutines.
 type Limiter interface {
-	// Take decides a request of n tokens. n may be 0, negative or huge, but is always 1 if Costs is skipped. An error
-	// of the limiter counts as a refusal.
+	// Take decides a request of n tokens. The number n may be 0, negative or huge. If Costs is skipped, n is always 1.
+	// An error of the limiter counts as a refusal.
 	Take(key string, n int64) Decision
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sweeping is a limiter with a goroutine that waits for a ticker until a finalizer ends it. Limiters without Close
-// often do so.
+// A sweeping is a limiter with a goroutine that waits for a ticker until a finalizer ends it. Limiters without a method
+// Close often have such a goroutine.
 type sweeping struct {
 	*bucket
 	stop chan struct{}

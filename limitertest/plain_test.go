@@ -52,7 +52,7 @@ func (b *bucket) burst() *big.Int {
 	return new(big.Int).Mul(integer(b.limit.Burst), integer(b.limit.Per))
 }
 
-// key returns the level of a key at the later of now and the latest instant so far.
+// key returns the level of a key at an instant: now, or the latest instant so far if it is later.
 func (b *bucket) key(name string, now time.Time) *level {
 	l, ok := b.keys[name]
 	if !ok {
@@ -72,7 +72,8 @@ func (b *bucket) key(name string, now time.Time) *level {
 	return l
 }
 
-// forget drops keys whose buckets are full, at most once in the time of a token, because no bucket becomes full sooner.
+// forget drops keys whose buckets are full. It does this at most once in the time of a token, because no bucket becomes
+// full sooner.
 func (b *bucket) forget(now time.Time) {
 	token := b.limit.Per / time.Duration(b.limit.Tokens)
 	if b.came++; b.came%1000 != 999 || now.Sub(b.kept) < token || b.fault == "keys are never forgotten" {
@@ -208,7 +209,7 @@ func (b *bucket) Wait(ctx context.Context, key string, n int64) error {
 	}
 }
 
-// A counting is a plain limiter for one of the promises with windows. It stores everything it admitted.
+// A counting is a plain limiter for one of the promises with windows. It stores all tokens that it admitted.
 type counting struct {
 	mu    sync.Mutex
 	limit Limit

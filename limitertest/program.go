@@ -103,7 +103,7 @@ func (p *program) drain(key string) (on bool) {
 // left returns how much fake time the program may still take.
 func (p *program) left() time.Duration { return max(p.span(p.limit)-(p.now()-p.begin), 0) }
 
-// sleep lets d of fake time pass, unless the program has less time left. It reports whether d passed.
+// sleep lets a fake time d pass, unless the program has less time left. It reports whether d passed.
 func (p *program) sleep(d time.Duration) bool {
 	if d < 0 || d > p.left() {
 		return false
@@ -155,7 +155,7 @@ func (s *suite) shortest(t *testing.T, p *program) string {
 	return shown.text()
 }
 
-// text returns the program as Go code, with the answers and what is wrong. A long program is cut to its end.
+// text returns the program as Go code, with the answers and the faults. Of a long program, only the end is returned.
 func (p *program) text() string {
 	var text strings.Builder
 	what := fmt.Sprintf("%d tokens too many, %v too early", p.verdict.Excess, p.verdict.Early)

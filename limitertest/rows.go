@@ -96,8 +96,8 @@ func fresh(r row, _ *rand.Rand) func(int) (uint64, bool) {
 	return func(i int) (uint64, bool) { return uint64(r.before + i), true }
 }
 
-// poisson returns the traffic of clients at random, with frequencies by Zipf's law: the first comes 50 times as often
-// as the last.
+// poisson returns the traffic of clients that come at random. Their frequencies follow Zipf's law: the first client
+// comes 50 times as often as the last client.
 func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	power := math.Log(50) / math.Log(float64(r.before))
 	below := make([]float64, r.before) // the sum of the rates up to each client

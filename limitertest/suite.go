@@ -238,7 +238,8 @@ func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) 
 	return l.Take(key, n)
 }
 
-// drain takes all tokens of a key and returns their number. It stops slightly above the tokens of a full key.
+// drain takes all tokens of a key and returns their number. It stops when this number is slightly above the tokens of a
+// full key.
 func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uint64) {
 	t.Helper()
 	most := limit.Capacity(s.Promise) + 2

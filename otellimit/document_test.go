@@ -52,7 +52,8 @@ func everything(t *testing.T) []metricdata.Metrics {
 	return collected.Metrics(t, reader)
 }
 
-// attributes returns a metric's attribute keys, and the values of each, except values that a program chooses.
+// attributes returns a metric's attribute keys, and the values of each key. It leaves out values that a program
+// chooses.
 func attributes(m metricdata.Metrics) (keys []string, values map[string][]string) {
 	values = map[string][]string{}
 	note := func(kv []string) {

@@ -114,7 +114,7 @@ func (f *Front) count(caller string, p metric.MeterProvider, name string, option
 }
 
 // Observe counts an outcome. It implements [limits.Metrics], takes a few nanoseconds and no lock, and does not
-// allocate. For a limit that the front does not have, it counts nothing, and the first time passes an error to
+// allocate. For a limit that the front does not have, Observe counts nothing. The first time, it passes an error to
 // otel.Handle.
 func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	if outcome > limits.Refunded {

@@ -215,7 +215,7 @@ func TestFrontsBeside(t *testing.T) {
 	}
 }
 
-// TestALimitThatTheFrontDoesNotKnow: outcomes of an unknown limit add no series, and are reported as an error once.
+// TestALimitThatTheFrontDoesNotKnow: outcomes of an unknown limit add no series. They are reported as an error once.
 func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 	var told []string
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = append(told, err.Error()) }))

@@ -15,7 +15,8 @@ func number(o limits.Outcome) func(counts) uint64 {
 	return func(c counts) uint64 { return c[o] }
 }
 
-// outcomeKey is the attribute key for what a limit did to a request. Its values are the texts of [limits.Outcome].
+// outcomeKey is the attribute key for what a limit did to a request. The values of the attribute are the texts of
+// [limits.Outcome].
 const outcomeKey = attribute.Key("weir.limit.outcome")
 
 func decided(o limits.Outcome) instrument.Reading[counts] {

@@ -19,7 +19,7 @@ import (
 //	registration, err := otellimit.RegisterRefusals(provider, "logins", &refusals)
 type Refusals struct{ count atomic.Uint64 }
 
-// Count returns the option that makes a limiter count its refusals. A refusal then costs one more atomic addition; an
+// Count returns the option that makes a limiter count its refusals. A refusal then costs one more atomic addition. An
 // admitted request costs nothing more.
 func (r *Refusals) Count() engine.Option {
 	return engine.Observe(func(engine.Key, uint64) { r.count.Add(1) }, 1)

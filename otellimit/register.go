@@ -18,22 +18,23 @@ const LimitName = attribute.Key("weir.limit.name")
 type Option = instrument.Option
 
 // Attributes adds up to 16 attributes to all series of a registration, for example to distinguish two servers of a
-// program. Keys must not begin with weir. or otel., and must not be error.type. Values are fixed, so no series are
-// added.
+// program. Keys must not begin with weir. or otel., and must not be error.type. The values are fixed, so they add no
+// series.
 func Attributes(attributes ...attribute.KeyValue) Option {
 	return func(s *instrument.Scope) error { return s.Add(attributes) }
 }
 
 // Register reports the table of a limiter under a name until Unregister is called: 11 series whose metrics begin with
-// weir.table (docs/opentelemetry.md). The engine does not count admitted requests, so for decisions see [RegisterHTTP],
-// [RegisterRPC] and [RegisterRefusals].
+// weir.table (docs/opentelemetry.md). These series do not show decisions, because the engine does not count admitted
+// requests. For decisions, see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
 //
 // The provider p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name has 1 to 1,024
 // printable ASCII characters. Register returns an error if the name is already registered with the same provider and
 // the same [Attributes]. Register panics for a zero [engine.Limiter]. It is safe for concurrent use.
 //
 // A collection calls [engine.Limiter.Stats], which neither waits for requests nor delays them. Until Unregister is
-// called, the registration refers to the provider and the limiter, and reports a limiter even after it was closed.
+// called, the registration refers to the provider and the limiter. It reports the limiter even after the limiter was
+// closed.
 func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
 	return register("otellimit.Register", p, name, limiter, options)
 }
@@ -50,8 +51,8 @@ func register(caller string, p metric.MeterProvider, name string, limiter *engin
 	return instrument.Register(p, s, table, limiter.Stats)
 }
 
-// overflowPolicy is the attribute key for what happened when there was no room for a key. Its values are those of
-// [engine.OverflowPolicy].
+// overflowPolicy is the attribute key for what happened when there was no room for a key. The values of the attribute
+// are the values of [engine.OverflowPolicy].
 const overflowPolicy = attribute.Key("weir.table.overflow.policy")
 
 func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) instrument.Reading[engine.Stats] {

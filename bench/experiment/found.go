@@ -139,7 +139,7 @@ func (c *counter) ask(key string) (found bool) {
 	return found
 }
 
-// sweep moves the clock to now, and does what the background sweeper would have done by then.
+// sweep moves the clock to the time now. It does what the background sweeper would have done by then.
 func (c *counter) sweep(now int64) {
 	for ; now-c.swept >= int64(engine.DefaultSweepInterval); c.swept += int64(engine.DefaultSweepInterval) {
 		c.table.SweepEpoch(c.swept+int64(engine.DefaultSweepInterval), nil)

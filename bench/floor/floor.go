@@ -64,7 +64,7 @@ func charge(w *atomic.Uint64, now uint64) bool {
 	}
 }
 
-// empty reads the word and uses the time, like a limiter's check, but always returns false.
+// empty reads the word and uses the time, like the check of a limiter. But it always returns false.
 func empty(w *atomic.Uint64, now uint64) bool { return w.Load() > now>>1|1<<62 }
 
 func (f AdmitCoarse) Allow(key string) bool   { return charge(f.slot(key), f.word.Load()) }

@@ -11,7 +11,7 @@ func records(memory []byte) []record {
 // Random is a table for compare-and-swaps on random words. In a large table, the words are not in any cache.
 type Random struct{ table []record }
 
-// NewRandom returns a table in memory from Map. Its size must be a power of two.
+// NewRandom returns a table in memory from Map. The size of the memory must be a power of two.
 func NewRandom(memory []byte) Random { return Random{records(memory)} }
 
 // Decide does n operations on words that seed determines, and returns how many succeeded. As for a limiter's requests,

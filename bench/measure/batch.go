@@ -51,5 +51,5 @@ func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the one request of each key before the measurement.
+// Before returns the decider for the time before the measurement, when each key makes one request.
 func (b *batch) Before() Decider { return Keyed{Limiter: b.limiter} }

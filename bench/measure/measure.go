@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A Decider decides the requests from <= i < to of a stream and returns how many it allowed.
+// A Decider decides the requests i of a stream with from <= i < to, and returns how many requests it allowed.
 type Decider interface {
 	Decide(s *workload.Stream, from, to int) (allowed int)
 }
@@ -46,7 +46,8 @@ type Sample struct {
 	Bytes   uint64
 }
 
-// PerOp returns wall-clock nanoseconds per decision. With n workers, each needs n times as long for a decision.
+// PerOp returns wall-clock nanoseconds per decision. If n workers share the decisions, each worker needs n times as
+// long for a decision.
 func (s Sample) PerOp() float64 { return float64(s.Nanos) / float64(s.Ops) }
 
 // AllowedFraction returns the fraction of the decisions that were allowed, 0 to 1.

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// witness counts how often each request was decided, and allows every third one.
+// witness counts how often each request was decided, and allows every third request.
 type witness struct {
 	mu   sync.Mutex
 	seen []int

@@ -1,5 +1,5 @@
-// Package peers gives the limiters of other projects a common interface. Each is the newest version, configured as its
-// documentation recommends.
+// Package peers gives the limiters of other projects a common interface. Each limiter has its newest version, and is
+// configured as its documentation recommends.
 package peers
 
 import "time"
@@ -7,8 +7,8 @@ import "time"
 // A Limiter decides whether a request for a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is the limit of each key: Tokens per period Per, and Burst tokens in a full bucket. For limiters with
-// windows, Tokens is the number in a window.
+// A Limit is the limit of each key: a number of tokens (Tokens) per period (Per), and Burst tokens in a full bucket.
+// For limiters with windows, Tokens is the number of tokens in a window.
 type Limit struct {
 	Tokens int
 	Per    time.Duration
@@ -35,7 +35,7 @@ type Peer struct {
 	Module  string // the module whose version is printed
 	How     string // how it is configured, in one sentence
 	Package bool   // a published library; otherwise a few lines that users write themselves
-	// New returns a limiter for the approximate number of keys in the argument keys.
+	// New returns a limiter for about the number of keys in the argument keys.
 	New func(limit Limit, keys int) (Limiter, error)
 	// Cannot says why the peer lacks an ability.
 	Cannot map[Ability]string

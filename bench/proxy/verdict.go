@@ -33,8 +33,8 @@ var targets = []target{
 		rowName{server.CaddyName, server.Without}, 1, true},
 }
 
-// verdict says whether the turns of a run meet the target, or differ too much to decide. The median alone would meet
-// the target by chance half of the time if the effect is small.
+// verdict says whether the turns of a run meet the target, or differ too much to decide. If the effect is small, the
+// median alone would meet the target by chance half of the time.
 func (t target) verdict(r *Run) string {
 	a, b := find(r.Turns, t.a), find(r.Turns, t.b)
 	if a == nil || b == nil {

@@ -40,7 +40,7 @@ func tables(r *result.Run) []table {
 	return append(all, costs(r)...)
 }
 
-// costs returns the tables of the measurements other than rows, and of the libraries.
+// costs returns the tables of the libraries, and of all measurements other than rows.
 func costs(r *result.Run) []table {
 	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r)}
 }

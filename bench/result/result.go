@@ -82,7 +82,7 @@ type Memory struct {
 	Cannot string `json:"cannot,omitempty"`
 }
 
-// PerKey returns the bytes per key, by the growth of the process or of its heap, whichever is larger.
+// PerKey returns the bytes per key. It uses the growth of the process or the growth of its heap, whichever is larger.
 func (m Memory) PerKey() float64 {
 	if m.Keys == 0 {
 		return 0

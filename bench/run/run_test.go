@@ -34,7 +34,7 @@ func TestScheduleErrors(t *testing.T) {
 	}
 }
 
-// A full run has every supported peer on every row, except on rows of keys that come back. Shorter runs have at least
+// A full run has every supported peer on every row, except on rows of keys that come back. A shorter run has at least
 // weir on all rows.
 func TestSchedulesAreComplete(t *testing.T) {
 	for _, effort := range []Effort{Quick, Default, Full} {

@@ -29,7 +29,7 @@ func TestMiddle(t *testing.T) {
 	assert.Equal(t, want, r)
 }
 
-// Every subject decides, and none admits more than a limit of its kind allows.
+// Every subject decides, and no subject admits more than a limit of its kind allows.
 func TestRun(t *testing.T) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil || runtime.GOOS == "windows" {

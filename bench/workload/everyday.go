@@ -27,8 +27,8 @@ const (
 var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients,
 	Draw: Poisson, Requests: million / 2, Capacity: clients / 6 * 10, Shown: true}
 
-// pace is about how many requests a processor decides per second on the everyday row. Even if a subject is twice as
-// fast, every client stays below its limit.
+// pace is about how many requests a processor decides per second on the everyday row. If a subject is twice as fast,
+// every client still stays below its limit.
 const pace = 15_000_000.0
 
 // everydayLimit returns the everyday policy, sped up like the requests.
@@ -79,8 +79,8 @@ func rates(clients int) []float64 {
 
 // loadEveryday returns the clients, shuffled, and the requests in the order of their times.
 //
-// Independent Poisson processes together are one Poisson process with the sum of the rates. A client's part of that sum
-// is the probability of its arrivals.
+// Independent Poisson processes together are one Poisson process with the sum of their rates. A client's part of this
+// sum is the probability that an arrival is the client's.
 func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	names := make([]string, r.Keys)
 	for rank, n := range order(r, dice) {

@@ -32,7 +32,8 @@ func (s *Stream) At(i int) string {
 	return unsafe.String(&s.text[at.from], at.length)
 }
 
-// Due returns the time from the start of the stream until request i is due, only for rows with [Row.Everyday].
+// Due returns the time from the start of the stream until request i is due. Only rows with [Row.Everyday] have due
+// times.
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
 // Lap returns how long one pass through the stream takes, or 0 without due times. After a pass, the first request is

@@ -31,7 +31,7 @@ type Row struct {
 	Capacity int
 	// Busy rows simulate an attack: with their limit, no key becomes idle during the measurement.
 	Busy bool
-	// Refused rows refuse every request, or half of them if Draw is Mixed. Other rows refuse none.
+	// Refused rows refuse every request, or half of the requests if Draw is Mixed. Other rows refuse no request.
 	Refused bool
 	// Hot is set for the row with one key, whose floor is a single contended compare-and-swap.
 	Hot bool
@@ -102,8 +102,8 @@ func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 // longer than measuring, or if the subjects differ only slightly.
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
-// Limit returns the row's limit for all limiters. The default of a token per nanosecond is never used up, and a key is
-// idle again at once.
+// Limit returns the row's limit for all limiters. The default limit is a token per nanosecond. It is never used up, and
+// a key is idle again at once.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}

@@ -36,7 +36,7 @@ type Handler struct {
 	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
 	// Jitter is the largest random addition to Retry-After, as a fraction of the wait, 0 to 1,000. For example, 0.2
-	// adds up to a fifth of the wait.
+	// adds at most a fifth of the wait.
 	Jitter float64 `json:"jitter,omitempty"`
 	// SweepInterval is how often idle keys are forgotten, 1ms to 24h; the default is 1m. It does not affect decisions.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
@@ -48,8 +48,8 @@ type Handler struct {
 	// Sharing has no counterpart in the original.
 	sharing.Sharing
 
-	// Distributed and Storage share zones between machines in the original. Here they have no effect, and without Store
-	// a log line warns that each machine counts alone.
+	// Distributed and Storage share zones between machines in the original. Here they have no effect. Without Store, a
+	// log line warns that each machine counts alone.
 	Distributed *Distributed    `json:"distributed,omitempty"`
 	Storage     json.RawMessage `json:"storage,omitempty"`
 
@@ -103,7 +103,7 @@ const byItself = "zones are not shared through caddy's storage: each machine cou
 	"together admit N times the events of a zone: use `store redis://host:6379` instead of distributed and storage " +
 	"to count the requests of all machines together"
 
-// check returns an error for wrong settings of the handler. It does not check its zones.
+// check returns an error for wrong settings of the handler. It does not check the handler's zones.
 func (h *Handler) check() error {
 	switch {
 	case h.Distributed != nil && min(h.Distributed.ReadInterval, h.Distributed.WriteInterval, h.Distributed.PurgeAge) < 0:
@@ -203,8 +203,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// refuse returns the error for a refused request. It names the zone with the longest wait, because the request can pass
-// only then.
+// refuse returns the error for a refused request. The error names the zone with the longest wait, because the request
+// cannot pass before this wait is over.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
 	c, ok := res.Tightest()
 	if !ok || res.Status() != http.StatusTooManyRequests {

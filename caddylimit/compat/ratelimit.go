@@ -81,7 +81,7 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 // mostEvents is the largest number of events that a sliding window counter counts.
 const mostEvents = 1<<24 - 1
 
-// policy returns an exact policy if the numbers allow one, and otherwise a sliding window counter.
+// policy returns an exact policy if the numbers allow an exact policy. Otherwise it returns a sliding window counter.
 func (l *RateLimit) policy() (engine.Policy, error) {
 	window := time.Duration(l.Window)
 	if window < spec.MinWindow || window > spec.MaxWindow {

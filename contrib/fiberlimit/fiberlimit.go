@@ -23,8 +23,8 @@ import (
 // flight until the handlers return. A refused request does not reach the later handlers. The middleware is safe for
 // concurrent use.
 //
-// The limits need an [http.Request], whose making takes some microseconds and allocates. To avoid this cost, decide
-// with package engine, as in examples/fiber.
+// The limits need an [http.Request]. To make this request takes some microseconds and allocates. To avoid this cost,
+// decide with package engine, as in examples/fiber.
 func Handler(limits *httplimit.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		r, err := request(c.RequestCtx())

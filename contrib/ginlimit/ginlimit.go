@@ -4,8 +4,8 @@
 //	...
 //	router.Use(ginlimit.Handler(limits))
 //
-// To limit by address, use the key of an [httplimit.ClientIP]. Gin's own ClientIP trusts every proxy, unless it is
-// configured otherwise.
+// To limit by address, use the key of an [httplimit.ClientIP]. Gin's own ClientIP is not safe: it trusts every proxy,
+// unless it is configured otherwise.
 package ginlimit
 
 import (

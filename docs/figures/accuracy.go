@@ -104,7 +104,7 @@ var (
 	loads  = []float64{0.5, 0.8, 1, 1.5, 3}
 )
 
-// poissonTable writes the table for one client with requests at random times.
+// poissonTable writes the table for one client. The client makes requests at random times.
 func poissonTable(out io.Writer) error {
 	fmt.Fprintln(out, "| limit in 60 s | load | counter admits | log admits | differ "+
 		"| wrongly admitted | wrongly refused | wrong | most in 60 s |")

@@ -62,8 +62,8 @@ func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 			require.Equal(t, c.limit, k.ask(0, c.limit+1))
 			require.Zero(t, k.ask(c.window, 1), "all of it has just left")
 
-			// One token is available a nanosecond later, the complete limit after more than (limit-1)/limit of the
-			// window.
+			// One token is available a nanosecond later. The complete limit is available after more than
+			// (limit-1)/limit of the window.
 			limit := time.Duration(c.limit)
 			assert.Equal(t, time.Duration(1), k.l.Peek(k.l.Key("key"), 1).RetryAfter)
 			d := k.l.Peek(k.l.Key("key"), uint64(c.limit))

@@ -73,8 +73,8 @@ type step struct {
 	count int
 }
 
-// curve returns the steps of the number of requests admitted in the last window. A request leaves the window when it is
-// exactly as old as the window is long.
+// curve returns the steps of the number of requests admitted in the last window. A request leaves the window when the
+// request is exactly as old as the window is long.
 func curve(answers []answer) []step {
 	var comes []time.Duration
 	for _, a := range answers {

@@ -1,5 +1,5 @@
-// Figures draws the pictures and prints the tables of docs/algorithms.md. The engine makes every decision that they
-// show.
+// Figures draws the pictures and prints the tables of docs/algorithms.md. The engine makes every decision that the
+// pictures and tables show.
 //
 //	go run ./docs/figures             write the pictures to docs/figures
 //	go run ./docs/figures -numbers    print memory per key and the highest limits

@@ -16,7 +16,7 @@ const (
 	top, bottom     = 24, -10         // units
 	edgeTop         = 21.5            // upper end of the thin lines
 
-	// The requests are drawn below 0: admitted ones, and below them refused ones.
+	// The requests are drawn below 0: first the admitted requests, and below them the refused requests.
 	admittedTop, admittedBottom = -1.8, -5.4
 	refusedTop, refusedBottom   = -6.8, -8.4
 )
@@ -85,7 +85,7 @@ func drawSteps(p *chart.Plot, steps []step) {
 	p.Text(point(from, 1.2), chart.Start, chart.Soft, fmt.Sprintf("the last %d s", window/time.Second))
 }
 
-// drawRequests draws the requests, the admitted ones above the refused ones, and taller.
+// drawRequests draws the requests. The admitted requests are above the refused requests, and taller.
 func drawRequests(p *chart.Plot, answers []answer) {
 	var admitted, refused []float64
 	for _, a := range answers {

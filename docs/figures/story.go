@@ -35,7 +35,8 @@ func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(),
 	return points
 }
 
-// These are the charge's time and tokens, the debt's bound as a multiple of the limit, and the end of the picture.
+// These are the time and the tokens of the charge, the bound of the debt as a multiple of the limit, and the end of the
+// picture.
 const (
 	chargeAt   = 3 * time.Second
 	charged    = 25

@@ -51,7 +51,8 @@ func main() {
 }
 
 // userKey gives each user one bucket for all addresses. An unknown API key has no bucket, so a client cannot get new
-// buckets by making up keys. Then only the address's limit applies, and authenticate refuses the request.
+// buckets by making up keys. For an unknown API key, only the address's limit applies, and authenticate refuses the
+// request.
 func userKey(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	user, known := users[r.Header.Get("X-API-Key")]
 	return h.Key(user), known

@@ -30,7 +30,8 @@ func client(t *testing.T, url string) grpc_health_v1.HealthClient {
 	return grpc_health_v1.NewHealthClient(conn)
 }
 
-// passes makes a call with metadata and reports whether it is admitted. It checks the refusal.
+// passes makes a call with metadata and reports whether the call is admitted. If it is refused, passes checks the
+// refusal.
 func passes(t *testing.T, c grpc_health_v1.HealthClient, forwarded ...string) bool {
 	t.Helper()
 	ctx := context.Background()

@@ -59,7 +59,7 @@ type answer struct {
 	words  int  // words in the answer; each is one token
 }
 
-// read reads a request. Without a valid model, it answers with an error and returns nil.
+// read reads a request. If the request has no valid model, read answers with an error and returns nil.
 func read(w http.ResponseWriter, r *http.Request) *answer {
 	var q struct {
 		Model         string

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// TestTokensPerTeam runs the commands of docs/team-tokens.md in order. It replaces only the ports and the first
-// command, which names the reader's API and model, and leaves out the build.
+// TestTokensPerTeam runs the commands of docs/team-tokens.md in order. It replaces the ports. It also replaces the
+// first command, which names the reader's API and model. It leaves out the build.
 func TestTokensPerTeam(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl on this machine: the commands were not run")

@@ -21,7 +21,7 @@ func main() {
 	flag.Parse()
 
 	// Without proxies, the client is the peer of the connection, because any client can write X-Forwarded-For. With
-	// proxies, the header is read from right to left, up to the first address that is not a proxy's.
+	// proxies, the header is read from right to left, up to the first address that does not belong to a proxy.
 	var proxies []httplimit.IPOption
 	if *trust != "" {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))

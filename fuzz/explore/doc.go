@@ -2,7 +2,7 @@
 // atomicbucket, not a model of the code.
 //
 // Package internal/interleave has the search: calls are coroutines that stop before each operation on a word, and the
-// search chooses the next one. This package has the parts that are specific to the table.
+// search chooses the next call to continue. This package has the parts that are specific to the table.
 //
 //	scenario.go      what is explored: a table, calls made before, and threads of calls
 //	scenarios.go     the list of scenarios

@@ -128,7 +128,7 @@ func (w *world) replaced(th *thread, a *word.Word) {
 		s.announced[n] = 1 + w.table.NumberOf(n)
 		s.until, s.mark = s.charged, w.table.Watermark()
 	case a == w.planWords[0]:
-		// The watermark moves to the time of the call, in one step of R7. A call with a clock has read the clock since
+		// The watermark moves to the time of the call, in one step of R7. A call with a clock has read the clock after
 		// the plan was announced.
 		s.since = th.now()
 		if th.call().clock {
@@ -164,7 +164,7 @@ func (c *changes) hash() uint64 {
 	return h
 }
 
-// checkPlans checks that plan n has the numbers announced for it in each process.
+// checkPlans checks that, in each process, plan n has the numbers that were announced for plan n.
 func (w *world) checkPlans() error {
 	for i, t := range w.tables {
 		plan, n := t.Known(), t.Following()

@@ -35,7 +35,7 @@ type scenario struct {
 	endless     bool // not explored completely, because that takes hours; used only for mutants
 }
 
-// logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
+// logWindow is how long a request stays in a log, in nanoseconds. A tick is a nanosecond here.
 const logWindow = 1000
 
 const start = 1000

@@ -36,7 +36,7 @@ var (
 	past         = int64(10)
 )
 
-// nearSlots is the number of slots among which an insert looks for the best one.
+// nearSlots is the number of slots among which an insert looks for the best slot.
 const nearSlots = 8
 
 // indebted returns calls that make records of n keys. At the time past, these keys still owe tokens.

@@ -162,7 +162,7 @@ func (s *shadow) debt(plan *shard.Plan, record atomicbucket.State, nanos int64) 
 	return s.algorithm.Debt(record.Record(), s.algorithm.Ticks(nanos))
 }
 
-// payload returns the payload of a record under a plan that is full at a tick.
+// payload returns the payload of a record under a plan, if the bucket is full at the tick full.
 func (s *shadow) payload(plan *shard.Plan, full uint64) uint64 {
 	return payload(full / s.scale(plan))
 }

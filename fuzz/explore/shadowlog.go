@@ -36,8 +36,8 @@ func (s *shadow) leaves(at uint64) uint64 {
 	return at + logWindow
 }
 
-// entrants is greater than any thread's number plus one. For tokens in flight, an element of times is tick * entrants +
-// thread + 1.
+// entrants is greater than any thread's number plus one. For tokens in flight, an element of the field times is tick *
+// entrants + thread + 1.
 const entrants = 16
 
 // least returns the lower limit of the current and the previous plan, because either plan may decide a call.

@@ -68,7 +68,7 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns in how many ways a thread can continue: 1, or 2 for a thread that may die instead.
+// Ways returns in how many ways a thread can continue. The result is 1, or 2 for a thread that may die instead.
 func (w *world) Ways(thread int) int {
 	return 1 + int(interleave.Bit(w.scenario.mortal && thread == 0 && w.planted))
 }
@@ -113,8 +113,8 @@ func (w *world) isPlan(a *word.Word) bool {
 
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
-// hints returns the index in the field words from which words belong to no record: shared plans, probe bounds, pages,
-// and refunds.
+// hints returns an index in the field words. From this index on, words belong to no record: shared plans, probe bounds,
+// pages, and refunds.
 func (w *world) hints() int {
 	return len(w.words) - len(w.planWords) - len(w.probeBounds) - len(w.pages) - len(w.refunds)
 }
@@ -230,8 +230,8 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	return err
 }
 
-// watchesRoom reports whether free slots are recorded: only for a table that refuses new keys and has one probe window.
-// Other tables report no room as soon as another call claims the record to evict.
+// watchesRoom reports whether free slots are recorded. They are recorded only for a table that refuses new keys and has
+// one probe window. Another table reports that it has no room as soon as another call claims the record to evict.
 func (w *world) watchesRoom() bool {
 	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
 }

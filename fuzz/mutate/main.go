@@ -12,8 +12,8 @@
 // rules. Mutate runs tests until one fails, beginning with quick tests that have noticed similar changes. It skips
 // changes that do not compile.
 //
-// Two lists of changes are not tried. Changes in equivalent.txt are explained. Changes in open.txt survive without an
-// explanation yet, and count as not noticed. The score is the noticed share of all changes outside equivalent.txt. The
+// Two lists of changes are not tried. Changes in equivalent.txt are explained. Changes in open.txt survive, are not
+// explained yet, and count as not noticed. The score is the noticed share of all changes outside equivalent.txt. The
 // exit status is 1 if a change in neither list survives.
 //
 // A change counts as new if its kind was never tried completely, or if it is in engine but not in noticed.txt: see
@@ -167,7 +167,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	return err
 }
 
-// A sample of n has spare * n changes to choose from, because some do not compile.
+// A sample of n changes chooses from spare * n changes, because some changes do not compile.
 const spare = 4
 
 func only(all []file, chosen []mutation) []file {

@@ -42,11 +42,11 @@ func (m mutation) name() string {
 
 func (m mutation) isConstant() bool { return m.function == "const" }
 
-// isOfEngine reports whether the change is in package engine, whose changes were never tried completely.
+// isOfEngine reports whether the change is in package engine. The changes of this package were never tried completely.
 func (m mutation) isOfEngine() bool { return strings.HasPrefix(m.file, "engine/") }
 
-// isNew reports whether the change's kind was never tried completely, or it is in package engine and not noticed yet.
-// Such a survivor may never have been examined.
+// isNew reports whether the kind of the change was never tried completely. It also returns true if the change is in
+// package engine and not noticed yet. If such a change survives, it may never have been examined.
 func (m mutation) isNew() bool {
 	if m.isOfEngine() {
 		return !noticed[m.key]
@@ -295,8 +295,8 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// condition adds two changes: the condition is always true, or always false. They are harder to notice than a negated
-// condition, which differs from the code in more cases.
+// condition adds two changes: the condition is always true, or always false. These changes are harder to notice than a
+// negated condition, because a negated condition differs from the code in more cases.
 func (f *finder) condition(c ast.Expr) {
 	text := f.file.textOf(c) // the condition stays in the text, because its variables must be used
 	f.replace("always", c, "(("+text+") || true)")
@@ -318,7 +318,8 @@ func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(te
 // and a method that does nothing and reports success. See stored.
 var transitions = []string{"Claim", "Commit", "Abort", "Move", "Convert", "Free"}
 
-// call weakens a compare-and-swap or a transition to a store, or removes it. It replaces min and max by an operand.
+// call weakens a compare-and-swap or a transition to a store, or removes it. If the call is min or max, an operand
+// replaces the call.
 func (f *finder) call(c *ast.CallExpr) {
 	if name, ok := c.Fun.(*ast.Ident); ok && (name.Name == "min" || name.Name == "max") {
 		for _, arg := range c.Args {

@@ -103,8 +103,8 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	}
 }
 
-// later adds changes for a statement that reads shared words into new variables: a later use of the variable reads the
-// word again.
+// later adds changes for a statement that reads shared words into new variables. A change lets a later use of a
+// variable read the word again.
 func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	define, ok := s.(*ast.AssignStmt)
 	if !ok || define.Tok != token.DEFINE || len(define.Lhs) != len(define.Rhs) {

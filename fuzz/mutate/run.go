@@ -178,8 +178,8 @@ func (b *binary) reach(dir string) {
 // unbuilt reports whether a change is known not to build. For a change of a constant, only the trial shows this.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed runs suites[from:to] against the change, the fast ones together. It returns the suite and the test that
-// notice the change.
+// noticed runs suites[from:to] against the change. It runs the fast suites together. It returns the suite and the test
+// that notice the change.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
@@ -268,7 +268,8 @@ type task struct {
 }
 
 // tasks returns the tests of suites[from:to] in the order of trial. First come fast tests, and tests that have noticed
-// changes of the same function or else of the same file. Each round takes several times longer than the previous one.
+// changes of the same function or else of the same file. The tests come in rounds. Each round takes several times
+// longer than the previous round.
 func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	type candidate struct {
 		test
@@ -333,8 +334,9 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 // hung stands for the name of a test if tests were stopped because they did not end.
 const hung = "(no end)"
 
-// try returns the test that fails with a change, or "". Processor time is limited to many times what the unchanged code
-// took, and memory to what all tests together need. A change that exceeds these bounds counts as noticed.
+// try returns the test that fails with a change, or "". The processor time is limited to a multiple of the time that
+// the unchanged code took. The memory is limited to the memory that all tests together need. A change that exceeds
+// these bounds counts as noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0
 	for _, t := range tests {

@@ -192,7 +192,7 @@ func isTest(c *ast.CallExpr) bool {
 	return ok && (name.Name == "min" || name.Name == "max")
 }
 
-// zeros replaces a struct by its zero value, for example a quota by the quota of tier 0.
+// zeros replaces a struct by its zero value. For example, it replaces a quota by the quota of tier 0.
 func (f *finder) zeros(list []ast.Expr) {
 	for _, e := range list {
 		if pair, ok := e.(*ast.KeyValueExpr); ok {

@@ -104,7 +104,8 @@ func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata
 		call.Target = peer.Addr
 		return call
 	}
-	// On a Unix socket, the client chooses the name of the peer, which may look like a network address.
+	// On a Unix socket, the client chooses the name of the peer. It may choose a name that looks like a network
+	// address.
 	if _, unix := ctx.Value(http.LocalAddrContextKey).(*net.UnixAddr); !unix {
 		call.Peer = rpclimit.ParsePeer(peer.Addr)
 	}

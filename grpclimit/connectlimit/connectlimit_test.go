@@ -31,7 +31,7 @@ type number = wrapperspb.Int64Value
 
 const unary, sum, echo = "/test.Service/Unary", "/test.Service/Sum", "/test.Service/Echo"
 
-// A server returns the number that it gets. For a negative number, it returns the error with the code -number.
+// A server returns the number that it gets. For a negative number -n, it returns the error with the code n.
 type server struct {
 	*httptest.Server
 	calls, messages atomic.Int64

@@ -140,7 +140,7 @@ func (c *clientConn) refusal() error {
 	return c.refused
 }
 
-// Send checks a message against the limits and sends it. A nil message sends only the header.
+// Send checks a message against the limits and sends it. If the message is nil, Send sends only the header.
 func (c *clientConn) Send(m any) error {
 	if err := c.open(); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (c *clientConn) Receive(m any) error {
 	return err
 }
 
-// ResponseHeader returns the header of the answer. It is empty if the call was refused.
+// ResponseHeader returns the header of the answer. If the call was refused, the header is empty.
 func (c *clientConn) ResponseHeader() http.Header {
 	if c.refusal() != nil {
 		return http.Header{}
@@ -198,7 +198,7 @@ func (c *clientConn) ResponseHeader() http.Header {
 	return c.StreamingClientConn.ResponseHeader()
 }
 
-// ResponseTrailer returns the trailer of the answer. It is empty if the call was refused.
+// ResponseTrailer returns the trailer of the answer. If the call was refused, the trailer is empty.
 func (c *clientConn) ResponseTrailer() http.Header {
 	if c.refusal() != nil {
 		return http.Header{}

@@ -13,7 +13,7 @@ type Point struct{ X, Y float64 }
 type Axis struct {
 	Label string // what the numbers of the axis mean, "" for none; only the horizontal axis shows it
 	Ticks []Tick
-	// Place returns the position of a number: 0 is the start of the axis, and 1 its end.
+	// Place returns the position of a number. The start of the axis has the position 0, and the end has the position 1.
 	Place func(float64) float64
 }
 
@@ -24,8 +24,8 @@ type Tick struct {
 	Minor bool // left out on narrow screens
 }
 
-// Linear returns an axis between two numbers. Numbers outside the range are drawn at its ends. If the range is empty,
-// all numbers are drawn at its start.
+// Linear returns an axis between two numbers. Numbers outside the range are drawn at the ends of the axis. If the range
+// is empty, all numbers are drawn at the start of the axis.
 func Linear(from, to float64, ticks ...Tick) Axis {
 	return Axis{Ticks: ticks, Place: func(v float64) float64 {
 		if from == to {
@@ -35,8 +35,8 @@ func Linear(from, to float64, ticks ...Tick) Axis {
 	}}
 }
 
-// Log returns a logarithmic axis from one number above 0 to a larger one. Numbers outside the range are drawn at its
-// ends.
+// Log returns a logarithmic axis from one number above 0 to a larger number. Numbers outside the range are drawn at the
+// ends of the axis.
 func Log(from, to float64, ticks ...Tick) Axis {
 	low, high := math.Log10(from), math.Log10(to)
 	return Axis{Ticks: ticks, Place: func(v float64) float64 {

@@ -14,7 +14,7 @@ var (
 var colours = []Colour{Ink, Blue, Orange, Green, Grey, Ochre, Purple}
 
 // flat returns the style sheet with values instead of variables, because many SVG renderers draw a variable as black.
-// The rules with the light colors come first, then those for readers who prefer dark pages.
+// The rules with the light colors come first. The rules for readers who prefer dark pages follow.
 func flat() string {
 	_, rest, _ := strings.Cut(style, "@media")
 	scheme, rules, _ := strings.Cut(rest, "\n}\n")

@@ -69,7 +69,7 @@ func (p *Plot) Strokes(colour Colour, width float64, places []float64, low, high
 	p.path(string(colour), width, "", moves)
 }
 
-// A move is a step of a path, to a fraction of the width and a height in pixels.
+// A move is a step of a path. It goes to a point, which is given by a fraction of the width and a height in pixels.
 type move struct {
 	command string
 	x, y    float64
@@ -100,8 +100,8 @@ func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	})
 }
 
-// Column draws a vertical bar between two places on the horizontal axis, from low to high. If high is not above low, it
-// draws nothing.
+// Column draws a vertical bar between two places on the horizontal axis, from low to high. If high is not above low,
+// Column draws nothing.
 func (p *Plot) Column(colour Colour, from, to, low, high float64) {
 	if high <= low {
 		return

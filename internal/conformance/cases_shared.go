@@ -238,8 +238,8 @@ var stores = []*Case{
 	}},
 }
 
-// sharedOrRefused expects that two nodes refuse to start, or together admit no more than the given number of requests
-// (most).
+// sharedOrRefused expects that two nodes refuse to start, or that they together admit at most the given number of
+// requests (most).
 func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	config := c.stored(c.newStore(), Closed, l)
 	a, err := c.try(config)

@@ -73,8 +73,8 @@ func (e *Env) advance(d time.Duration) {
 	e.clock.Advance(d)
 }
 
-// Serve is called by the server behind the front for each request. It takes as long as the case wants, and then returns
-// the request, which says how the server must answer. If the client disconnects before, Serve returns the error of the
+// Serve is called by the server behind the front for each request. It takes as long as the case wants. Then it returns
+// the request, which says how the server must answer. If the client disconnects earlier, Serve returns the error of the
 // context.
 func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 	e.mu.Lock()
@@ -112,8 +112,8 @@ const usualPatience = 20 * time.Second
 // patience is usualPatience, or a shorter time in a test of the suite itself.
 var patience = usualPatience
 
-// Arrived waits until the server has the request, and then returns true. If the client gets an answer before, it
-// returns false.
+// Arrived waits until the server has the request, and then returns true. If the client gets an answer before that,
+// Arrived returns false.
 func (call *Call) Arrived() bool {
 	select {
 	case <-call.arrived:

@@ -34,7 +34,7 @@ type made struct {
 }
 
 // LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests.
-// [Limiters.Commit] makes it active.
+// [Limiters.Commit] makes the limit active.
 func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
 	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
 	if !l.Stored {
@@ -142,7 +142,8 @@ func (l Limit) Policies() []engine.Policy {
 	return all
 }
 
-// Under returns the policy that a request carries, else the policy of its user, else the limit's own policy.
+// Under returns the policy that a request carries. If it carries none, Under returns the policy of its user, or else
+// the limit's own policy.
 func (l Limit) Under(r Request) engine.Policy {
 	if r.Quota != nil {
 		return r.Quota.Policy(l.algorithm())

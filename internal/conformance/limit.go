@@ -16,8 +16,8 @@ type Numbers struct {
 	N     uint64
 	Per   time.Duration
 	Burst uint64
-	// Calendar is a period of the calendar, which replaces Per for a fixed window. Zone is the name of its time zone,
-	// "" for UTC.
+	// Calendar is a period of the calendar. For a fixed window, it replaces Per. Zone is the name of the period's time
+	// zone, "" for UTC.
 	Calendar engine.Period
 	Zone     string
 	Aligned  bool // a fixed window begins with the clock
@@ -103,7 +103,7 @@ type Limit struct {
 	Users map[string]Numbers
 	// Hold says that the cost is an estimate. When the request ends, the estimate is settled with Request.Actual.
 	Hold bool
-	// Refund is the outcome of the requests that get their cost back; "" means none.
+	// Refund is the outcome of the requests that get their cost back. If it is "", no request gets its cost back.
 	Refund   Outcome
 	MaxWait  time.Duration
 	Shadow   bool
@@ -144,7 +144,8 @@ func (l Limit) Own() engine.Policy {
 // ByQuota reports whether a request may have other numbers than those of the limit and its tiers.
 func (l Limit) ByQuota() bool { return l.Quota || l.Users != nil }
 
-// Tier returns the number of a tier: 0 for the limit's own numbers, and from 1 on for its tiers.
+// Tier returns the number of a tier. The limit's own numbers have the number 0, and its tiers have the numbers from 1
+// on.
 func (l Limit) Tier(name string) int {
 	for i, t := range l.Tiers {
 		if t.Name == name {

@@ -106,8 +106,8 @@ func (f Front) start(t *testing.T, k *Case, c Config) *Subject {
 	return &Subject{env: env, server: server}
 }
 
-// Ask sends a request. The user of the request is the key in hexadecimal digits, so the key may have any bytes.
-// retryAfter is negative if a refusal does not say when to try again.
+// Ask sends a request. The user of the request is the key in hexadecimal digits, so the key may have any bytes. The
+// result retryAfter is negative if a refusal does not say when to try again.
 func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration) {
 	call := &Call{arrive: func() {}, let: make(chan struct{})}
 	close(call.let)

@@ -19,7 +19,7 @@ type Store struct {
 	process *exec.Cmd
 }
 
-// startStore starts a store. If the program is missing, the test is skipped, or it fails if CI is set.
+// startStore starts a store. If the program of the store is missing, the test is skipped, or fails if CI is set.
 func startStore(t *testing.T) *Store {
 	t.Helper()
 	s := &Store{t: t}

@@ -53,7 +53,7 @@ type T interface {
 	Fatal(...any)
 }
 
-// Number returns a port as Port does, and releases it at the end of the test.
+// Number returns a port as Port does, and releases the port at the end of the test.
 func Number(t T) int {
 	t.Helper()
 	port, release, err := Port()

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// pieces has, for each part of a request, texts that make it expensive to read. A part whose name starts with a capital
-// letter is a header field.
+// pieces has, for each part of a request, texts that make the part expensive to read. A part whose name starts with a
+// capital letter is a header field.
 var pieces = map[string][]string{
 	"path": {"/", ";", "/;", "/.", "/..", "//", "%2f", "%5c", `\`, "%252f", "%2e", "%3b", "/a", "/login", ".", ".json", "%3f", "%00",
 		"/users", "%25", "%2541", "k", "%e2%84%aa", "/a.b.c", " ", "::$DATA", "/%E4%BD%A0", "/users/p", "/12", "/run.php", "aaaa"},
@@ -90,8 +90,8 @@ func text(random *rand.Rand, pieces []string, size int) string {
 	return strings.Repeat(b.String(), 1+size>>10)[:size]
 }
 
-// lines returns the lines of a field. For each line, a client must send its text, the name and four more bytes. Half of
-// the fields have one line. The other fields have many lines, either equal or different.
+// lines returns the lines of a field. A line costs a client the bytes of the text and the name, and four more bytes.
+// Half of the fields have one line. The other fields have many lines, either equal or different.
 func lines(random *rand.Rand, name, text string) []string {
 	if random.IntN(2) == 0 {
 		return []string{text}

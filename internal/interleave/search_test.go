@@ -115,7 +115,7 @@ func TestALostUpdateIsFound(t *testing.T) {
 func TestEveryScheduleIsTried(t *testing.T) {
 	r, err := Explore(newToy(2, careful, careful))
 	require.NoError(t, err)
-	// In the longest execution, both threads load, both swap, and the thread whose swap fails does both again.
+	// In the longest execution, both threads load and both swap. The thread whose swap fails loads and swaps again.
 	assert.Equal(t, Report{States: 17, Stops: 10, Schedules: 5, Longest: 6}, r)
 	_, err = Explore(newToy(3, careful, careful))
 	require.ErrorContains(t, err, "X1: 2, want 3")

@@ -24,7 +24,8 @@ func Intercept(pass func(word.Access) bool) {
 // A Thread is a coroutine that stops before every operation on a word. It runs once for each execution. Make one with
 // [NewThread].
 type Thread struct {
-	// Pending is the next operation. Its Word is nil if it is not an operation on a word: see Pause.
+	// Pending is the next operation. If the next operation is not an operation on a word, the field Word is nil: see
+	// Pause.
 	Pending word.Access
 	// History is a hash of everything that the thread's operations have read. The code is deterministic, so equal
 	// histories mean equal positions and variables. A World that knows that the thread has forgotten something may

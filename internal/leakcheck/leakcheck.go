@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// patience is how long a goroutine may take to end after the last test. Only a leak uses all of it.
+// patience is how long a goroutine may take to end after the last test. Only a leak takes this long.
 const patience = 10 * time.Second
 
-// Main runs the tests and exits with their status, or with 1 if all have passed and goroutines are left. Call it in
-// TestMain.
+// Main runs the tests and exits with their status. If all tests have passed and goroutines are left, it exits with
+// status 1. Call Main in TestMain.
 func Main(m *testing.M) {
 	status := m.Run()
 	if status == 0 {

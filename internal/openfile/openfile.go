@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Open opens a file for reading. It does not wait for a writer of a named pipe: a pipe without a writer counts as
-// empty.
+// Open opens a file for reading. If the file is a named pipe, Open does not wait for a writer. A pipe without a writer
+// counts as empty.
 func Open(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }

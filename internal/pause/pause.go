@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for the duration d. If the context is done before that, it returns the context's error at once.
+// For waits for the duration d. If the context is done earlier, For returns the context's error at once.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

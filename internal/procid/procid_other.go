@@ -5,7 +5,7 @@ package procid
 
 import "math/rand/v2"
 
-// Pin returns a random number, because with this compiler the processor is not known.
+// Pin returns a random number. With this compiler, the number of the processor is not known.
 func Pin() int { return int(rand.Uint32() >> 1) }
 
 // Unpin does nothing.

@@ -20,7 +20,8 @@ func NewConcurrency(limit uint64, length time.Duration) *Concurrency {
 	return &Concurrency{limit: limit, length: int64(length)}
 }
 
-// at returns the state at an instant, or at the beginning of the period of c if that is later.
+// at returns the state at an instant. If the beginning of the period of c is later than the instant, at returns the
+// state at that beginning.
 func (c *Concurrency) at(nanos int64) Concurrency {
 	is := *c
 	for is.period < nanos/c.length && is.older+is.newer > 0 {

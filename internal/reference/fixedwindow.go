@@ -23,11 +23,11 @@ func NewFixedWindow(limit uint64, length time.Duration, aligned bool) *FixedWind
 	return &FixedWindow{limit: limit, length: int64(length), aligned: aligned}
 }
 
-// Periods are the periods of a calendar. End returns the end of the period that contains an instant.
+// Periods are the periods of a calendar. The method End returns the end of the period that contains an instant.
 type Periods interface{ End(nanos int64) int64 }
 
-// NewCalendarWindow returns a window that has not begun. It will end with the period of the calendar in which it
-// begins.
+// NewCalendarWindow returns a window that has not begun. The window will end at the end of the calendar's period in
+// which it begins.
 func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 	return &FixedWindow{limit: limit, periods: periods}
 }
@@ -88,7 +88,7 @@ func (w *FixedWindow) ResetAfter(nanos int64) int64 {
 	return w.end - nanos
 }
 
-// Refund gives n tokens back to the current window. If no taken tokens are left, the window is over.
+// Refund gives n tokens back to the current window. If no tokens of the window remain taken, the window is over.
 func (w *FixedWindow) Refund(nanos int64, n uint64) {
 	if w.Idle(nanos) {
 		return

@@ -20,14 +20,15 @@ func (d *Debt) Owed(nanos int64) *big.Rat {
 	return owed
 }
 
-// owedAt returns how long the owed tokens take to come back at another price of a token, rounded up to ticks.
+// owedAt returns how long the owed tokens take to come back if a token has another price. The result is rounded up to
+// ticks.
 func (d *Debt) owedAt(nanos int64, token *big.Rat) *big.Rat {
 	ticks := new(big.Rat).Quo(d.Owed(nanos), d.tick)
 	ticks.Mul(ticks, new(big.Rat).Quo(token, d.token))
 	return ticks.Mul(d.tick, new(big.Rat).SetInt(quotientUp(ticks.Num(), ticks.Denom())))
 }
 
-// Take takes n tokens at a price, if the record owes at most limit tokens afterwards.
+// Take takes n tokens at a price. It takes them only if the record owes at most limit tokens afterwards.
 func (d *Debt) Take(nanos int64, token *big.Rat, n, limit uint64) bool {
 	owed := d.owedAt(nanos, token)
 	owed.Add(owed, times(token, n))
@@ -54,7 +55,7 @@ func (d *Debt) Remaining(nanos int64, token *big.Rat, limit uint64) uint64 {
 	return new(big.Int).Quo(left.Num(), left.Denom()).Uint64()
 }
 
-// RetryAfter returns the nanoseconds until n tokens, n <= limit, can be taken. The debt comes back at the price of its
+// RetryAfter returns the nanoseconds until n tokens, n <= limit, can be taken. The debt comes back at the price of the
 // last charge.
 func (d *Debt) RetryAfter(nanos int64, _ *big.Rat, n, limit uint64) int64 {
 	wait := d.Owed(nanos)

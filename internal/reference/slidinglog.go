@@ -120,7 +120,7 @@ func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
 // Idle reports whether all entries have left the window.
 func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
 
-// Change returns the same list under another limit. The new window must not be longer than the old one.
+// Change returns the same list under another limit. The new window must not be longer than the current window.
 func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
 	return &SlidingLog{limit, int64(length), l.entries, l.newest, l.stays, l.size}
 }

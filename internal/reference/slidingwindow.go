@@ -36,7 +36,7 @@ func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	return now
 }
 
-// Estimate returns how many tokens were taken in the last window, as the counters estimate it.
+// Estimate returns the counters' estimate of how many tokens were taken in the last window.
 func (w *SlidingWindow) Estimate(nanos int64) uint64 {
 	now := w.at(nanos)
 	inside := now.inside(nanos)

@@ -17,8 +17,8 @@ type TokenBucket struct {
 	last    int64
 }
 
-// NewTokenBucket returns a full bucket with the given rate and room for burst tokens. The float stands for exactly the
-// decimal number that is printed for it.
+// NewTokenBucket returns a full bucket with the given rate and room for burst tokens. The argument tokens stands for
+// exactly the decimal number that Go prints for it.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 	rate, ok := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	if !ok {
@@ -32,7 +32,7 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBu
 	}
 }
 
-// Tokens returns what is in the bucket at an instant, which must not be earlier than the previous instant.
+// Tokens returns the tokens in the bucket at an instant. The instant must not be earlier than the previous instant.
 func (b *TokenBucket) Tokens(nanos int64) *big.Rat {
 	back := new(big.Rat).SetInt64(nanos - b.last)
 	now := back.Mul(back, b.perNano)

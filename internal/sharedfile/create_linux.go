@@ -111,8 +111,8 @@ func newNamedDraft(path string) (draft, error) {
 	return draft{fd: fd, name: name}, err
 }
 
-// become fills the draft and gives it the name path. If a file with that name exists, it returns EEXIST. In both cases
-// the draft is gone afterwards.
+// become fills the draft and gives it the name path. If a file with that name exists, become returns EEXIST. In both
+// cases the draft is gone afterwards.
 func (d draft) become(path string, s Spec) (err error) {
 	defer func() {
 		err = errors.Join(err, unix.Close(d.fd))

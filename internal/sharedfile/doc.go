@@ -47,8 +47,8 @@ type Field struct{ Name, Value string }
 type Spec struct {
 	Fields []Field
 	Bytes  uint64 // of the table
-	// Start is the time at which a new table starts, in nanoseconds since 1970. After a boot, the timeline continues at
-	// Start, or at the table's watermark if that is later.
+	// Start is the time at which the timeline of a new table starts, in nanoseconds since 1970. After a boot, the
+	// timeline continues at Start, or at the table's watermark if the watermark is later.
 	Start int64
 	Begin func(memory []byte) error          // makes a table in zeroed memory
 	Mark  func(memory []byte) (int64, error) // returns the watermark of the table

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is attached and mapped until it is closed or the garbage collector collects it. Only the collector knows when
-// no goroutine uses the table of an unclosed File any longer.
+// A File is attached and mapped until it is closed, or until the garbage collector collects it. For an unclosed File,
+// only the collector knows when no goroutine uses the table any longer.
 type File struct {
 	fd       int
 	path     string
@@ -40,7 +40,7 @@ type seat struct {
 	_     [seatBytes - 24]byte
 }
 
-// newFile takes a seat and finds the time on the timeline. Any number of processes may do this at the same time.
+// newFile takes a seat and finds the time on the timeline. Any number of processes may call newFile at the same time.
 func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, error) {
 	f := &File{fd: fd, path: path, mapped: mapped, secret: secret}
 	if err := f.findTime(s); err != nil {
@@ -147,7 +147,7 @@ func (f *File) Secret() Secret { return f.secret }
 // Claimant returns the number of this attachment. No other attachment of the file ever has the same number.
 func (f *File) Claimant() uint64 { return f.claimant }
 
-// Dead reports whether an attachment has ended. If the system does not report that, the attachment counts as alive.
+// Dead reports whether an attachment has ended. If the system does not report this, the attachment counts as alive.
 func (f *File) Dead(claimant uint64) bool {
 	if claimant == f.claimant {
 		return false

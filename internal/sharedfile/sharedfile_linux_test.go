@@ -241,8 +241,8 @@ func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	assert.EqualError(t, err, "open /proc/x: no such file or directory")
 }
 
-// TestAFileOfOthers: a file and a process have different fields, some on one side only, or more text than fits into the
-// page.
+// TestAFileOfOthers: the fields of a file and of a process differ, or one side has fields that the other side does not
+// have, or the text of the fields does not fit into the page.
 func TestAFileOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	open(t, path, 0)

@@ -22,8 +22,8 @@ type clock struct {
 	check atomic.Uint64
 }
 
-// latestMark is the latest watermark that a table may have, in the year 2116. With a later one, too little time would
-// be left until the nanoseconds overflow.
+// latestMark is the latest watermark that a table may have, in the year 2116. With a later watermark, too little time
+// would be left until the nanoseconds overflow.
 const latestMark = math.MaxInt64 / 2
 
 // findTime determines how far the timeline is ahead of the monotonic clock. The first process that attaches after a
@@ -102,7 +102,7 @@ func (c *clock) isOf(boot [2]uint64) bool {
 	return c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum()
 }
 
-// write writes how far the timeline is ahead of the machine's clock in a boot.
+// write writes how far the timeline is ahead of the machine's clock, and for which boot this is valid.
 func (c *clock) write(boot [2]uint64, ahead int64) {
 	c.check.Store(0)
 	c.boot[0].Store(boot[0])

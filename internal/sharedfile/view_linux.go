@@ -68,10 +68,10 @@ func (v *View) Secret() Secret { return v.secret }
 // Bytes returns the length of the file.
 func (v *View) Bytes() uint64 { return uint64(len(v.mapped)) }
 
-// Memory returns the memory of the table. It is read-only, and must be read within [View.Read].
+// Memory returns the memory of the table. The memory is read-only, and must be read within [View.Read].
 func (v *View) Memory() []byte { return v.mapped[headerBytes:] }
 
-// Made returns when the file was made, or the zero time if the file system does not record that.
+// Made returns when the file was made. If the file system does not record this, Made returns the zero time.
 func (v *View) Made() time.Time {
 	var info unix.Statx_t
 	err := unix.Statx(v.fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &info)

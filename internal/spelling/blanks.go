@@ -28,8 +28,8 @@ func TrimBlanks(s string) string {
 
 func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
 
-// blankAt returns the length in bytes of the blank at the start of a text, or 0. It compares bytes, because that takes
-// a third of the time of decoding characters.
+// blankAt returns the length in bytes of the blank at the start of a text, or 0. It compares bytes, because decoding
+// characters takes three times as long.
 func blankAt(s string) int {
 	switch c := s[0]; {
 	case isSingleBlank(c):

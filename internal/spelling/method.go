@@ -6,7 +6,7 @@ import "net/http"
 // and Express with method-override read them.
 var MethodFields = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// MethodOverrides returns the values of a request's [MethodFields]. It does not allocate if there are none.
+// MethodOverrides returns the values of a request's [MethodFields]. If there are no such fields, it does not allocate.
 func MethodOverrides(h http.Header) (methods []string) {
 	for _, name := range MethodFields {
 		for _, value := range h[name] {

@@ -142,7 +142,7 @@ func blanksForPlus(s string) string {
 	return string(text)
 }
 
-// UntilZero returns the text before the first zero byte, at which C programs end a text.
+// UntilZero returns the text before the first zero byte. C programs end a text at this byte.
 func UntilZero(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s

@@ -80,8 +80,8 @@ func TestCookieValueOfJSON(t *testing.T) {
 	assert.Equal(t, long, got, "no browser keeps it")
 }
 
-// There are several ways to send a value. If a server reads two of them as the same value, Value returns the same text
-// for both.
+// There are several ways to send a value. If a server reads two spellings as the same value, Value returns the same
+// text for both of them.
 func TestValue(t *testing.T) {
 	for want, spellings := range map[string][]string{
 		"V":      {"V", "V ", " V", "V+", "+V\t", "V\x01", "\x1fV\x7f", "V\u00a0", "V\xa0", "\x85V", "V\u3000", "\ufeffV"},

@@ -7,7 +7,7 @@ import (
 )
 
 // A Bucket is one token bucket that is spread over cells. Make it with [New]. Its methods are lock-free and safe for
-// concurrent use, but calls of Replace must not overlap. Any number is accepted as the number of a cell, modulo
+// concurrent use, but calls of Replace must not overlap. The number of a cell may be any number: it counts modulo
 // [Bucket.Cells].
 type Bucket struct {
 	cells  []held
@@ -63,7 +63,8 @@ func (o *Outcome) Left() (tokens uint64, reset time.Duration) {
 	return o.Terms.Bucket.Left(o.Nanos, o.Owed, q.Tokens*q.Token, q.Token)
 }
 
-// Retry returns the time until n tokens are available, if nothing else is taken. n must be within the limit.
+// Retry returns the time until n tokens are available, if no other tokens are taken. The number n must be within the
+// limit.
 func (o *Outcome) Retry(n uint64) time.Duration {
 	q := &o.Terms.Quota
 	need := o.Owed + n*q.Token
@@ -81,8 +82,8 @@ type view struct {
 
 func (v view) now() uint64 { return v.terms.Bucket.Ticks(v.nanos) }
 
-// look settles the exchange that the shared word names, and returns the word and the time. It wakes a bucket that was
-// idle for a long time (S9).
+// look settles the exchange that the shared word names. It returns the word and the time. If the bucket was idle for a
+// long time, look wakes it (S9).
 func (b *Bucket) look() (v view) {
 	for {
 		v.state = state(b.shared.Load())
@@ -102,7 +103,7 @@ func (b *Bucket) look() (v view) {
 	}
 }
 
-// change sets the shared word to a state, if the word is still the one that the view saw.
+// change sets the shared word to a state, if the word is still the word that the view saw.
 func (b *Bucket) change(v view, to state) bool {
 	if at := int64(b.at.Load()); v.nanos-at > v.terms.quarter/4 {
 		b.at.CompareAndSwap(uint64(at), uint64(v.nanos)) // S9

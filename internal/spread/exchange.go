@@ -39,7 +39,7 @@ func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	return h.word.CompareAndSwap(uint64(x), uint64(x.settled().spent(n)))
 }
 
-// giveBack returns the tokens of a ready cell to the bucket (S4). If it returns false, the call must start over.
+// giveBack returns the tokens of a ready cell to the bucket (S4). If giveBack returns false, the call must start over.
 func (b *Bucket) giveBack(v view, who int, c cell) bool {
 	x := c.begun(returning, c.tokens())
 	return b.cells[who-1].word.CompareAndSwap(uint64(c), uint64(x)) && b.finish(v, who, x)

@@ -88,7 +88,7 @@ func newWorld(t *testing.T, s scenario) *world {
 	return w
 }
 
-// clock is the bucket's clock. It also records that the running thread has read it.
+// clock is the bucket's clock. It also records that the running thread has read the clock.
 func (w *world) clock() int64 {
 	if th := w.running; th != nil {
 		th.clock, th.looked = w.now, true

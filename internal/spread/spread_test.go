@@ -303,7 +303,7 @@ func TestWhatAnOutcomeSays(t *testing.T) {
 	assert.EqualValues(t, 10_000-9007+1001+1, left(b.SpendAt(0, 1, now.nanos.Load())), "seven were drawn, of which one is there")
 }
 
-// TestACallThatStopped: S3, S4. If a call stops after it has begun a step, the next request of the cell completes the
+// TestACallThatStopped: S3, S4. If a call stops after it has begun a step, the next request of the cell completes this
 // step.
 func TestACallThatStopped(t *testing.T) {
 	now := newTold()

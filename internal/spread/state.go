@@ -50,7 +50,7 @@ func (s state) under(plan uint64) state {
 	return s&^(planMask<<planShift) | state(plan&planMask)<<planShift
 }
 
-// narrow is half the circle. A time that seems to be further in the future counts as past.
+// narrow is half the circle. If a time seems to be further in the future than this, it counts as past.
 const narrow = 1 << (timeBits - 1)
 
 // debt returns the ticks from now until the bucket is full.

@@ -70,14 +70,15 @@ func (b *Bucket) Take(i int, n uint64) Outcome {
 	}
 }
 
-// lacks returns by how many ticks the bucket's debt is too large to admit n tokens. n must be within the limit.
+// lacks returns by how many ticks the bucket's debt is too large to admit n tokens. The number n must be within the
+// limit.
 func (v view) lacks(n uint64) uint64 {
 	need := v.owed + n*v.terms.Quota.Token
 	return need - min(need, v.limit())
 }
 
-// takeHere takes n tokens out of the bucket, which must have them. If the cell has recently used more than n tokens,
-// takeHere draws more tokens into the cell.
+// takeHere takes n tokens out of the bucket. The bucket must have the tokens. If the cell has recently used more than n
+// tokens, takeHere draws more tokens into the cell.
 func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool) {
 	h := &b.cells[who-1]
 	tokens := min(h.usage(v.nanos), v.terms.share)

@@ -82,7 +82,7 @@ func (b *Bucket) Reset() {
 
 // Replace changes the terms. The new terms must be for the same number of cells. The bucket owes as many tokens as
 // before, up to the bound of the new terms. When Replace returns, all calls follow the new terms, and no cell holds
-// more than they allow. Calls of Replace must not overlap.
+// more than the new terms allow. Calls of Replace must not overlap.
 func (b *Bucket) Replace(t *Terms) {
 	plan := state(b.shared.Load()).plan() + 1
 	t.begin.Store(b.clock()) // before they can be met: S7

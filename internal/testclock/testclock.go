@@ -27,7 +27,7 @@ func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Add(c.hurry.Load()
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// Hurry makes the clock advance by step whenever it is read. A step of 0 ends this.
+// Hurry makes the clock advance by step whenever it is read. A step of 0 ends this mode.
 func (c *Clock) Hurry(step time.Duration) { c.hurry.Store(int64(step)) }
 
 // Pause replaces a wait of d: it moves the clock by d.

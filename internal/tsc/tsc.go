@@ -1,5 +1,5 @@
-// Package tsc reads the processor's time stamp counter, a register that counts at a constant rate. Reading it takes a
-// few nanoseconds and no system call.
+// Package tsc reads the processor's time stamp counter, a register that counts at a constant rate. To read the counter
+// takes a few nanoseconds and no system call.
 package tsc
 
 import (

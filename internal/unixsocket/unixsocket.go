@@ -20,7 +20,7 @@ type Listener struct {
 	unlink bool
 }
 
-// Path returns the path of an address such as unix:/run/weir.sock. ok is false for any other address.
+// Path returns the path of an address such as unix:/run/weir.sock. For any other address, ok is false.
 func Path(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
 
 // ErrInUse is the error of Listen if another program already listens on the socket.

@@ -25,8 +25,8 @@ type Event struct {
 type Verdict struct {
 	// Excess is how many tokens were admitted beyond the limit, including this request, rounded up.
 	Excess uint64
-	// Early is how much sooner the request was admitted than the limit allows, or [Never] for a request above the
-	// limit.
+	// Early is how much sooner the request was admitted than the limit allows. For a request above the limit, Early is
+	// [Never].
 	Early time.Duration
 	// Late is how long there had been room for a request that was refused, and for everything admitted meanwhile. It
 	// includes the nanosecond of the refusal. If there was no room, or the request was admitted, Late is 0. If all
@@ -37,7 +37,8 @@ type Verdict struct {
 // A Report says what is wrong with a log.
 type Report struct {
 	Events, Admitted, Refused int
-	// Excess is the largest number of tokens that were admitted beyond the limit, rounded up. Worst is its window.
+	// Excess is the largest number of tokens that were admitted beyond the limit, rounded up. Worst is the window of
+	// this excess.
 	Excess uint64
 	Worst  Window
 	// Early is the largest [Verdict.Early] of all events.
@@ -125,7 +126,7 @@ func New(l Limit, p Promise) (*Checker, error) {
 }
 
 // key returns what is known about a key, and the time at which an event counts. An event before the latest time of the
-// key counts at that latest time.
+// key counts at the latest time.
 func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	k := c.latest
 	if k == nil || k.name != name {

@@ -371,8 +371,8 @@ func TestKeysAreApart(t *testing.T) {
 	assert.Contains(t, r.String(), "1 too many: 2 admitted within 1ns, by up to 999.999999ms too early")
 }
 
-// TestAnEarlierEventComesWithTheLatest: an event that is earlier than the latest one counts at the time of the latest
-// one.
+// TestAnEarlierEventComesWithTheLatest: an event that is earlier than the latest event counts at the time of the latest
+// event.
 func TestAnEarlierEventComesWithTheLatest(t *testing.T) {
 	c, err := New(Limit{1, 10, 1}, Bucket)
 	require.NoError(t, err)

@@ -27,10 +27,10 @@ const (
 	// Bucket: in any interval of length t, at most Burst + t * Tokens/Per tokens are admitted. Token buckets, leaky
 	// buckets used as a meter, and GCRA promise this.
 	Bucket Promise = iota
-	// BatchRefill: a bucket that gets Tokens at once at every multiple of Per, up to Burst.
+	// BatchRefill: a bucket that gets a number of tokens (Tokens) at once at every multiple of Per, up to Burst.
 	BatchRefill
-	// FixedWindow: at most Tokens are admitted in a window of length Per, which begins with the first request after the
-	// previous window has ended.
+	// FixedWindow: at most Tokens are admitted in a window of length Per. A window begins with the first request after
+	// the previous window has ended.
 	FixedWindow
 	// AlignedWindow: at most Tokens are admitted in a window of length Per. Windows begin at multiples of Per.
 	AlignedWindow

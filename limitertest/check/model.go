@@ -10,8 +10,9 @@ type model interface {
 	wait(at time.Duration, n uint64, strict bool) time.Duration
 	// charge takes n tokens. It returns how many tokens are now admitted beyond the limit, and in which window.
 	charge(at time.Duration, n uint64) (excess uint64, in Window)
-	// since returns two instants. Requests before the first instant no longer count. If there is room for n tokens,
-	// there has been room since the second instant for these tokens and all tokens charged since then.
+	// since returns two instants. Requests before the first instant no longer count. The second instant matters if
+	// there is room for n tokens. Then there has been room since this instant for these tokens and for all tokens
+	// charged since.
 	since(at time.Duration, n uint64) (counts, room time.Duration)
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A wide is an unsigned integer of 128 bits. Sums stop at the largest wide, and differences at zero.
+// A wide is an unsigned integer of 128 bits. Sums are at most the largest wide, and differences are at least zero.
 type wide struct{ high, low uint64 }
 
 func product(a, b uint64) (w wide) {

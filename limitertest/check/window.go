@@ -81,8 +81,8 @@ func (w *window) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// An estimate counts tokens in aligned windows. The previous window counts in proportion to its share within the last
-// per.
+// An estimate counts tokens in aligned windows. The tokens of the previous window count in proportion: by the share of
+// the previous window that is within the last per.
 type estimate struct {
 	limit uint64
 	per   time.Duration

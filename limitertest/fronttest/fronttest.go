@@ -30,7 +30,7 @@ type Fronts struct {
 // A Limiter sends requests to a front, so that package limitertest can test it.
 type Limiter struct{ Front }
 
-// Take sends a request for n tokens. For n below 0, it refuses without a request.
+// Take sends a request for n tokens. If n is below 0, Take refuses without sending a request.
 func (l Limiter) Take(key string, n int64) limitertest.Decision {
 	if n < 0 { // costs in the protocol have no sign
 		return limitertest.Decision{RetryAfter: -1}

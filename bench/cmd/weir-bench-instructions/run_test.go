@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 // mostForOneLimit is the maximum number of instructions of a decision by one limit. The decision takes 1,676
-// instructions with Go 1.26 on amd64. The rest allows for other compilers and processors.
+// instructions with Go 1.26 on amd64. The difference allows for other compilers and processors.
 const mostForOneLimit = 1710
 
 // TestADecisionCostsWhatItMay: a decision by one limit in memory takes at most mostForOneLimit instructions.

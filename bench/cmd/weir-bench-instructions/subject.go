@@ -40,7 +40,7 @@ func (s subject) counted() int {
 	return repeats
 }
 
-// keyCounts are the numbers of keys in the measured limiters. Each limiter has room for a million.
+// keyCounts are the numbers of keys in the measured limiters. Each limiter has room for a million keys.
 var keyCounts = []int{1, 1000, 1_000_000}
 
 func (s subject) names() (names []string) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// newBar returns a progress bar of some steps, which is invisible if screen is not a terminal.
+// newBar returns a progress bar of some steps. If screen is not a terminal, the bar is invisible.
 func newBar(steps int, screen *os.File) *progressbar.ProgressBar {
 	return progressbar.NewOptions(steps,
 		progressbar.OptionSetWriter(screen),

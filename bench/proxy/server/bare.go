@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// BareName is the name of a server that is only Go's proxy, to separate weir's own cost from the cost of Go's proxy.
+// BareName is the name of a server that is only Go's proxy. It separates weir's own cost from the cost of Go's proxy.
 const BareName = "httputil.ReverseProxy"
 
 // BareCommand is the first argument that makes a program call [ServeBare].

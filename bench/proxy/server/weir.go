@@ -13,8 +13,8 @@ func Weir(path string) *Server {
 	}
 }
 
-// WeirSilent returns weir without the header fields about the limit, which the other servers do not send either. It
-// differs from weir only in the mode With.
+// WeirSilent returns weir without the header fields about the limit. The other servers do not send these fields either.
+// WeirSilent differs from weir only in the mode With.
 func WeirSilent(path string) *Server {
 	return &Server{
 		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With},

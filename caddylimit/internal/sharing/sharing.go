@@ -24,8 +24,8 @@ type Sharing struct {
 	// OnLoss is what happens to requests while the store is lost: share (the default) admits this machine's share;
 	// closed answers 503; open admits all.
 	OnLoss string `json:"on_loss,omitempty"`
-	// Nodes is the approximate number of machines that share the store, 1 to 100,000; the default is 4. It determines
-	// the size of a share, and the size from which machines lease limits.
+	// Nodes is the approximate number of machines that share the store, 1 to 100,000; the default is 4. The number
+	// determines the size of a share. It also determines from which size on machines lease limits.
 	Nodes int `json:"nodes,omitempty"`
 	// Share is the percentage of the limits that this machine admits while the store is lost, 1% to 100%. The default
 	// is 1/Nodes.

@@ -50,7 +50,7 @@ func Provision(t testing.TB, module string, handlers ...string) (*Config, error)
 	return c, nil
 }
 
-// Start provisions handlers and starts the configuration, which stops at the end of the test at the latest.
+// Start provisions handlers and starts the configuration. The configuration stops at the end of the test at the latest.
 func Start(t testing.TB, module string, handlers ...string) *Config {
 	t.Helper()
 	c, err := Provision(t, module, handlers...)
@@ -90,8 +90,8 @@ func (c *Config) app(t testing.TB) caddy.App {
 	return app.(caddy.App)
 }
 
-// Do passes a request to the first handler, and returns the answer, with the status of the handler's error if there is
-// one.
+// Do passes a request to the first handler, and returns the answer. If the handler returns an error, the answer has the
+// status of the error.
 func (c *Config) Do(r *http.Request) *httptest.ResponseRecorder { return c.DoBy(0, r) }
 
 // DoBy passes a request to the handler with the given index.

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/testlog"
 )
 
-// Program returns the path of a program. Without the program, the test is skipped, or fails if CI is set.
+// Program returns the path of a program. If the program is missing, the test is skipped, or fails if CI is set.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -7,8 +7,8 @@ import (
 )
 
 // A relay passes log records of a store's connection to the active configuration's log, because the connection outlives
-// configurations. A logger derived by With would keep the old log, but package redislimit derives none. Its methods are
-// safe for concurrent use.
+// configurations. A logger that is derived by With would keep the old log, but package redislimit derives no logger.
+// The methods of a relay are safe for concurrent use.
 type relay struct{ to atomic.Pointer[slog.Logger] }
 
 // Package slog calls Enabled and the other methods.

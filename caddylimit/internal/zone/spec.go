@@ -21,9 +21,9 @@ type Spec struct {
 	Overflow engine.OverflowPolicy
 	// Sweep is the time between two sweeps of the limiter; 0 stands for the default of package engine.
 	Sweep time.Duration
-	// State is the file in which all processes of this machine count together; "" for a limit in this process.
+	// State is the file in which all processes of this machine count together. "" stands for a limit in this process.
 	State string
-	// Store is the address of a store of package redislimit; "" for a limit in this process.
+	// Store is the address of a store of package redislimit. "" stands for a limit in this process.
 	Store string
 	// OnLoss is the failure policy, which decides requests while the store is lost.
 	OnLoss redislimit.FailurePolicy

@@ -61,7 +61,7 @@ func TestAStateChangesWithTheStart(t *testing.T) {
 	end(t, use)
 }
 
-// TestAStateForEachLimit: the file's name depends on the settings that cannot change in it.
+// TestAStateForEachLimit: the name of the file depends on the settings that cannot change in a file.
 func TestAStateForEachLimit(t *testing.T) {
 	policy := engine.FixedWindow(5, time.Hour)
 	stored := Spec{Policy: policy, Store: "redis://a:1"}.InFolder("/f", "a", "k")

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection to a store. Zones of all configurations share it if the address, the timeout, and the
-// behavior without an answer at the start are the same.
+// A store is a connection to a store. Zones of all configurations share it if three settings are the same: the address,
+// the timeout, and the behavior if the store does not answer at the start.
 type store struct {
 	key    string // its key in stores
 	client *redislimit.Client
@@ -35,7 +35,8 @@ type host struct {
 	log  *slog.Logger
 }
 
-// store connects to a store. If joinsLater is true, a store that does not answer yet counts as lost, without an error.
+// store connects to a store. If the flag joinsLater is set, a store that does not answer yet counts as lost, without an
+// error.
 func (h host) store(address string, timeout time.Duration, joinsLater bool) (*store, error) {
 	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {

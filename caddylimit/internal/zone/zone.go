@@ -79,7 +79,7 @@ type Use struct {
 	host host
 }
 
-// newUse returns a new use of a zone for a configuration with this spec. It does not affect active uses.
+// newUse returns a new use of a zone for a configuration with this spec. The new use does not affect active uses.
 func newUse(id id, spec Spec, host host) (*Use, error) {
 	if err := spec.check(id.stored()); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (u *Use) apply() error {
 	return nil
 }
 
-// stop deactivates the use. If it was the latest, the previous use becomes the latest again.
+// stop deactivates the use. If this use was the latest, the previous use becomes the latest again.
 func (u *Use) stop() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -183,7 +183,8 @@ func (u *Use) carries() bool { return u.gen.limiter != nil && u.gen.limiter.Form
 // Name returns the name of the zone.
 func (u *Use) Name() string { return u.id.name }
 
-// CheckName returns an error for a name that headers, and so limits of the middleware, do not accept.
+// CheckName returns an error for a name that headers do not accept. Limits of the middleware do not accept such a name
+// either.
 func CheckName(name string) error {
 	const longest = 128
 	isPrintable := !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })

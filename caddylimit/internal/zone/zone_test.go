@@ -325,7 +325,7 @@ func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 	}
 }
 
-// Zones with the same store and timeout share a connection. Another timeout has its own connection.
+// Zones with the same store and timeout share a connection. A zone with another timeout has another connection.
 func TestAStoreIsOneForEachTimeout(t *testing.T) {
 	opened := 0
 	host := alone

@@ -23,8 +23,8 @@ const (
 	Tier  = "X-Tier"
 	Cost  = "X-Cost"
 	Quota = "X-Quota" // rate and burst: "1/3600000ms 5", "0" or "unlimited"
-	// Policy has the same numbers as Quota in the syntax of RateLimit-Policy, in the item "numbers". It is for fronts
-	// that read the header field of a proxy.
+	// Policy has the same numbers as Quota, in the syntax of RateLimit-Policy. They are in the item "numbers". It is
+	// for fronts that read the header field of a proxy.
 	Policy = "X-RateLimit-Policy"
 	ID     = "X-Id"
 	// Actual is a header field of an answer. It has the actual cost of the request.

@@ -54,7 +54,8 @@ func Metadata(q conformance.Request) map[string]string {
 	return m
 }
 
-// Serve is the handler of all methods. It settles the holds of limits with Hold, and returns the code of the answer.
+// Serve is the handler of all methods. It settles the estimated costs (holds) of limits with Hold, and returns the code
+// of the answer.
 func Serve(ctx context.Context, env *conformance.Env, id string, held []conformance.Limit) rpclimit.Code {
 	q, err := env.Serve(ctx, id)
 	for _, l := range held {

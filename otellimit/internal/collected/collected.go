@@ -20,8 +20,8 @@ import (
 // weir.limit.name=a,weir.limit.outcome=allowed".
 type Series map[string]float64
 
-// From lets the reader collect, and returns the series. The test fails if a series occurs twice, or is not in this
-// module's instrumentation scope.
+// From lets the reader collect, and returns the series. The test fails if a series occurs twice, or if it is not in
+// this module's instrumentation scope.
 func From(t testing.TB, reader sdk.Reader) Series {
 	t.Helper()
 	s := Series{}

@@ -102,7 +102,7 @@ func report[S any](m metric.Meter, s *Scope, readings []Reading[S], read func() 
 	}, instruments...)
 }
 
-// make makes the instrument, or uses an instrument of the same name that the meter has already made.
+// make makes the instrument. If the meter has already made an instrument of the same name, make uses this instrument.
 func (s *series[S]) make(m metric.Meter) (err error) {
 	unit, help := metric.WithUnit(s.Unit), metric.WithDescription(s.Help)
 	switch s.Kind {

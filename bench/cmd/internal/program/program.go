@@ -30,5 +30,6 @@ func Run(command any, name, description string) {
 	parsed.FatalIfErrorf(parsed.Run())
 }
 
-// CommandLine returns the command line of the process, with name as the program's name. Results contain it.
+// CommandLine returns the command line of the process, with the argument name as the program's name. Results contain
+// this command line.
 func CommandLine(name string) string { return name + " " + strings.Join(os.Args[1:], " ") }

@@ -14,7 +14,8 @@ import (
 
 const variable = "WEIR_BENCH_TEST_PROGRAM"
 
-// Main must be called by TestMain. It calls the program if Execute started the process, and otherwise runs the tests.
+// Main must be called by TestMain. If Execute started the process, Main calls the function program. Otherwise it runs
+// the tests.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(variable) != "" {
 		program()
