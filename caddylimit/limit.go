@@ -44,8 +44,8 @@ type Limit struct {
 	Zone string `json:"zone,omitempty"`
 	// Concurrency is how many requests of a key may be in flight, 1 to 65,535, instead of Rate.
 	Concurrency uint64 `json:"concurrency,omitempty"`
-	// Cost is how many tokens a request takes: a number, or a placeholder for a number. If the placeholder is empty,
-	// the request takes 1 token. Any other value refuses the request.
+	// Cost is how many tokens a request takes: a number, or a placeholder for a number. If Cost or the value of the
+	// placeholder is empty, the request takes 1 token. Any other value refuses the request.
 	Cost string `json:"cost,omitempty"`
 	// Settle is a placeholder, such as {http.response.header.X-Tokens}, with the cost of the request at its end. Cost
 	// is then an estimate. At most as many tokens as the limit has are taken for an estimate. If the value of the

@@ -1,5 +1,5 @@
 // Package child runs pieces of work in separate processes of the same program. If processors contend, a process can be
-// slow or fast for its whole life. So measurements in many processes are better than many measurements in one process.
+// slow or fast as long as it runs. So measurements in many processes are better than many measurements in one process.
 //
 // A child gets its work as JSON in an environment variable and answers with one line of JSON.
 package child

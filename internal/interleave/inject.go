@@ -9,8 +9,8 @@ import (
 )
 
 // Inject runs a call once for each operation on words that the call makes. Each time, it makes another call before that
-// operation, as another goroutine could. The function make returns the two calls and the function check. The latter
-// gets a description of the operation, and checks the state after both calls.
+// operation, as another goroutine could. The function make returns the two calls and the function check. The function
+// check gets a description of the operation, and checks the state after both calls.
 func Inject(make func() (call, other func(), check func(what string))) {
 	defer func() { word.Before = nil }()
 	for at, more := 0, true; more; at++ {

@@ -22,7 +22,7 @@ func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
 }
 
 // at returns the state at an instant: the window of the clock that contains the instant, and the counts. If the instant
-// is before the window that was counted last, it is treated as the beginning of the latter window.
+// is before the last counted window, at returns the state at the beginning of that window.
 func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	now := *w
 	now.index = max(nanos/w.length, w.index)

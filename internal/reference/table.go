@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Table is a limiter in its simplest form: a map with an exact bucket for every key that was ever taken from. The
-// table forgets a key only if Forget is called, and has room for all keys.
+// A Table is a limiter in its simplest form: a map with an exact bucket for every key from which tokens were ever
+// taken. The table forgets a key only if Forget is called, and has room for all keys.
 type Table[K comparable] struct {
 	full    *TokenBucket
 	buckets map[K]*TokenBucket
