@@ -5,7 +5,7 @@ import "fmt"
 // An Algorithm is the method by which a [Policy] counts tokens.
 type Algorithm uint8
 
-// The algorithms. Each has the name of the function that returns a [Policy] with it. The zero [Policy] has NoAlgorithm.
+// These are the algorithms, named after the functions that return their policies. The zero [Policy] has NoAlgorithm.
 const (
 	NoAlgorithm Algorithm = iota
 	AlgorithmTokenBucket
@@ -30,7 +30,7 @@ func Algorithms() []Algorithm {
 	}
 }
 
-// String returns the name as in a sentence, such as "token bucket" or "sliding log", and "" for NoAlgorithm.
+// String returns the algorithm's name for use in a sentence, such as "token bucket", and "" for NoAlgorithm.
 func (a Algorithm) String() string {
 	if int(a) < len(algorithmNames) {
 		return algorithmNames[a]

@@ -31,7 +31,7 @@ var algorithms = []perMinute{
 	{"concurrency", func(limit uint64) Policy { return Concurrency(limit, time.Minute) }},
 }
 
-// tier returns a policy with the given limit. All policies that tier returns can be tiers of one limiter.
+// tier returns a policy with the given limit, for tiers of one limiter.
 func (a perMinute) tier(limit uint64) Policy {
 	if a.name == "batch refill" {
 		return BatchRefill(10, time.Minute, limit)
@@ -48,7 +48,7 @@ func forEach(t *testing.T, options []Option, f func(t *testing.T, a perMinute, l
 	}
 }
 
-// A window begins with the key's first request, and all answers within a window name the same end.
+// A fixed window begins with the key's first request and has one end.
 func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	for i := range uint64(100) {
@@ -98,7 +98,7 @@ func TestSlidingWindowEstimate(t *testing.T) {
 	assert.EqualValues(t, 80, l.Peek(l.Key("k"), 0).Remaining, "floor(20.5)")
 }
 
-// A token leaves the window of a sliding log exactly one window after it was taken, and not earlier.
+// A token leaves the window of a sliding log exactly one window after it was taken.
 func TestSlidingLogIsExact(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(100, time.Minute))
 	for range 10 {
@@ -113,7 +113,7 @@ func TestSlidingLogIsExact(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 5, ResetAfter: time.Second}, l.Take("k", 25))
 }
 
-// Refused requests do not count. If they did, as in some counters, a client that keeps sending would never be admitted.
+// Refused requests do not count. If they did, a client that keeps sending would never be admitted.
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		quiet := l.Key("quiet") // takes as much as the other key, and then waits
@@ -136,7 +136,7 @@ func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	})
 }
 
-// RetryAfter of Take and Peek is exact: the request is admitted after that wait, and not a nanosecond earlier.
+// A request is admitted when its RetryAfter is over, and not a nanosecond earlier.
 func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(8, 8))
@@ -161,8 +161,7 @@ func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	})
 }
 
-// A client that polls more often than a token comes back still gets all tokens. A limiter that sets lastRefill = now at
-// every check loses them.
+// A client that polls more often than a token comes back still gets all tokens.
 func TestBatchRefillWhileAClientPolls(t *testing.T) {
 	l, h := newLimiter(t, BatchRefill(10, time.Second, 100))
 	require.True(t, l.Take("k", 100).Allowed)
@@ -196,7 +195,7 @@ func TestTokenBucketWithCosts(t *testing.T) {
 	assert.False(t, l.Allow("k"))
 }
 
-// A request for more than the limit is never admitted, not even as the first of a new key, and changes nothing.
+// A request for more than the limit is never admitted and changes nothing.
 func TestFirstRequestAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		for _, n := range []uint64{101, 1 << 32, 1 << 62, math.MaxUint64 - 50, math.MaxUint64} {
@@ -217,8 +216,7 @@ func TestFirstRequestAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestSweepNeverResetsALiveQuota (I7): a sweep changes no answer, however long a key was not used. A limiter that
-// forgets keys after a fixed idle time fails.
+// TestSweepNeverResetsALiveQuota (I7): a sweep changes no answer, however long a key was not used.
 func TestSweepNeverResetsALiveQuota(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(9, 9))
@@ -238,8 +236,7 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 			for i := range uint64(10) {
 				after[i] = l.Peek(l.KeyUint64(i), 1+i*10)
 				if after[i].Remaining == 100 {
-					// If a key has its complete limit again, it may be forgotten before its window ends. Its ResetAfter
-					// may then change.
+					// A key that has its complete limit again may be forgotten, which changes its ResetAfter.
 					before[i].ResetAfter, after[i].ResetAfter = 0, 0
 				}
 			}
@@ -251,7 +248,7 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 }
 
 // TestRequestsAtAWindowEdge (I1, I8): concurrent requests with clocks on both sides of a window edge do not reset each
-// other's counters. A limiter with this fault admitted 4.7 times the limit.
+// other's counters.
 func TestRequestsAtAWindowEdge(t *testing.T) {
 	edge := time.Unix(1_700_000_040, 0) // a full minute
 	for _, a := range algorithms {
@@ -290,7 +287,7 @@ func TestRequestsAtAWindowEdge(t *testing.T) {
 	}
 }
 
-// TestStaleTimes (I8): a time in the past creates no tokens, as it does in x/time/rate.
+// TestStaleTimes (I8): a time in the past creates no tokens.
 func TestStaleTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k, base := l.Key("k"), h.now()
@@ -311,7 +308,7 @@ func TestStaleTimes(t *testing.T) {
 	})
 }
 
-// A clock that leaps ahead is trusted: the whole limit is available again, and time does not go back.
+// After the clock leaps ahead, the complete limit is available again.
 func TestLeapingTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k := l.Key("k")
@@ -325,9 +322,7 @@ func TestLeapingTimes(t *testing.T) {
 	})
 }
 
-// TestATimeFromTheFutureMovesNothing (I1): a request ten years ahead is refused. A request that is ahead by at most
-// maxLead is decided at its own time. But it neither forgets records that become idle by that time, nor gives other
-// keys tokens sooner.
+// TestATimeFromTheFutureMovesNothing (I1): a request ahead of the clock gives other keys no tokens.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39*time.Second + 500*time.Millisecond)
@@ -360,8 +355,8 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestARateThatRoundsChargesFromTheNextNanosecond: Remaining is exactly the number of tokens that can be taken at that
-// instant. Rounding delays a part of a token by at most two nanoseconds.
+// TestARateThatRoundsChargesFromTheNextNanosecond: at a rate that rounds, Remaining is exactly the number of tokens
+// that can be taken.
 func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(97), 10))
 	for _, want := range []uint64{8, 8, 7, 6} {
@@ -384,8 +379,7 @@ func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	}
 }
 
-// A limit of 1e6 per second grants 1e6 tokens in the next second, too. By comparison, a limiter that divides the
-// interval by the limit granted 1,000 tokens.
+// A limit of 1e6 per second grants 1e6 tokens in the next second, too.
 func TestAMillionASecondInEverySecond(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -448,8 +442,7 @@ func TestTenMillionAnHour(t *testing.T) {
 	assert.EqualValues(t, 100_000, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// 3e8 tokens per second are 300 per microsecond. If a token took a whole number of nanoseconds, the rate would be 11 %
-// too fast.
+// 3e8 tokens per second are 300 per microsecond, although no token takes a whole number of nanoseconds.
 func TestThreeHundredMillionASecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(3e8), 600))
 	require.True(t, l.Take("k", 600).Allowed)
@@ -460,7 +453,7 @@ func TestThreeHundredMillionASecond(t *testing.T) {
 	}
 }
 
-// New refuses numbers that the algorithm cannot grant, and names them, instead of panicking later.
+// New returns an error for numbers that the algorithm cannot grant.
 func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -492,7 +485,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.Nil(t, l)
 
-		// SetPolicy does not accept these numbers either, and then changes nothing.
+		// SetPolicy refuses the same numbers and changes nothing.
 		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog {
 			var good Policy
 			for _, a := range algorithms {
@@ -509,8 +502,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// TestSetPolicyHandsOutNoFreshBucket (I1): after a change of the limit, taken tokens still count, and the rest of the
-// new limit is available at once.
+// TestSetPolicyHandsOutNoFreshBucket (I1): after a change of the limit, taken tokens still count.
 func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	for _, a := range algorithms[:5] {
 		t.Run(a.name, func(t *testing.T) {
@@ -586,8 +578,7 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	}
 }
 
-// After a change of the length, taken tokens still count. A fixed window that becomes longer ends later, and one that
-// becomes shorter may end sooner.
+// After a change of the length, taken tokens still count.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -598,8 +589,7 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
-	// The key takes in a window that is ahead of the clock. After the change, that window lasts to the end of the first
-	// complete window of 7s.
+	// After the change, the window lasts to the end of the first complete window of 7s.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
@@ -955,8 +945,7 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 	}
 }
 
-// Every algorithm has a name, policies in the list above, and a case in each switch. For an algorithm without a case, a
-// switch must panic.
+// Every algorithm has a name and a case in each switch.
 func TestEveryAlgorithmHasItsCases(t *testing.T) {
 	tested := map[Algorithm]bool{}
 	for _, a := range algorithms {

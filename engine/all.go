@@ -21,16 +21,16 @@ type Answer struct {
 // TakeAll takes from several limits at once, all or nothing: for example limits per second and per hour, or per user
 // and for all users. If one limiter refuses, nothing is taken, and each limiter answers as it would to its request
 // alone. The same requests cannot be admitted before the longest RetryAfter is over. The answer to requests[i] is
-// answers[i], so that slice must be long enough. TakeAll does not allocate. For the requests of a server, package
-// limits does the same, in memory and in stores.
+// answers[i], so answers must be at least as long as requests. TakeAll does not allocate. Package limits does the same
+// for the requests of a server, with limits in memory and in stores.
 //
-// TakeAll takes in the order of the requests. If a limiter refuses, TakeAll gives the earlier takes back
-// ([Receipt.Refund]). No call waits for another. Each take and each refund is atomic, but TakeAll is not. So other
-// calls may see takes that are given back:
+// Each take of a TakeAll is atomic, but the TakeAll itself is not. It takes in the order of the requests. If a limiter
+// refuses, it gives the earlier takes back by [Receipt.Refund]. No call waits for another call. Concurrent calls may
+// see takes that are given back:
 //
 //   - No limiter ever admits more than its limit.
-//   - A call may be refused because of tokens that another call gives back a moment later.
-//   - If calls use different orders of the same limiters, all of them may be refused for the last tokens. If all calls
+//   - A call may be refused because of tokens that a concurrent TakeAll gives back a moment later.
+//   - Concurrent calls with different orders of the same limiters may all be refused for the last tokens. If all calls
 //     use one order, as many are admitted as if the calls came one after the other. Put the limiter that refuses most
 //     often first.
 //   - The answers of a refused call describe slightly different moments.
@@ -62,7 +62,7 @@ func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	return true, nil
 }
 
-// undo gives back the takes of the requests before request i, and peeks for the answers of all requests except i.
+// undo gives back the takes before request i, and peeks for the answers of the requests that took nothing.
 func undo(requests []Request, answers []Answer, i int) {
 	for j := range i {
 		answers[j].Receipt.Release()

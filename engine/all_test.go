@@ -93,8 +93,7 @@ func TestTakeAllOfManyRequests(t *testing.T) {
 	require.True(t, allowed)
 }
 
-// A request that was admitted without a record took nothing. TakeAll must not give back tokens for it, because other
-// requests took them.
+// TakeAll gives back nothing for a request that was admitted without a record.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
@@ -129,7 +128,7 @@ func TestAllRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Goroutines take from two limits in opposite order: no call hangs, and neither limit is exceeded.
+// Goroutines that take from two limits in opposite order do not hang and do not exceed a limit.
 func TestAllInOppositeOrders(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 50 {
@@ -156,8 +155,7 @@ func TestAllInOppositeOrders(t *testing.T) {
 	}
 }
 
-// hooked returns a limiter and a function next. The limiter calls the argument of next once, when it reads its clock
-// the next time.
+// hooked returns a limiter that calls the argument of next when it reads its clock the next time.
 func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	var then atomic.Pointer[func()]
 	l, err := New(policy, MaxKeys(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {

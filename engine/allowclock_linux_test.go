@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAllowReadsEveryClock: with every clock and hash, Allow admits a request when its token is back. The watermark
-// (latest time of the table) does not advance meanwhile. So an Allow that does not read the clock fails.
+// TestAllowReadsEveryClock: with every clock and hash, Allow admits a request when its token is back.
 func TestAllowReadsEveryClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	for clock, option := range map[string]Option{"counter": ClockTSC(), "precise": ClockPrecise(), "coarse": ClockCoarse()} {

@@ -9,8 +9,8 @@ import (
 
 // The module bench/ has the benchmarks that use only the public API.
 
-// BenchmarkCoarseLateness measures how late a coarse clock is while every processor is busy. No request is refused,
-// because a refusal would set the coarse clock to the exact time. Read the reported metrics; ns/op has no meaning.
+// BenchmarkCoarseLateness measures how late a coarse clock is while every processor is busy. Read the reported metrics;
+// ns/op has no meaning.
 func BenchmarkCoarseLateness(b *testing.B) {
 	l, err := New(TokenBucket(PerSecond(1), 1), ClockCoarse(), MaxKeys(1))
 	if err != nil {

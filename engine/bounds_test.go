@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestATimeIsAtMostASecondAhead tests to the nanosecond how far a request may be ahead of the clock. A time in the past
-// is never ahead, even if the clock is near the end of the timeline.
+// TestATimeIsAtMostASecondAhead tests to the nanosecond how far a request may be ahead of the clock.
 func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	k := l.Key("k")
@@ -29,7 +28,7 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 }
 
 // TestARefusalForWantOfRoomHasAWait: without room, RetryAfter is the time until the first record is idle, to the
-// nanosecond. A request ahead of the clock must not replace a record that is not yet idle by the clock.
+// nanosecond.
 func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 	for i := range uint64(10_000) {
@@ -107,7 +106,7 @@ func TestAQuotaOfAnotherKindIsNamed(t *testing.T) {
 		"want that, or a limiter with room for others (engine.MaxQuota, engine.Tiers, engine.TokenBuckets)")
 }
 
-// A doneLater context returns an error from the second call of Err on. Its channel is closed from the start.
+// A doneLater context returns an error from the second call of Err on.
 type doneLater struct {
 	context.Context
 	looks int
@@ -131,8 +130,7 @@ type pastDeadline struct{ context.Context }
 
 func (pastDeadline) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-// TestWaitTakesWhatIsThere: if the context is done before the call, Wait takes nothing. Otherwise it takes available
-// tokens, even if the context becomes done during the call or its deadline has passed.
+// TestWaitTakesWhatIsThere: if the context is done before the call, Wait takes nothing.
 func TestWaitTakesWhatIsThere(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -160,8 +158,7 @@ func TestTheErrorOfAWaitNamesTheWait(t *testing.T) {
 	require.ErrorContains(t, l.Wait(shortly(t), "k", 4), "engine: Wait(4): the wait would be too long: 30s, and ")
 }
 
-// TestARefundOfNothingChangesNoReceipt: after a refund of 0 tokens, a receipt still gives back all of its tokens. The
-// test covers every version of the record.
+// TestARefundOfNothingChangesNoReceipt: after a refund of 0 tokens, a receipt still gives back all of its tokens.
 func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	for name, options := range map[string][]Option{"one rate": nil, "several rates": {MaxQuota(20)}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)
@@ -178,8 +175,8 @@ func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAllowAsksTheExactClockBeforeARefusalCosts: a late coarse clock would refuse a request, and the exact clock admits
-// it. The request is not charged as a refusal.
+// TestAllowAsksTheExactClockBeforeARefusalCosts: a request that only a late coarse clock refuses is not charged as a
+// refusal.
 func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	for _, charge := range []RefusalCharge{ChargeTheRest, ChargePenalty} {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,7 +201,7 @@ func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoRefusalsIsObserved: an observer of one in two refusals sees some, but not all.
+// TestOneOfTwoRefusalsIsObserved: an observer of one in two refusals sees some refusals, but not all.
 func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
 	newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(Key, uint64) {}, 1<<30))
 	seen := 0

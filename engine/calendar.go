@@ -16,18 +16,19 @@ const (
 	Month = atomicbucket.Month // from the 1st
 )
 
-// CalendarWindow limits how many tokens each key gets in a calendar day, week (from Monday) or month (from the 1st).
-// limit is 1 to 2^32. The time zone nil means UTC. The window is a [FixedWindow] that begins with the period, at the
-// same time for all keys. So up to twice the limit may be admitted within a moment, when a period ends. [Policy.Window]
-// is 24 hours, 7 days or 31 days.
+// CalendarWindow limits how many tokens each key gets in a calendar day, week or month. Weeks begin on Monday. The
+// limit is 1 to 2^32. A nil time zone means UTC. The window is a [FixedWindow] that begins with the period, at the same
+// time for all keys. So up to twice the limit may be admitted within a moment, when a period ends. [Policy.Window] is
+// 24 hours, 7 days or 31 days.
 //
-// A period begins at the first instant whose local date is its first day or later. So a day has 23 or 25 hours when
-// clocks change, and a date that the zone skipped has no period. Periods are known until 2262, by the zone's rules at
-// the time of this call. To apply newer rules, pass a new policy to [Limiter.SetPolicy].
+// Periods follow the local dates of the zone. A period begins at the first instant whose local date is the period's
+// first day or later. So a day has 23 or 25 hours when clocks change, and a date that the zone skipped has no period.
+// Periods are known until 2262, by the zone's rules at the time of this call. To apply newer rules, pass a new policy
+// to [Limiter.SetPolicy].
 //
-// New sets the limiter's clock to the wall clock. With [Shared], the clock is set when the file is made, and after each
-// boot. If the wall clock changes later, or the machine sleeps, periods begin late or early until the next restart, but
-// never twice.
+// Periods follow the wall clock, to which New sets the limiter's clock. With [Shared], the clock is set when the file
+// is made, and after each boot. If the wall clock changes later, or the machine sleeps, periods begin late or early
+// until the next restart, but never twice.
 func CalendarWindow(limit uint64, per Period, zone *time.Location) Policy {
 	c, err := atomicbucket.NewCalendar(per, zone)
 	p := Policy{algorithm: AlgorithmFixedWindow, limit: limit, aligned: true, per: per, calendar: c}

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// calendars returns the path of a file and a function that attaches limiters to it. The test moves their clock.
+// calendars returns the path of a file and a function that attaches limiters to it.
 func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...Option) (*Limiter, error), path string) {
 	path = filepath.Join(t.TempDir(), "table")
 	return func(p Policy, options ...Option) (*Limiter, error) {
@@ -23,8 +23,7 @@ func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...O
 	}, path
 }
 
-// TestCalendarsInAFile: a period ends for all processes of a file at the same nanosecond. If another process settles a
-// hold in the next period, the settlement takes nothing from that period.
+// TestCalendarsInAFile: a period ends for all processes of a file at the same nanosecond.
 func TestCalendarsInAFile(t *testing.T) {
 	for _, c := range []struct {
 		per        Period
@@ -128,8 +127,7 @@ func TestCopiesOfCalendars(t *testing.T) {
 	require.Error(t, RestoreShared(path+".copy", path+".week"))
 }
 
-// TestRulesOfZones: a process with other rules of the zone, or without the zone, is refused, because it would begin
-// periods at other times. A zone whose name does not fit on one line of the file is refused, too.
+// TestRulesOfZones: a process with other rules of the zone is refused, because its periods would begin at other times.
 func TestRulesOfZones(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCalendarWindow: a day has 23, 24 or 25 hours, and RetryAfter is exact. A hold that is settled in the next period
-// takes nothing from it.
+// TestCalendarWindow: a day has 23, 24 or 25 hours, and RetryAfter is exact.
 func TestCalendarWindow(t *testing.T) {
 	for _, c := range []struct {
 		per        Period
@@ -45,8 +44,7 @@ func TestCalendarWindow(t *testing.T) {
 	}
 }
 
-// TestCalendarPolicies: calendar policies have a text and can be compared with ==. SetPolicy can change one calendar
-// policy to another.
+// TestCalendarPolicies: SetPolicy can change one calendar policy to another.
 func TestCalendarPolicies(t *testing.T) {
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 // the bytes of an answer. The key may then owe more than its limit, and is admitted again when enough of this debt has
 // come back. A fixed window forgets its debt when it ends. Charge does not allocate.
 //
-// The decision is for a request for one token after the charge. If the key is in debt, Remaining is 0. A charge of 0
-// takes nothing. The result lost is how many tokens were not charged:
+// The result d is the decision about a request for one token after the charge. If the key is in debt, Remaining is 0. A
+// charge of 0 takes nothing. The result lost is the number of tokens that were not charged:
 //
 //   - the tokens above [MaxDebt], and the tokens that do not fit into the list of times of a [SlidingLog];
 //   - all tokens of a key under [Blocked], and of a new key without room under [Refuse] or [Admit].
@@ -55,14 +55,14 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 	return d, n - charged
 }
 
-// MaxDebt bounds the debt that a key may have from [Limiter.Charge] and [ChargeRefusals]. The bound is a multiple of
-// the key's limit, and limits is that multiple, 1 to 2^32. By default it is 10 for buckets ([TokenBucket],
-// [BatchRefill]). So even a key that was charged far too much is admitted again after little more than nine times its
-// bucket's fill time. For the other algorithms, which forget debts, the default is 1.
+// MaxDebt bounds the debt that a key may have from [Limiter.Charge] and [ChargeRefusals], as a multiple of the key's
+// limit. The multiple is 1 to 2^32. By default it is 10 for [TokenBucket] and [BatchRefill]. So even a key that was
+// charged far too much is admitted again after little more than nine times its bucket's fill time. For the other
+// algorithms, which forget debts, the default is 1.
 //
-// A record must have room for the largest debt. So with a higher bound, a window has fewer bits for the time, and a log
-// is longer by the same factor. [New] refuses a bound that does not fit. A [Quota] whose debt would not fit has a lower
-// bound.
+// A higher bound needs more room, because a record must have room for the largest debt. A window then has fewer bits
+// for the time, and a log is longer by the same factor. [New] refuses a bound that does not fit. A [Quota] whose debt
+// would not fit has a lower bound.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 || limits > 1<<32 {
@@ -73,7 +73,7 @@ func MaxDebt(limits uint64) Option {
 	}
 }
 
-// A RefusalCharge says what a refused request costs ([ChargeRefusals]).
+// A RefusalCharge is what a refused request costs. [ChargeRefusals] sets it.
 type RefusalCharge = shard.RefusalCharge
 
 const (
@@ -87,10 +87,11 @@ const (
 	ChargePenalty = shard.Penalty
 )
 
-// ChargeRefusals makes refused requests cost something, also requests for more than the limit. A refusal and its charge
-// are one atomic step, so a request that can be admitted is never charged as a refusal. RetryAfter includes the charge.
-// A refused request then costs the limiter as much work as an admitted one, because it writes to the key's record.
-// Refusals of [Limiter.Reserve] cost nothing. With a token bucket, refusals of [Limiter.Wait] cost nothing either.
+// ChargeRefusals makes refused requests cost tokens, including requests for more than the limit. A refusal and its
+// charge are one atomic step, so a request that can be admitted is never charged as a refusal. RetryAfter includes the
+// charge. A refused request then costs the limiter as much work as an admitted request, because it writes to the key's
+// record. Refusals of [Limiter.Reserve] cost nothing. With a token bucket, refusals of [Limiter.Wait] cost nothing
+// either.
 func ChargeRefusals(charge RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > ChargePenalty {
@@ -119,8 +120,7 @@ func (t terms) apply(plan *shard.Plan, ps policies) error {
 	return nil
 }
 
-// chargeable returns the time for a call that may be refused. If a refusal may cost tokens, the time is from a clock
-// that is never late.
+// chargeable returns the time for a call that may be refused, never a late time if refusals cost tokens.
 func (l *Limiter) chargeable(nanos int64) int64 {
 	if l.terms.refusals != ChargeNothing && l.terms.lateness > 0 {
 		return l.clock.renew(coarseTick)

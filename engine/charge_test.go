@@ -71,7 +71,8 @@ func TestChargeWithoutMaxDebt(t *testing.T) {
 	}
 }
 
-// TestChargeBadInput: errors name numbers out of range, and unusual charges have defined answers.
+// TestChargeBadInput: New refuses options of charges with wrong numbers, and charges of unusual numbers have defined
+// answers.
 func TestChargeBadInput(t *testing.T) {
 	for _, limits := range []uint64{0, 1<<32 + 1, math.MaxUint64} {
 		_, err := engine.New(engine.FixedWindow(1, time.Hour), engine.MaxDebt(limits))
@@ -122,7 +123,7 @@ func TestChargeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCost (I1): a refused request takes what the kind of charge says, in every algorithm.
+// TestRefusalsThatCost (I1): refused requests cost what ChargeRefusals says, in every algorithm.
 func TestRefusalsThatCost(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.Per(10, time.Hour), 10), "fixed window": engine.FixedWindow(10, time.Hour),

@@ -43,9 +43,9 @@ func Bytes(policy Policy, options ...Option) (uint64, error) {
 	return header + bytes, nil
 }
 
-// CheckChange returns the error that [Limiter.SetPolicy] would return for a change, or nil. The list from has the
-// policies with which [New] made the limiter, not those of a later SetPolicy. The list to has the policies after the
-// change. In both lists, the limiter's own policy is first, and its tiers follow.
+// CheckChange returns the error that [Limiter.SetPolicy] would return for a change of policies, or nil. In both lists,
+// the limiter's own policy is first, and its tiers follow. The first list has the policies with which [New] made the
+// limiter, not the policies of a later SetPolicy. The second list has the policies after the change.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
 		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),
@@ -66,8 +66,7 @@ func CheckChange(from, to []Policy) error {
 	return err
 }
 
-// These numbers bound the takes in flight of a shared table. All keys together have at most spareEntries of them, plus
-// one for every slotsToEntry slots.
+// These constants bound the takes in flight of all keys of a shared table.
 const (
 	spareEntries = atomicbucket.MaxInFlight + 1
 	slotsToEntry = 4

@@ -18,8 +18,7 @@ const (
 	clockFunc
 )
 
-// A clock counts nanoseconds on the limiter's timeline, from 1970 to 2262. It starts at the Unix time at which it was
-// made, and then advances with its source, such as the counter. A change of the wall clock does not move it.
+// A clock counts nanoseconds on the limiter's timeline, from 1970 to 2262. A change of the wall clock does not move it.
 type clock struct {
 	kind     clockKind
 	base     time.Time // an instant, with its monotonic reading if it has one
@@ -27,7 +26,7 @@ type clock struct {
 	function toldClock // only for clockFunc
 	// counter is the calibrated time stamp counter, or nil if there is none.
 	counter *counterClock
-	// line has the counter's current calibration for clockTSC. For other kinds of clock, it contains nil.
+	// line has the counter's current calibration for clockTSC, and nil for any other kind of clock.
 	line *atomic.Pointer[calibration]
 
 	_      [64]byte
@@ -114,7 +113,7 @@ func (c *clock) surely() int64 {
 }
 
 // machine returns the time by the machine's monotonic clock, which all processes of a shared table have in common. If
-// the counter is ahead, for example because it ran while the machine slept, machine stops using the counter.
+// the counter is ahead of that clock, machine stops using the counter.
 func (c *clock) machine() int64 {
 	if now := c.precise(); c.counter == nil || tolerable(time.Duration(c.counter.nanos()-now), recalibrateEvery) {
 		return now
@@ -130,7 +129,7 @@ func (c *clock) lateness() time.Duration {
 	return 0
 }
 
-// instant returns t on the timeline. A time before the timeline counts as its beginning, a time after it as its end.
+// instant returns t on the timeline, or the nearest end of the timeline for a time outside of it.
 func (c *clock) instant(t time.Time) int64 {
 	if nanos, ok := c.unix(t); ok {
 		ahead := c.function.ahead.Load()
@@ -142,8 +141,7 @@ func (c *clock) instant(t time.Time) int64 {
 	return math.MaxInt64
 }
 
-// unix returns the nanoseconds from 1970 to t, by monotonic readings if t and the base have them. It returns false if
-// the result is negative or does not fit into an int64.
+// unix returns the nanoseconds from 1970 to t, and false if an int64 has no room for them or they are negative.
 func (c *clock) unix(t time.Time) (int64, bool) {
 	d := int64(t.Sub(c.base)) // at most 292 years, because Sub saturates
 	if d > math.MaxInt64-c.origin || c.origin+d < 0 {

@@ -5,13 +5,12 @@ import "time"
 const (
 	coarseTick = time.Millisecond
 	// coarseDoubt is how late a coarse clock is assumed to be at most. In measurements with every processor busy, it
-	// was at most 40ms late. A refusal with a longer wait than coarseDoubt is final. Other refusals are checked with
-	// the exact clock.
+	// was at most 40ms late.
 	coarseDoubt = 100 * time.Millisecond
 )
 
-// renew sets the coarse clock to the exact time, unless it was set less than age ago. So thousands of concurrent
-// refusals write its word only once. renew returns the exact time or the clock's word, whichever is later.
+// renew sets a coarse clock that is older than age to the exact time, and returns the later of both times. So thousands
+// of concurrent refusals write the clock's word only once.
 func (c *clock) renew(age time.Duration) int64 {
 	now := c.exact()
 	for {

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// coarseInABubble runs f in a synctest bubble, with a coarse clock. Before each call, f sets how late that clock is,
-// with the function late.
+// coarseInABubble runs f in a synctest bubble, with a coarse clock that is as late as f sets it.
 func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter, late func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, ClockCoarse(), MaxKeys(10))
@@ -26,8 +25,8 @@ func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limite
 	})
 }
 
-// TestACoarseClockAdmitsEarlyByItsLateness: in the worst case, a take reads a late time and is charged for that earlier
-// time. Within a real time t, a key then gets exactly what it would get within t + lateness.
+// TestACoarseClockAdmitsEarlyByItsLateness: in the worst case, a key gets within a time t what it would get within t +
+// lateness.
 func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	const lateness = 10 * time.Millisecond
 	take := func(l *Limiter) (n int) {
@@ -59,8 +58,7 @@ func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	}
 }
 
-// TestInRealTimeACoarseClockKeepsItsBound (I1): at varying lateness, a key gets at most burst + rate * (t + lateness)
-// in any real time t, and sometimes more than burst + rate * t.
+// TestInRealTimeACoarseClockKeepsItsBound (I1): in any real time t, a key gets at most burst + rate * (t + lateness).
 func TestInRealTimeACoarseClockKeepsItsBound(t *testing.T) {
 	const burst, lateness = 10, 8 * time.Millisecond
 	type passed struct {

@@ -19,13 +19,12 @@ type counterClock struct {
 	last sample     // at the latest calibration
 	// joint is set if other processes use the same timeline, with Go's clock or with their own counters.
 	joint bool
-	// When the counter is no longer used, Go's clock continues the timeline: at the time leftSince, the timeline was at
-	// left.
+	// These fields say where the timeline was when Go's clock replaced the counter.
 	left      int64
 	leftSince time.Time
 }
 
-// A calibration is an immutable linear function from counts to nanoseconds. recalibrate publishes a new one.
+// A calibration is an immutable linear function from counts to nanoseconds.
 type calibration struct {
 	count uint64 // the count at which the line begins
 	nanos int64  // the time at this count
@@ -41,8 +40,8 @@ func (c *calibration) nanosAt(count uint64) int64 {
 	return c.nanos + int64(hi)
 }
 
-// A calibration's factor is the nanoseconds per count, as a fraction that is shifted by counterScale. So the fraction
-// is below 1 for counters of 16 MHz and more. A calibration is then valid for 2^58 counts, three years at 2.5 GHz.
+// counterScale shifts the nanoseconds per count of a calibration, which are below 1 for counters of 16 MHz and more. A
+// calibration is then valid for 2^58 counts, three years at 2.5 GHz.
 const counterScale = 6
 
 // shared has the process's counter clock, made for the first limiter that needs it.
@@ -51,8 +50,7 @@ var shared struct {
 	clock *counterClock
 }
 
-// sharedCounter returns the process's counter clock. It returns nil if the kernel does not trust the counter, or if
-// Go's clock does not advance with the counter, as in a testing/synctest bubble.
+// sharedCounter returns the process's counter clock, or nil if the counter cannot be trusted.
 func sharedCounter() *counterClock {
 	shared.Lock()
 	defer shared.Unlock()
@@ -72,7 +70,7 @@ func sharedCounter() *counterClock {
 	return nil
 }
 
-// moved returns a counter clock on a timeline of several processes, which is ahead of c's timeline by some nanoseconds.
+// moved returns a counter clock whose timeline is ahead of c's timeline by the given nanoseconds.
 func (c *counterClock) moved(ahead int64) *counterClock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +101,8 @@ func makeCounter() *counterClock {
 }
 
 const (
-	// calibrationTime is how long the first calibration spins. A sample is accurate to some tens of nanoseconds, so the
-	// first calibration is accurate to about 20 parts in a million. Later calibrations are more accurate.
+	// calibrationTime is how long the first calibration spins. The calibration is then accurate to about 20 parts in a
+	// million.
 	calibrationTime = 2 * time.Millisecond
 	// recalibrateEvery is the usual time between two calibrations. slewTime is the shortest time over which an error is
 	// corrected.
@@ -112,9 +110,8 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether a working counter can have drifted from Go's clock by the duration off in the time elapsed.
-// Systems correct their clocks by at most 500 parts in a million. So if the drift is more than that and more than 10ms,
-// the counter stopped or was set, or Go's clock has another source.
+// tolerable reports whether a working counter can have drifted that far from Go's clock in the elapsed time. Systems
+// correct their clocks by at most 500 parts in a million.
 func tolerable(off, elapsed time.Duration) bool {
 	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
 }
@@ -126,9 +123,8 @@ func (c *counterClock) nanos() int64 {
 	return c.left + int64(time.Since(c.leftSince))
 }
 
-// recalibrate compares the counter with Go's clock, and changes the slope of the line so that both will agree again,
-// without a jump. If the error is not tolerable, Go's clock continues from the last reading for good. A call within a
-// second of the previous call does nothing.
+// recalibrate changes the slope of the line so that the counter agrees with Go's clock again, without a jump. If the
+// error is not tolerable, Go's clock replaces the counter for good.
 func (c *counterClock) recalibrate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +133,7 @@ func (c *counterClock) recalibrate() {
 	if line == nil || elapsed < time.Second {
 		return
 	}
-	// late is computed from times of the sample only, because this goroutine may have been suspended since the sample.
+	// The current time is not used, because this goroutine may have been suspended since the sample.
 	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next
@@ -150,8 +146,7 @@ func (c *counterClock) recalibrate() {
 		return
 	}
 	begin := tsc.Read()
-	// The error is corrected over about the time until the next calibration. That is assumed to be as long as the time
-	// since the previous one. A faster correction would overshoot.
+	// The error is corrected over about the time until the next calibration. A faster correction would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
 	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
 }
@@ -175,8 +170,7 @@ func takeSample() sample {
 	return best
 }
 
-// slope returns the nanoseconds per count between two samples, in the form of a calibration. It returns false if no
-// working counter could have that slope.
+// slope returns the nanoseconds per count between two samples, or false if no working counter has that slope.
 func slope(a, b sample) (uint64, bool) {
 	nanos, counts := uint64(b.at.Sub(a.at)), b.count-a.count
 	if int64(nanos) <= 0 || int64(counts) <= 0 || nanos>>counterScale >= counts {

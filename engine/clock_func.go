@@ -8,28 +8,25 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// maxBack is how far the time of a [ClockFunc] may go back and still count as only late. Concurrent readings and
+// maxBack is the largest step back of a [ClockFunc] that counts only as a late reading. Concurrent readings and
 // adjustments of a clock go back by less.
 const maxBack = time.Minute
 
-// A toldClock gets its time from the function of a [ClockFunc], which may be faulty. If the function goes back by more
-// than maxBack, the timeline continues from the latest time. Otherwise every key would wait until the function reaches
-// that time again. The timeline is then ahead of the function. If the function later jumps ahead by more than maxBack,
-// it may be correct again, so the jump first reduces this lead. So the lead is never more than the function's largest
-// single excursion.
+// A toldClock gets its time from the function of a [ClockFunc], which may be faulty. After a step back of more than
+// maxBack, the timeline continues from the latest time. Otherwise every key would wait until the function reaches that
+// time again.
 type toldClock struct {
 	read   func() time.Time
 	latest atomic.Int64 // the latest time that was returned, on the timeline
 	ahead  atomic.Int64 // how far the timeline is ahead of the function
 }
 
-// told returns the time according to the function. It ignores a time outside the timeline, and a time in the second
-// half of the rest of the timeline: otherwise a wrong time could use up the timeline. The limiter's time then does not
-// advance.
+// told returns the time according to the function. It ignores a time outside the timeline, and a time so far ahead that
+// it could use up the timeline.
 //
 // told is lock-free: it starts over only if another call has changed a value that told wants to replace. It does not
-// start over after its own change of ahead. Otherwise the loop would be endless for a function that jumps back and
-// forth.
+// start over after its own change of the field ahead. Otherwise a function that jumps back and forth would make the
+// loop endless.
 func (c *clock) told() int64 {
 	f := &c.function
 	for {
@@ -58,7 +55,7 @@ func (c *clock) told() int64 {
 	}
 }
 
-// latest returns the latest time that the clock has returned. No take has had a later time.
+// latest returns the latest time that the clock has returned.
 func (c *clock) latest() int64 {
 	if line := c.line.Load(); line != nil { // like nanos, with two calls less
 		return line.nanosAt(tsc.Read())

@@ -11,7 +11,7 @@ import (
 
 func (h *hand) set(at time.Time) { h.other.Store(&at) }
 
-// pass moves the clock on by d, and lets the limiter read it every half minute.
+// pass moves the clock on by d in steps of half a minute, and the limiter reads each step.
 func (h *hand) pass(l *Limiter, d time.Duration) {
 	for ; d > 0; d -= maxBack / 2 {
 		h.advance(maxBack / 2)
@@ -20,7 +20,7 @@ func (h *hand) pass(l *Limiter, d time.Duration) {
 }
 
 // TestAClockThatLeapsAndComesBack: after the clock leaps ahead and back, no key waits until the clock reaches the later
-// time again. However often the clock makes the same leap, each key is refilled at most once.
+// time again.
 func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		const years = 365 * 24 * time.Hour
@@ -73,8 +73,7 @@ func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesToAndFro: each reading of the function is far from the previous one. A call still reads the
-// function only once, and all leaps together advance the limiter's time only once.
+// TestAClockThatGoesToAndFro: if each reading is far from the previous one, a call still reads the function only once.
 func TestAClockThatGoesToAndFro(t *testing.T) {
 	const leap = 10 * maxBack
 	begin := time.Unix(1_700_000_000, 0)
@@ -115,8 +114,7 @@ func TestAClockThatReadsNoTime(t *testing.T) {
 	}
 }
 
-// TestLeapsThatTheTimelineCannotHold: a reading in the second half of the rest of the timeline is ignored. From 2023,
-// that half begins after 119 years.
+// TestLeapsThatTheTimelineCannotHold: a reading in the second half of the remaining timeline is ignored.
 func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		right := time.Unix(1_700_000_000, 0)
@@ -150,7 +148,7 @@ func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 }
 
 // TestAClockThatGoesBackALittleIsLate: after a step back of a minute, nothing is admitted until the latest time is
-// there again. Then time continues without a gap.
+// there again.
 func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		longest := 2 * maxBack
@@ -169,8 +167,7 @@ func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	})
 }
 
-// TestARefundByALateClockGivesNoMore (I1): a refund after the clock has gone back must not give back tokens that had
-// already come back and were taken again.
+// TestARefundByALateClockGivesNoMore (I1): a refund by a late clock gives back no tokens that had already come back.
 func TestARefundByALateClockGivesNoMore(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		_, receipt := l.TakeReceipt(l.Key("k"), 50)

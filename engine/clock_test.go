@@ -29,7 +29,7 @@ func TestPreciseClockInABubble(t *testing.T) {
 	})
 }
 
-// In a synctest bubble, the counter does not show the bubble's time, so the default clock uses Go's clock.
+// In a synctest bubble, the default clock uses Go's clock instead of the counter.
 func TestDefaultClockInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(Per(1, time.Hour), 1), MaxKeys(10))
@@ -58,8 +58,7 @@ func TestSweeperInABubble(t *testing.T) {
 	})
 }
 
-// If the wait is not long, a refusal by a coarse clock is checked with the exact clock. The coarse clock is then set to
-// the exact time.
+// A refusal by a coarse clock is checked with the exact clock if the wait is short.
 func TestCoarseClockChecksRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(1000), 1), ClockCoarse(), MaxKeys(10))
@@ -115,8 +114,7 @@ func TestCounterKeepsTime(t *testing.T) {
 			before := c.origin + int64(time.Since(c.base))
 			nanos := c.nanos()
 			after := c.origin + int64(time.Since(c.base))
-			// The clocks may differ by slack: 200 parts in a million of the time, and a microsecond more because they
-			// are not read at the same instant.
+			// The clocks may differ by 200 parts in a million of the time, and by a microsecond.
 			slack := (after-c.origin)/5000 + 1000
 			require.GreaterOrEqual(t, nanos, before-slack)
 			require.LessOrEqual(t, nanos, after+slack)

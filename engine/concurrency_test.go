@@ -70,8 +70,7 @@ func TestNeverMoreInside(t *testing.T) {
 	assert.Zero(t, l.Stats().Forgotten)
 }
 
-// TestAnEntryThatNeverComesBack: a take that is never released is forgotten after one to two periods, and counted once.
-// A later release does nothing.
+// TestAnEntryThatNeverComesBack: a take that is never released is forgotten after one to two periods.
 func TestAnEntryThatNeverComesBack(t *testing.T) {
 	l, h := newLimiter(t, Concurrency(3, time.Minute), SweepInterval(24*time.Hour))
 	d, lost := l.TakeReceipt(l.Key("k"), 2)
@@ -102,8 +101,8 @@ func TestAnEntryThatNeverComesBack(t *testing.T) {
 	assert.EqualValues(t, 4, l.Stats().Forgotten)
 }
 
-// TestAChangeOfTheLimitKeepsWhatIsInside: takes stay in flight through changes of the limit, even to 0, and are
-// released as before.
+// TestAChangeOfTheLimitKeepsWhatIsInside: takes stay in flight through changes of the limit, and are released as
+// before.
 func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(5, time.Hour))
 	d, many := l.TakeReceipt(l.Key("k"), 4)
@@ -231,8 +230,7 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and from a rate, or from neither. The receipt of the
-// limit in flight releases its tokens.
+// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and from a rate, or from neither.
 func TestAllWithALimitInFlight(t *testing.T) {
 	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
 	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))

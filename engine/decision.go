@@ -20,8 +20,8 @@ type Decision struct {
 	// exact: if nothing else is taken from the key, the same request is admitted after this time, and not one
 	// nanosecond sooner.
 	RetryAfter time.Duration
-	// ResetAfter is the time until a bucket is full if nothing else is taken, until the current window ends, or until
-	// the oldest request of a log leaves its window. It is 0 if no taken tokens of the key count any more. RetryAfter
-	// and ResetAfter are at most 292 years, the longest Duration.
+	// ResetAfter says when the key gets tokens back: the time until a bucket is full, the current window ends, or the
+	// oldest request of a log leaves its window. For a bucket, it assumes that nothing else is taken. It is 0 if no
+	// taken tokens of the key count any more. RetryAfter and ResetAfter are at most 292 years, the longest Duration.
 	ResetAfter time.Duration
 }

@@ -40,8 +40,7 @@ func largeLimiter(path string) (*Limiter, error) {
 	return New(FixedWindow(1000, 24*time.Hour), Shared(path))
 }
 
-// TestEnvironmentStarter is the program of a starter. It attaches, takes a token, prints how many are left, and stays
-// attached until its input ends.
+// TestEnvironmentStarter is the program that the tests start: it attaches, takes a token and stays attached.
 func TestEnvironmentStarter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -92,8 +91,7 @@ func (s starter) end() error {
 	return errors.Join(err, s.Wait())
 }
 
-// TestEnvironmentStartStorm: in a file system of 64 MB, as Docker's /dev/shm, many processes that start at the same
-// time attach to one file of 26 MiB and take from one bucket.
+// TestEnvironmentStartStorm: many processes that start at the same time attach to one file and take from one bucket.
 func TestEnvironmentStartStorm(t *testing.T) {
 	for round := range 5 {
 		folder := mounted(t, 64<<20)
@@ -119,7 +117,7 @@ func TestEnvironmentStartStorm(t *testing.T) {
 	}
 }
 
-// TestEnvironmentFullDisk: without room for the file, New fails and leaves nothing; with room again it succeeds.
+// TestEnvironmentFullDisk: without room for the file, New fails and leaves nothing.
 func TestEnvironmentFullDisk(t *testing.T) {
 	folder := mounted(t, 40<<20)
 	path, ballast := filepath.Join(folder, "table"), filepath.Join(folder, "ballast")
@@ -135,8 +133,8 @@ func TestEnvironmentFullDisk(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestEnvironmentSparseRestore: if a copy has holes, attaching allocates them, or returns an error on a full disk. So
-// no process is killed later because a write finds no space.
+// TestEnvironmentSparseRestore: attaching allocates the holes of a copy, or returns an error on a full disk. Otherwise
+// a later write could kill the process.
 func TestEnvironmentSparseRestore(t *testing.T) {
 	folder := mounted(t, 40<<20)
 	path, ballast := filepath.Join(folder, "table"), filepath.Join(folder, "ballast")
@@ -223,8 +221,8 @@ func TestEnvironmentRemoved(t *testing.T) {
 	assert.EqualValues(t, 1000-8, second.Peek(second.Key("key"), 1).Remaining, "one file for all that came")
 }
 
-// TestEnvironmentForeignFolder: New refuses another user's file. It also refuses a folder, unless the folder belongs to
-// the process's user or to root.
+// TestEnvironmentForeignFolder: New refuses another user's file, and a folder that belongs neither to the process's
+// user nor to root.
 func TestEnvironmentForeignFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestEnvironmentForeignFolder is skipped: only root starts processes of others")

@@ -25,7 +25,7 @@ var stepPolicies = [][2]Policy{
 	pricedSteps,
 }
 
-// pricedSteps is the pair of policies for a limiter of [TokenBuckets]; the first one is a quota.
+// pricedSteps has the two policies for a limiter of [TokenBuckets].
 var pricedSteps = [2]Policy{TokenBucket(PerSecond(1), 21), TokenBucket(Per(1, 700*time.Millisecond), 30)}
 
 // A step has the limiter of one execution, and a key under its second tier.
@@ -35,15 +35,15 @@ type step struct {
 	own Quota // of the first policy, if that is a quota; the zero Quota is the limiter's own policy
 	// priced is true if a token has different prices under the two policies.
 	priced bool
-	// waiting is true if a caller waits in line. A refused request that is concurrent with a call at another price may
-	// then wait longer than in either order of the two calls.
+	// waiting is true if a caller waits in line. A refused request may then wait longer than if the calls came one
+	// after the other.
 	waiting bool
 	// again makes another step with the same policies, in which no request waits.
 	again func() step
 }
 
-// forEachStep runs a call once for each algorithm and each of the call's operations on shared words. Immediately before
-// that operation, it runs another call.
+// forEachStep runs a call once for each of its operations on shared words, with another call immediately before that
+// operation.
 func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
 	for _, p := range stepPolicies {
 		t.Run(p[0].String(), func(t *testing.T) {
@@ -69,8 +69,7 @@ func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func
 	}
 }
 
-// TestAReceiptIsOfItsTakeAtEveryStep (I1): before any operation of a call that makes a receipt, the key is reset and
-// another call takes. The receipt never gives back tokens of the other call.
+// TestAReceiptIsOfItsTakeAtEveryStep (I1): a receipt never gives back tokens of a concurrent call.
 func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	type back = func()
 	verbs := map[string]func(s step) back{
@@ -140,7 +139,7 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestWhatEndsEndsOnceAtEveryStep (I2): two concurrent calls end the same receipt. Tokens that a third call has taken
+// TestWhatEndsEndsOnceAtEveryStep (I2): if two concurrent calls end one receipt, tokens that a third call has taken
 // stay taken.
 func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	for name, of := range map[string]func(s step) (end func()){
@@ -179,8 +178,8 @@ func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAQuotaIsOfOnePlanAtEveryStep (I1): while a quota is made, the policy changes, and with it the length of a tick.
-// The quota must be right for one of the two policies, or grant nothing.
+// TestAQuotaIsOfOnePlanAtEveryStep (I1): a quota made while the policy changes is right for one of the two policies, or
+// grants nothing.
 func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	for _, changes := range []int{1, 2} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -245,7 +244,7 @@ var stepVerbs = map[string]func(s step) any{
 	},
 }
 
-// outcomeOf returns the answers of two calls, and what Peek then returns under both policies.
+// outcomeOf makes two calls, and returns their answers and the state of the key.
 func outcomeOf(s step, call, other any) any {
 	own, tier := s.Peek(s.key.With(s.own), 1), s.Peek(s.key, 1)
 	if s.priced { // if two prices were used at once, tokens may come back at either price
@@ -254,9 +253,7 @@ func outcomeOf(s step, call, other any) any {
 	return [4]any{call, other, own, tier}
 }
 
-// requireOneAfterTheOther runs a call, and another call before each of its operations. The answers and the final state
-// must be as in one of the two orders without concurrency. The function prepare creates the situation, or returns false
-// if it is not possible.
+// requireOneAfterTheOther asserts that two concurrent calls have the effect of the same calls one after the other.
 func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare func(t *testing.T, s *step) bool) {
 	forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
 		one, two := s.again(), s.again()
@@ -273,7 +270,8 @@ func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare
 	})
 }
 
-// TestVerbsBesideEachOtherAtEveryStep (I2, I9): every pair of calls for one key is as if made one after the other.
+// TestVerbsBesideEachOtherAtEveryStep (I2, I9): two concurrent calls for one key have the effect of the same calls one
+// after the other.
 func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for otherName, other := range stepVerbs {
@@ -328,8 +326,8 @@ func (s *step) waits() bool {
 	return s.waiting
 }
 
-// TestVerbsUnderEverythingAtEveryStep (I2, I9): every call is concurrent with a take, a charge or a reset, and is as if
-// made before or after it. The test repeats this with and without a quota, a changed policy and a waiting caller.
+// TestVerbsUnderEverythingAtEveryStep (I2, I9): a call that is concurrent with a take, a charge or a reset is as if
+// made before or after it.
 func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for _, otherName := range []string{"take", "charge", "reset"} {

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A request first takes the tokens that a language model's answer may cost. After the answer, the hold is settled with
-// the tokens that it has cost.
+// A request holds the tokens that a language model's answer may cost, and is settled with the real cost afterwards.
 func ExampleLimiter_Hold() {
 	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
@@ -33,7 +32,7 @@ func ExampleLimiter_Hold() {
 	// refused, retry later
 }
 
-// An answer is shortened to the tokens that are left, and refused if these are too few.
+// An answer is shortened to the tokens that are left, and refused if too few are left.
 func ExampleLimiter_HoldUpTo() {
 	tokens, _ := engine.New(engine.FixedWindow(1000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()

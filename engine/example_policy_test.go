@@ -95,8 +95,8 @@ func ExampleCheckChange() {
 	// engine: SetPolicy(fixed window 5/1m0s): the limiter is a sliding log 10/1m0s, and stays of that kind
 }
 
-// All algorithms have the same numbers. A client takes ten tokens at once, and wants one more two seconds later. The
-// example prints how long it must then wait.
+// For each algorithm, the example prints how long a client must wait. The client takes ten tokens at once, and wants an
+// eleventh two seconds later.
 func Example_algorithms() {
 	now := time.Date(2026, 1, 1, 12, 0, 3, 0, time.UTC)
 	for _, policy := range []engine.Policy{

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryVerbHasAnExample: each method of a limiter has an example, except the forms of methods for a hashed key.
+// TestEveryVerbHasAnExample: each method of a limiter has an example, except variants for a hashed key.
 func TestEveryVerbHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("example_*_test.go")
 	require.NoError(t, err)

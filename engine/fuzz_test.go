@@ -18,8 +18,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// FuzzPolicy (I1): for any numbers, New returns an error that names the wrong number and its range, or makes a limiter
-// that admits exactly its burst while the clock stands still.
+// FuzzPolicy (I1): for any numbers, New returns an error, or makes a limiter that admits exactly its burst.
 func FuzzPolicy(f *testing.F) {
 	f.Add(1.0, int64(time.Second), uint64(5), int32(1000), 1)
 	f.Fuzz(func(t *testing.T, tokens float64, period int64, burst uint64, keys int32, shards int) {
@@ -57,8 +56,7 @@ func FuzzPolicy(f *testing.F) {
 		for i := range one {
 			d := l.Take("k", 1)
 			if i == one-1 && i+burst > 1 && !exact {
-				// The exception of TokenBucket: if a burst is taken in parts within one tick, its last token waits for
-				// the next tick.
+				// A burst that is taken in parts within one tick gets its last token in the next tick.
 				require.False(t, d.Allowed)
 				require.Positive(t, d.RetryAfter)
 				if d.RetryAfter > time.Second {
@@ -101,7 +99,7 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	if period <= 0 {
 		return []string{named, "at least 1ns"}
 	}
-	// A number of tokens counts as the decimal number that is printed for the float, not as the float's exact value.
+	// The limiter reads a number of tokens as the printed decimal number, not as the exact float.
 	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'g', -1, 64))
 	nanos := new(big.Rat).SetInt64(int64(period))
 	switch longest := new(big.Rat).SetInt64(math.MaxInt64); {
@@ -119,8 +117,7 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	return nil
 }
 
-// FuzzKey (I2): a text and the same bytes have one key and one bucket. Other texts have other keys. Addresses and
-// numbers have other keys even with the same bytes.
+// FuzzKey (I2): a text and the same bytes have one key, and other texts have other keys.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("a"), []byte("b"), uint64(7))
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
@@ -177,7 +174,6 @@ func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 }
 
 // requireOneBucket checks that a key and its text have the same bucket. The bucket must have two tokens and be full.
-// Peek must return what Take then returns.
 func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
 	peek func(uint64) Decision, reset func()) {
 	defer l.Reset(k)

@@ -16,7 +16,7 @@ import (
 func left(l *Limiter, key string) uint64 { return l.Peek(l.Key(key), 0).Remaining }
 
 // TestAHoldCostsWhatItIsSettledFor (I2): the key pays exactly the cost of the first settlement, or the estimate without
-// one.
+// a settlement.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, less := l.Hold(l.Key("k"), 30)
@@ -76,8 +76,7 @@ func TestAReceiptChargesLater(t *testing.T) {
 	require.EqualValues(t, 10, r.Taken())
 }
 
-// TestAnEstimateAboveTheLimit: a hold of more than the limit is admitted if the key has its complete limit. A cost
-// above the limit is charged up to the bound on the debt, and Settle reports the rest.
+// TestAnEstimateAboveTheLimit: a hold of more than the limit is admitted if the key has its complete limit.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, h := l.Hold(l.Key("k"), math.MaxUint64)
@@ -127,8 +126,7 @@ func TestAHoldUnderOtherLimits(t *testing.T) {
 	require.EqualValues(t, 100, l.Peek(k, 0).Remaining)
 }
 
-// TestAHoldIsSettledInTheNextWindow (I1): nothing is given back to the next window, but an additional cost is charged
-// to it.
+// TestAHoldIsSettledInTheNextWindow (I1): a hold that is settled in the next window gives nothing back to that window.
 func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39 * time.Second)
@@ -153,7 +151,7 @@ func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 }
 
 // TestAHoldOutlivesMuch (I1): after a reset, an eviction or a change of the policy, a hold gives back no tokens of
-// other requests, and charges an additional cost. After Close, it is settled as usual.
+// other requests.
 func TestAHoldOutlivesMuch(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, l *Limiter, a perMinute)
@@ -182,8 +180,7 @@ func TestAHoldOutlivesMuch(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedIsTheSumSettled (I2): goroutines settle each hold twice, or drop it. A settled hold is charged
-// exactly its cost, and a dropped hold its estimate.
+// TestTheSumChargedIsTheSumSettled (I2): a settled hold is charged exactly its cost, and a dropped hold its estimate.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	const limit = 4000
 	for _, a := range algorithms {
@@ -228,8 +225,8 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedUnderEviction (I2, I7): keys evict each other while holds are settled. Debts and forgiven tokens
-// together are at least the settled costs. They are at most the larger of estimate and cost, summed over all holds.
+// TestTheSumChargedUnderEviction (I2, I7): while keys evict each other, debts and forgiven tokens together are at least
+// the settled costs.
 func TestTheSumChargedUnderEviction(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		random := rand.New(rand.NewPCG(7, 7))
@@ -262,7 +259,8 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 	})
 }
 
-// TestHoldAllIsAllOrNothing: TakeAll holds of several limits all or nothing, and each limit is settled separately.
+// TestHoldAllIsAllOrNothing: TakeAll holds tokens of several limits all or nothing, and each hold is settled
+// separately.
 func TestHoldAllIsAllOrNothing(t *testing.T) {
 	requests, _ := newLimiter(t, FixedWindow(2, time.Minute))
 	tokens, _ := newLimiter(t, TokenBucket(PerSecond(10), 1000))

@@ -7,17 +7,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// HoldUpTo takes as many tokens as the key has, from least to most, in one atomic step. It is for a request that can
-// also be served with fewer tokens, for example because its answer can be shortened. If the key has fewer than least
-// tokens, HoldUpTo refuses and takes nothing. [Receipt.Taken] returns how many tokens it took, and [Receipt.Settle]
-// replaces them by the cost of the request.
+// HoldUpTo takes as many tokens as the key has, in one atomic step: at least the number least, and at most the number
+// most. It is for a request that can also be served with fewer tokens, for example because its answer can be shortened.
+// If the key has too few tokens, HoldUpTo refuses and takes nothing. [Receipt.Taken] returns how many tokens it took,
+// and [Receipt.Settle] replaces them by the cost of the request.
 //
-// If least is 0, it counts as 1. If least is above the limit, it counts as the limit. If most is 0, nothing is taken,
-// and settling charges the cost. So HoldUpTo(k, 1, 0) admits requests as long as the key has a token, however many
-// requests are under way. ([Limiter.Hold] of 0 always admits.)
+// Both bounds may have any value. If least is 0, it counts as 1. If least is above the limit, it counts as the limit.
+// If most is 0, nothing is taken, and settling charges the cost. So HoldUpTo(k, 1, 0) admits requests as long as the
+// key has a token, however many requests are under way. In contrast, [Limiter.Hold] of 0 tokens always admits.
 //
-// After a refusal, RetryAfter is the time until a request for least tokens would be admitted. A refusal costs nothing,
-// whatever [ChargeRefusals] says. HoldUpTo never uses a late clock, does not allocate, and is lock-free.
+// After a refusal, RetryAfter is the time until a request for the number least would be admitted. A refusal costs
+// nothing, whatever [ChargeRefusals] says. HoldUpTo never uses a late clock, does not allocate, and is lock-free.
 func (l *Limiter) HoldUpTo(k Key, least, most uint64) (d Decision, r Receipt) {
 	least = max(least, 1)
 	if most == 0 {

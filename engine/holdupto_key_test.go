@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHoldOfNothingIsOfItsKey: if most is 0, HoldUpTo decides by the limit of the key's tier, and the cost is charged
-// under that tier. A refused request charges nothing.
+// TestAHoldOfNothingIsOfItsKey: a hold of 0 tokens is decided by the limit of the key's tier.
 func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(Per(1, 7*time.Second), 5)))
 	k := l.Key("k").Tier(1)
@@ -32,7 +31,7 @@ func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	}
 }
 
-// TestAHoldWithoutALimitChargesNobody: for an unlimited key, no cost is counted, even above the hold.
+// TestAHoldWithoutALimitChargesNobody: for an unlimited key, no cost is counted.
 func TestAHoldWithoutALimitChargesNobody(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	for _, most := range []uint64{0, 3} {

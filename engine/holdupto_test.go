@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldUpTo: HoldUpTo takes the available tokens from least to most, and its receipt is settled like any hold.
+// TestHoldUpTo: HoldUpTo takes the available tokens within its two bounds.
 func TestHoldUpTo(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -39,8 +39,7 @@ func TestHoldUpTo(t *testing.T) {
 	})
 }
 
-// TestAHoldOfNothingIsRefusedInDebt: if the key has no tokens, HoldUpTo(k, 0, n) is refused. Otherwise it is admitted,
-// and its cost is charged afterwards.
+// TestAHoldOfNothingIsRefusedInDebt: HoldUpTo(k, 0, n) is refused only if the key has no tokens.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -78,8 +77,7 @@ func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// TestHoldUpToAtOnce: concurrent calls together get the limit. An admitted call gets at least its minimum, and a call
-// is refused only if fewer tokens were left.
+// TestHoldUpToAtOnce: concurrent calls together get the limit, and each admitted call gets at least its minimum.
 func TestHoldUpToAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	for round := range 50 {

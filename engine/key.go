@@ -35,7 +35,7 @@ var seeds = struct{ text, addr, number keyhash.Seed }{
 	keyhash.NewSeed(), keyhash.NewSeed(), keyhash.NewSeed(),
 }
 
-// The stable hash has no seeds. These constants ensure that it hashes texts, addresses and numbers differently.
+// The stable hash has no seeds. With these constants, texts, addresses and numbers hash differently.
 const (
 	stableAddr   = 0x9e37_79b9_7f4a_7c15
 	stableNumber = 0xd1b5_4a32_d192_ed03

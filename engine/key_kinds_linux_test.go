@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/keyhash"
 )
 
-// TestKindsOfKeys: with every hash, a text and its bytes are one key, but an address or a number is another key. Other
-// hashes and other seeds give other keys. Two limiters of one file give the same keys.
+// TestKindsOfKeys: with every hash, a text and its bytes are one key, but an address or a number is another key.
 func TestKindsOfKeys(t *testing.T) {
 	seeded, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	stable, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), HashStable())

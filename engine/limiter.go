@@ -14,9 +14,9 @@ import (
 // A Limiter applies one [Policy] to each of any number of keys. Make one with [New]. All its methods are safe for
 // concurrent use. The methods that decide are lock-free and do not allocate.
 //
-// The methods of a nil or zero Limiter panic with a message that names New. Some methods may panic without this
-// message, because a check would cost every decision an instruction. These are Allow, Take and their variants, and for
-// a nil Limiter also the methods that make a [Key].
+// The methods of a nil or zero Limiter panic with a message that names New. Allow, Take and their variants may panic
+// without this message, because a check would cost every decision an instruction. For a nil Limiter, so may the methods
+// that make a [Key].
 type Limiter struct {
 	table *shard.Table
 	clock *clock
@@ -58,8 +58,8 @@ func policiesOf(own Policy, tiers []Policy) policies {
 // New returns a limiter with the policy. Every bucket is full. New allocates all memory that the limiter's table ever
 // needs; [Stats] reports how much.
 //
-// A limiter sweeps in the background until Close, or until the garbage collector finds that the limiter was dropped.
-// (In a testing/synctest bubble, Close it before the bubble ends.)
+// A limiter sweeps in the background until Close, or until the garbage collector finds that the limiter was dropped. In
+// a testing/synctest bubble, close the limiter before the bubble ends.
 //
 // New returns an error for a number out of range, a nil option, or a table larger than the machine's memory. The error
 // names the value and the range.
@@ -139,7 +139,7 @@ func (l *Limiter) Sweep() {
 	l.background.checkFile()
 }
 
-// requireMade panics if New did not make the limiter. The methods that take tokens do not call it ([Limiter]).
+// requireMade panics if New did not make the limiter.
 func (l *Limiter) requireMade() {
 	if l == nil || l.table == nil {
 		panic("engine: a Limiter that is nil or zero: make it with engine.New, and look at New's error")

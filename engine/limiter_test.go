@@ -73,7 +73,7 @@ func TestDecision(t *testing.T) {
 		"the bucket holds no more than its burst")
 }
 
-// A cost of 0 is always admitted, a cost above the limit never, not even for a new key. Neither changes anything.
+// A cost of 0 is always admitted, and a cost above the limit is never admitted.
 func TestCostsOutsideTheBucket(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(2), 10))
 	for _, n := range []uint64{11, math.MaxUint64, uint64(1) << 63} {
@@ -171,7 +171,7 @@ func TestKeys(t *testing.T) {
 			assert.True(t, l.Allow(text), "%.10q is a key like any other", text)
 			assert.False(t, l.Allow(text))
 		}
-		// The three kinds of key are hashed separately, so they are different keys even if their bytes are equal.
+		// The three kinds of key are different keys even if their bytes are equal.
 		b16, b8 := v4.As16(), [8]byte{7}
 		for _, k := range []Key{l.KeyAddr(v4), l.KeyUint64(7), l.KeyBytes(b16[:]), l.KeyBytes(b8[:])} {
 			assert.NotContains(t, keys, k)
@@ -229,13 +229,12 @@ func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux reports how much memory there is")
 	}
-	// This table needs a petabyte. On a 32-bit system, it needs more memory than can be addressed.
+	// This table needs a petabyte, or on a 32-bit system more memory than can be addressed.
 	_, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(int(min(uint64(math.MaxInt/8), 1<<46))))
 	assert.ErrorContains(t, err, "bytes")
 }
 
-// TestMemoryForAMillionKeys (I6): a table for a million keys has 27 bytes per key by Stats and by the formula, and the
-// heap grows by at most that.
+// TestMemoryForAMillionKeys (I6): a table for a million keys has 27 bytes per key, and the heap grows by at most that.
 func TestMemoryForAMillionKeys(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -296,7 +295,7 @@ func TestCloseTwiceAndThenDecide(t *testing.T) {
 	}
 }
 
-// If a limiter is dropped without Close, its goroutines stop. (leakcheck in TestMain checks that.)
+// A limiter that is dropped without Close stops its goroutines, which leakcheck in TestMain checks.
 func TestForgottenLimiterStops(t *testing.T) {
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(100), ClockCoarse())
 	require.NoError(t, err)

@@ -12,8 +12,7 @@ import (
 )
 
 // lines has, for each key, the callers that wait for tokens, in the order of their turns. Each process of a shared
-// table has its own lines. When a caller leaves, the callers behind it move up. Tokens in the middle of a line cannot
-// be given back ([Limiter.Reserve]), because the callers behind already know when their reservations are due.
+// table has its own lines.
 type lines struct {
 	mu sync.Mutex
 	of map[Key][]*Turn
@@ -33,8 +32,7 @@ type Turn struct {
 	moved func() // if not nil, called when due becomes earlier
 }
 
-// A part has the tokens of one reservation that belong to one turn. If a turn moves up by more or fewer tokens than its
-// own, it shares a reservation with another turn.
+// A part has the tokens of one reservation that belong to one turn.
 type part struct {
 	of     *reservation
 	n      uint64
@@ -52,8 +50,7 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue does what Queue does. If delay is 0, the turn is not in a line. The turn's wait does not show this: a turn in a
-// line may also have moved up so far that its tokens are available.
+// queue does what Queue does. If delay is 0, the turn is not in a line.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
@@ -72,8 +69,8 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 }
 
 // Until returns how long the caller must still wait, by the limiter's clock, or 0 or less if the tokens are available.
-// From now on, the function moved is called whenever the wait becomes shorter. It may be nil. It must not block, and
-// must not call a method of a Turn.
+// Until also registers the function moved, which is called whenever the wait becomes shorter. The function may be nil.
+// It must not block, and must not call a method of a Turn.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -98,12 +95,12 @@ func (t *Turn) Come() Receipt {
 
 // Leave ends the turn of a caller that does not proceed, and the callers behind it move up:
 //
-//   - If all of them wait for the same number of tokens as this caller, each takes the place in front of it.
+//   - If all callers behind wait for the same number of tokens as this caller, each moves to the place in front of it.
 //   - Otherwise they move up by this caller's tokens, but not past the reservation of a caller outside of the line.
 //     With [BatchRefill], they do not move up to an earlier refill.
 //
-// Tokens that become free at the end of the line are given back. If a caller outside has reserved behind the line, only
-// tokens that its reservation does not need come back ([Receipt.Refund]).
+// Tokens that become free at the end of the line are given back, as by [Receipt.Refund]. If a caller outside of the
+// line has reserved behind it, only tokens that this reservation does not need come back.
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
@@ -131,9 +128,9 @@ func (t *Turn) Leave() {
 	haveMoved(moved)
 }
 
-// shift moves turns up by the tokens of a turn that has left in front of them, and returns the turns whose wait is now
-// shorter. It stops at a gap, where a caller outside of the line has reserved. A turn that moved past the gap would
-// proceed at the same time as that caller.
+// shift moves turns up by the tokens of a turn that has left, and returns the turns whose wait is now shorter. It stops
+// where a caller outside of the line has reserved. A turn that moved past that reservation would proceed at the same
+// time as that caller.
 func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
 	for _, other := range behind {
@@ -154,8 +151,8 @@ func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	return moved
 }
 
-// exchanged redistributes the tokens of two turns: of a turn that leaves, and of the turn behind it. The turn that
-// stays gets the first n tokens, and the turn that leaves gets the rest.
+// exchanged redistributes the tokens of a turn that leaves and of the turn behind it. The turn that stays gets the
+// first n tokens.
 func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	for _, p := range append(leaves, stays...) {
 		switch {
@@ -171,8 +168,8 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	return last, first
 }
 
-// overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front are
-// then due later, but none is due later than this turn was. The tokens of these turns directly follow each other.
+// overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front are due
+// later, but none later than this turn was.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
@@ -187,8 +184,8 @@ func (t *Turn) overtake() {
 	}
 }
 
-// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or from a
-// reservation at a faster rate, under a quota.
+// ignores reports whether a gap in front of the turn is too small to count: at most half a token. Rounding, or a
+// reservation under a faster quota, causes such gaps.
 func (t *Turn) ignores(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half

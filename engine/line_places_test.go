@@ -19,8 +19,7 @@ func place(t *testing.T, l *Limiter, k Key, n uint64) *Turn {
 	return turn
 }
 
-// TestATurnEndsOnce: the first Come or Leave ends a turn, whether or not its caller waited; later calls change nothing.
-// A turn that Leave ends costs nothing.
+// TestATurnEndsOnce: the first Come or Leave ends a turn, and later calls change nothing.
 func TestATurnEndsOnce(t *testing.T) {
 	for _, drained := range []uint64{0, 4} {
 		lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
@@ -60,7 +59,7 @@ func TestACallerThatLeavesAgain(t *testing.T) {
 	})
 }
 
-// TestUntilIsFromNowOn: however late or often Until is called, it returns the time that is left until the turn is due.
+// TestUntilIsFromNowOn: Until returns the time that is left until the turn is due, however often it is called.
 func TestUntilIsFromNowOn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -100,8 +99,7 @@ func TestAWaitOfANanosecond(t *testing.T) {
 	})
 }
 
-// wellMade asserts that each turn has the tokens that its caller wants. The turns together must not have more tokens of
-// a reservation than it took. A part must be shared if and only if it is not the complete reservation.
+// wellMade asserts that each turn has its tokens, and that no reservation has given more tokens than it took.
 func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	t.Helper()
 	given := map[*reservation]uint64{}
@@ -120,8 +118,7 @@ func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	}
 }
 
-// TestALineHasNoGaps: while callers leave and come at random, each waits only for the tokens in front of it and its
-// own, and is informed exactly when its wait becomes shorter. Some rates are rounded.
+// TestALineHasNoGaps: while callers come and leave, each caller waits only for the tokens in front of it and its own.
 func TestALineHasNoGaps(t *testing.T) {
 	for seed := range uint64(32) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -178,8 +175,7 @@ func TestALineHasNoGaps(t *testing.T) {
 	}
 }
 
-// TestALineOfBatches: callers for one batch have the same wait, and are not informed when one leaves. The leaving
-// caller's tokens go to the next caller.
+// TestALineOfBatches: callers for one batch have the same wait, and are not informed when one of them leaves.
 func TestALineOfBatches(t *testing.T) {
 	for _, n := range []uint64{2, 3} {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
@@ -204,8 +200,7 @@ func TestALineOfBatches(t *testing.T) {
 	}
 }
 
-// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by as many tokens as it has, its receipt is for the new tokens.
-// Otherwise its receipt is void, so that it cannot give back a token of another turn.
+// TestTheReceiptOfATurnThatMovesUp: the receipt of a turn that moved up never gives back a token of another turn.
 func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	for _, c := range []struct{ leaves, first, second, taken, rest uint64 }{
 		{1, 1, 2, 1, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {1, 1, 1, 1, 1}, {3, 1, 2, 0, 0},
@@ -222,8 +217,7 @@ func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	}
 }
 
-// TestALineAfterAReset: after a reset, a new caller is due earlier than the callers in front of it. If one of those
-// leaves, or the new caller proceeds, the times of the others do not change.
+// TestALineAfterAReset: a caller that comes after a reset changes no time of the callers in front of it.
 func TestALineAfterAReset(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		for _, comes := range []bool{false, true} {
@@ -257,9 +251,7 @@ func TestALineAfterAReset(t *testing.T) {
 	}
 }
 
-// TestALineUnderTwoRates: the first callers of a line have reserved at another rate than the callers behind them. The
-// test checks all waits after the first caller leaves, and after the last caller comes first. No turn moves past a
-// reservation outside of the line.
+// TestALineUnderTwoRates: no turn moves past a reservation outside of the line, even if the turns have different rates.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {
@@ -304,8 +296,8 @@ func TestALineUnderTwoRates(t *testing.T) {
 	}
 }
 
-// TestALineOfOneCostMovesUpPastOthers: if all turns have one cost, each takes the place in front, even past a
-// reservation of a caller outside.
+// TestALineOfOneCostMovesUpPastOthers: if all turns have one cost, each moves to the place in front, even past a
+// reservation outside of the line.
 func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 4)
@@ -325,8 +317,8 @@ func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	})
 }
 
-// endless is a context that never ends. Because it is not a type of package context, each context that is derived from
-// it needs a goroutine.
+// endless is a context that never ends. It is not a type of package context, so each context derived from it needs a
+// goroutine.
 type endless struct{ context.Context }
 
 func (endless) Done() <-chan struct{} { return make(chan struct{}) }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quotaLine runs a test in a synctest bubble. The key has a quota of two tokens at once and one every three seconds,
-// and has taken two. Tokens of the limiter's own policy come back in a second or in an hour.
+// quotaLine runs a test in a synctest bubble, with a key under a quota of two tokens. The key has taken both, and one
+// token comes back every three seconds.
 func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn)) {
 	for _, token := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,8 +36,7 @@ func waits(t *testing.T, seconds map[*Turn]int) {
 	}
 }
 
-// TestALineUnderAQuotaMovesUpByItsTokens: turns move up by the time of the quota's tokens, not of the limiter's. Turns
-// behind a reservation outside of the line do not move.
+// TestALineUnderAQuotaMovesUpByItsTokens: turns under a quota move up at the rate of the quota, not of the limiter.
 func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {
@@ -64,8 +63,7 @@ func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	}
 }
 
-// TestATurnUnderAQuotaComesFirst: a turn whose caller comes early gets the first tokens. The other turns are due later,
-// except turns in front of a reservation outside of the line.
+// TestATurnUnderAQuotaComesFirst: a turn whose caller comes early gets the first tokens of the line.
 func TestATurnUnderAQuotaComesFirst(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {

@@ -24,8 +24,7 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 	})
 }
 
-// TestATurnThatMovesUpBeforeItIsAwaited: a turn moves up before its caller waits. The caller then waits only until the
-// new time.
+// TestATurnThatMovesUpBeforeItIsAwaited: a turn that moves up before its caller waits is due at the new time.
 func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -40,7 +39,8 @@ func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	})
 }
 
-// TestALineOfSeveralCosts: callers move up by the tokens of the caller that leaves, but not past a reservation outside.
+// TestALineOfSeveralCosts: callers move up by the tokens of the caller that leaves, but not past a reservation outside
+// of the line.
 func TestALineOfSeveralCosts(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
@@ -127,8 +127,7 @@ func TestGoodputUnderCancellation(t *testing.T) {
 	}
 }
 
-// TestLinesKeepTheLaw: callers of different costs join, leave, take and reserve. No more tokens are due than the limit
-// allows, and no turn is due later than Queue reported.
+// TestLinesKeepTheLaw: no more tokens are due than the limit allows, and no turn is due later than Queue reported.
 func TestLinesKeepTheLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -236,8 +235,7 @@ func TestALineForOneBatch(t *testing.T) {
 	}
 }
 
-// TestACallerThatComesOutOfTurn: the callers in front of a caller that comes early lose no tokens. If one of them
-// leaves, the others move up by its tokens.
+// TestACallerThatComesOutOfTurn: the callers in front of a caller that comes early lose no tokens.
 func TestACallerThatComesOutOfTurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// methods returns calls of a limiter's methods. The calls in quick decide about a Key or make one. They have no helpful
-// message for a nil limiter, because the check would cost too much time.
+// methods returns calls of a limiter's methods. The calls in quick have no helpful message for a nil limiter, because
+// the check would cost too much time.
 func methods(l *Limiter) (all, quick map[string]func()) {
 	p, k := TokenBucket(PerSecond(1), 1), Key{}
 	all = map[string]func(){

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An account has the exact debt of one key in the model of a limiter. Instants are nanoseconds on the limiter's
-// timeline, and may be earlier than in previous calls.
+// An account has the exact debt of one key in the model of a limiter.
 type account interface {
 	under(q *grants) // applies the limit of a quota to the calls that follow
 	take(at int64, n uint64) bool
@@ -53,8 +52,7 @@ type nearby struct {
 	latest int64 // the latest time of a grant, of a waiting request that is due, or of the call
 }
 
-// A ticker converts nanoseconds to ticks and back. A tick is the unit of a debt: a part of a nanosecond, or, for
-// batches, a token.
+// A ticker converts nanoseconds to ticks, the units of a debt, and back.
 type ticker struct {
 	perNano          int64
 	refill, interval int64
@@ -77,8 +75,7 @@ func (c ticker) wait(at, ticks int64) int64 {
 	return (at/c.interval+(ticks+c.refill-1)/c.refill)*c.interval - at
 }
 
-// tickerOf returns the ticker of a limiter of one rate. Its perNano is the numerator of the rate, as a reduced fraction
-// of tokens per nanosecond.
+// tickerOf returns the ticker of a limiter of one rate.
 func tickerOf(p Policy) ticker {
 	switch p.algorithm {
 	case AlgorithmTokenBucket:
@@ -93,7 +90,7 @@ func tickerOf(p Policy) ticker {
 	return ticker{}
 }
 
-// A bucket is the account of a token bucket: the tick at which it is full. The debt is the number of ticks until then.
+// A bucket is the account of a token bucket: the tick at which it is full.
 type bucket struct {
 	ticker
 	q     *grants
@@ -103,8 +100,7 @@ type bucket struct {
 	price int64
 }
 
-// prices has what a limiter of several rates knows about all keys. The price of a token is the number of ticks in which
-// the token comes back.
+// prices has what a limiter of several rates knows about all keys.
 type prices struct {
 	fastest   int64        // the lowest price at which a debt of any key was converted; 0 if none was
 	clock     func() int64 // the earliest time at which a later call may be decided
@@ -119,8 +115,7 @@ func (b *bucket) seen(at int64) int64 {
 	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
 }
 
-// counted returns the debt in ticks, at the price of the call's quota. Of the debts at the times earliest and latest,
-// it returns the larger one. Tokens may have been granted for times up to latest.
+// counted returns the debt in ticks, at the price of the call's quota.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
 	kept := scaled(owed, b.price, b.q.token)
@@ -201,8 +196,7 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	if b.speeds() { // a refused request makes the debt come back faster
 		return b.wait(at, b.seen(at)+int64(n)*b.q.token-b.q.limit())
 	}
-	// A debt comes back at its own price, which may differ from the price of the call. A binary search finds the first
-	// instant at which the debt is small enough.
+	// A binary search finds the first instant at which the debt is small enough.
 	may, earliest := b.q.limit()-int64(n)*b.q.token, min(at, b.clock())
 	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // sort.Search counts in int, which may have 32 bits
 	for first < last {
@@ -216,9 +210,7 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// reprices converts a debt after the price of its tier has changed. The key then owes the same number of tokens, at the
-// two instants at and latest. At the second instant, the latest request is due. All of the debt is converted, because a
-// part above the limit may come from another tier. A debt that would not fit keeps its price.
+// reprices converts a debt after the price of its tier has changed, so that the key owes the same number of tokens.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -226,8 +218,7 @@ func (b *bucket) reprices(at, latest, from, to int64) {
 	}
 }
 
-// change converts a debt after the cost of a token has changed. Until the last waiting request is due, the part above
-// the highest limit takes as long to come back as before.
+// change converts a debt after the cost of a token has changed.
 func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
 	if from == to && ticks == b.ticker {
 		return
@@ -250,7 +241,7 @@ func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, high
 	b.full = ticks.ticks(at) + min(kept, mostTicks+ahead)
 }
 
-// scaled returns ticks * to / from, rounded up, but at most 2^60, which is more than a record has room for.
+// scaled returns ticks * to / from, rounded up and at most 2^60.
 func scaled(ticks, from, to int64) int64 {
 	const many = 1 << 60
 	high, low := bits.Mul64(uint64(ticks), uint64(to))
@@ -269,8 +260,7 @@ func (b *bucket) paper(at int64, n uint64) paper {
 	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}
 }
 
-// giveBack gives back what is owed because of a take. After other takes, that is at most what the bucket would owe
-// after this take alone. After other refunds, it is at most the rest of the take minus the time since the take.
+// giveBack gives back what the key still owes because of a take.
 func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	cost, latest := int64(n)*of.q.token, near.latest
 	if b.prices != nil {
@@ -297,8 +287,7 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	}
 }
 
-// giveBackPriced is giveBack for a bucket with prices. If the debt may have changed its price, the tokens are assumed
-// to have come back at the fastest of these prices.
+// giveBackPriced is giveBack for a bucket with prices.
 func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	cost := int64(n) * b.price
 	owed, back := b.owed(at), min(b.owed(latest), cost)
@@ -326,8 +315,7 @@ func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	}
 }
 
-// refund gives tokens back without a receipt, but not more than the debt. It gives nothing back while a request waits
-// or is ahead of the clock.
+// refund gives tokens back without a receipt, but not more than the debt.
 func (b *bucket) refund(at int64, n uint64, near nearby) {
 	owed, token := b.owed(at), b.q.token
 	if b.prices != nil {

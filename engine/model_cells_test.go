@@ -11,11 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell identifies a cell in the tables of docs/correctness.md. It has the verb, whether the limiter has one rate or
-// several, and the situation of the key.
+// A cell identifies a cell in the tables of docs/correctness.md.
 type cell struct{ rates, verb, under string }
 
-// makes adds the cell of a call to m.made. The key of the call is under the grants q, or was last charged under them.
+// makes adds the cell of a call to m.made.
 func (m *model) makes(verb string, q *grants) {
 	if m.made == nil || q == nil || verb == "enter" && m.kind.policy.algorithm != AlgorithmConcurrency {
 		return
@@ -43,8 +42,8 @@ func (m *model) makes(verb string, q *grants) {
 	m.made[cell{rates, verb, under}] = true
 }
 
-// TestTheModelMakesWhatTheTablesSay: a cell in the tables of docs/correctness.md has the letter M if and only if the
-// programs of FuzzModel make such calls.
+// TestTheModelMakesWhatTheTablesSay: docs/correctness.md marks a cell with M if and only if the programs of FuzzModel
+// make such calls.
 func TestTheModelMakesWhatTheTablesSay(t *testing.T) {
 	page, err := os.ReadFile("../docs/correctness.md")
 	require.NoError(t, err)

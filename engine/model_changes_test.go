@@ -16,7 +16,7 @@ var (
 	modelBursts  = []uint64{1, 3, 5, 10, 100, 1000}
 )
 
-// A change of all limits draws the new rate, batches or length from these lists. Some of the rates have the same ticks.
+// A change of all limits draws its numbers from these lists.
 var (
 	modelRates = []Policy{
 		TokenBucket(PerSecond(1), 1), TokenBucket(Per(1, 10*time.Second), 1), TokenBucket(Per(1, 11*time.Millisecond), 1),
@@ -113,8 +113,7 @@ func (m *model) setsPace(of Policy) {
 	m.becomes(policies)
 }
 
-// paced returns p with the rate, the batches and the windows of the other policy. If p has no limit, it returns p
-// unchanged.
+// paced returns p with the rate, the batches and the windows of the other policy.
 func (p Policy) paced(of Policy) Policy {
 	if p.grant == grantsLimit {
 		p.rate, p.refill, p.window = of.rate, of.refill, of.window
@@ -129,9 +128,7 @@ func (m *model) isVague(length time.Duration) bool {
 	})
 }
 
-// isVague reports whether it is not defined what a change of the length does. In a log, requests that have left the
-// window may count again. In a counter, less than a token may be owed from the previous window. That part is rounded up
-// unless it was forgotten.
+// isVague reports whether it is not defined what a change of the length does.
 func (w *window) isVague(at int64, length time.Duration) bool {
 	switch of := w.windowed.(type) {
 	case *reference.SlidingLog:
@@ -181,8 +178,7 @@ func (m *model) regrants(c *change, q *grants, p Policy) {
 	q.ever = max(q.ever, q.tokens)
 }
 
-// requotes checks that a change of the rate has made a quota void, and makes the quota again. The units of a quota
-// depend on the rate.
+// requotes checks that a change of the rate has made a quota void, and makes the quota again.
 func (m *model) requotes(q *grants) {
 	if _, isBucket := m.keys[0].account.(*bucket); !isBucket || q.policy.grant != grantsLimit {
 		return
@@ -237,8 +233,7 @@ func (m *model) converts(c *change, k *modelKey) {
 	}
 }
 
-// limits returns what a change of the length uses: the lowest limit of all tiers, the longest window so far, and the
-// latest time at which tokens may have been taken.
+// limits returns the numbers that a change of the length uses.
 func (m *model) limits(latest int64) reference.Limits {
 	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64, Longest: int64(m.longest)}
 	if len(m.kind.quotas) > 0 {
@@ -252,7 +247,7 @@ func (m *model) limits(latest int64) reference.Limits {
 	return known
 }
 
-// changed returns the window after a change of its length. The tokens taken in it still count.
+// changed returns the window after a change of its length.
 func (w *window) changed(at int64, length time.Duration, limits reference.Limits) windowed {
 	switch of := w.windowed.(type) {
 	case *reference.FixedWindow:

@@ -16,7 +16,7 @@ type courseStep struct {
 	make func(m *model)
 }
 
-// by returns the function of a step. The function makes a call of the model, whose random draws are the given bytes.
+// by returns a step that makes a call of the model with the given bytes as random draws.
 func by(call func(m *model), draws ...byte) func(m *model) {
 	return func(m *model) {
 		m.program = draws
@@ -24,7 +24,7 @@ func by(call func(m *model), draws ...byte) func(m *model) {
 	}
 }
 
-// These bytes determine what a call for key 0 does: the number of tokens, and the kind of call.
+// These bytes determine what a call for key 0 does.
 const (
 	drawsOne = 81
 	askTwice = 4 // a take of which every field of the answer is compared
@@ -90,9 +90,7 @@ type courseKind struct {
 	full   bool
 }
 
-// courseKinds returns all kinds of courses. The limit changes from 1000 tokens to 10 and back, and the rate from one
-// token in 11 ms to one in 10 s and back. In between, keys take tokens, wait, give tokens back, and change between
-// tiers and quotas.
+// courseKinds returns all kinds of courses.
 func courseKinds() []courseKind {
 	reserves := func(grant byte) courseStep {
 		return courseStep{fmt.Sprint("reserves under ", grant), by((*model).reserves, 0, grant, drawsOne, 255)}
@@ -172,9 +170,7 @@ func courseKinds() []courseKind {
 	}
 }
 
-// TestEveryCourseOfChanges (I1) tries every sequence of steps up to a maximum length. If several sequences end in the
-// same state, it continues only one of them. It checks requireChange after every change, and later answers against the
-// accounts on paper. At the end, what each key got must fit its limits.
+// TestEveryCourseOfChanges (I1) tries every sequence of steps up to a maximum length.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {
@@ -223,7 +219,7 @@ func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 	return xxhash.Sum64String(m.state())
 }
 
-// state returns a text of everything on which later answers and their checks depend.
+// state returns a text of everything on which later answers depend.
 func (m *model) state() string {
 	var s strings.Builder
 	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.longest, m.limiter.table.Watermark())

@@ -65,8 +65,7 @@ func (m *model) settles(tk *taken, actual uint64) {
 	}
 }
 
-// quota returns the grants under which a hold is settled. If the rate has changed since the quota was made, the grants
-// have no tokens.
+// quota returns the grants under which a hold is settled.
 func (tk *taken) quota() *grants {
 	if tk.made != tk.under.made {
 		return &grants{}
@@ -74,7 +73,7 @@ func (tk *taken) quota() *grants {
 	return tk.under
 }
 
-// isVoid reports whether a take cannot be given back any more, because of a reset nearby or a change of the policy.
+// isVoid reports whether a take cannot be given back any more.
 func (m *model) isVoid(tk *taken) bool {
 	switch m.kind.policy.algorithm {
 	case AlgorithmConcurrency:
@@ -100,22 +99,19 @@ func (m *model) givesBack(tk *taken, n uint64) {
 	tk.of.n -= n
 }
 
-// mayEnd reports whether it is defined what a take gives back now. For a log, it is not defined after another refund at
-// this time, because the next refund may remove different times.
+// mayEnd reports whether it is defined what a take gives back now.
 func (m *model) mayEnd(tk *taken) bool {
 	twice := m.kind.policy.algorithm == AlgorithmSlidingLog && tk.modelKey.given == m.seen
 	return !twice && !m.isAhead(tk.modelKey)
 }
 
-// isAhead reports whether a window or a log may have granted a request ahead of the clock. Until the clock is there,
-// the model makes no refunds; TestARefundForgivesNoTakeAhead tests these.
+// isAhead reports whether a window or a log may have granted a request ahead of the clock.
 func (m *model) isAhead(k *modelKey) bool {
 	_, counts := k.account.(*window)
 	return counts && m.leading > m.seen
 }
 
-// forgetIdle makes the limiter forget a record that owes nothing. Otherwise late calls could observe that a refund ends
-// the record's window now, instead of at its own end.
+// forgetIdle makes the limiter forget a record that owes nothing, because late calls could observe it.
 func (m *model) forgetIdle(k *modelKey) {
 	if k.idle(m.seen) {
 		now := m.now
@@ -141,8 +137,7 @@ func (m *model) refunds() {
 	m.look(k)
 }
 
-// forgetEmpty forgets a sliding window counter whose tokens were all given back. If windows have become shorter, the
-// counter may count in a future window, unless a sweep has forgotten it. The model does not know whether a sweep has.
+// forgetEmpty forgets a sliding window counter whose tokens were all given back.
 func (m *model) forgetEmpty(k *modelKey) {
 	if m.kind.policy.algorithm == AlgorithmSlidingWindow && m.stretched && k.idle(m.seen) {
 		m.forgetIdle(k)
@@ -150,7 +145,7 @@ func (m *model) forgetEmpty(k *modelKey) {
 	}
 }
 
-// look compares the limiter with the accounts on paper: under every grant, the key must have the same tokens left.
+// look requires that the key has the same tokens left in the limiter and on paper.
 func (m *model) look(k *modelKey) {
 	m.forgetEmpty(k)
 	for _, q := range m.grants {
@@ -220,8 +215,7 @@ func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowe
 	return want, allowed
 }
 
-// ofBoth returns one decision for two limits. If both admit, it is the decision with fewer tokens left, or with the
-// longer ResetAfter if these are equal. Otherwise it is the decision with the longer wait.
+// ofBoth combines the decisions of two limits into one decision.
 func ofBoth(allowed bool, one, two Decision) Decision {
 	second := two.RetryAfter > one.RetryAfter
 	if allowed {
@@ -238,7 +232,7 @@ func (m *model) drop(tks []*taken) {
 	m.open = slices.DeleteFunc(m.open, func(tk *taken) bool { return slices.Contains(tks, tk) })
 }
 
-// undo gives back, on paper, the takes before the limit that refuses, and peeks at all other limits for their answers.
+// undo gives back, on paper, the takes before the limit that refuses.
 func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	refused := 0
 	for want[refused].Decision.Allowed {

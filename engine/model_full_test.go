@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modelSlots is the capacity of the smallest table. In a full table, other keys leave no room for a new key of the
-// program.
+// modelSlots is the capacity of the smallest table.
 const modelSlots = 32
 
 type full struct {
@@ -23,7 +22,7 @@ type full struct {
 	unrecorded uint64 // requests, with Admit
 }
 
-// fills fills the table with other keys. Half of them have taken the whole limit, and the other half one token.
+// fills fills the table with other keys.
 func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.full = &full{overflow: overflow}
 	for i := range modelSlots - 1 {
@@ -61,7 +60,7 @@ func (m *model) all() []*modelKey {
 	return append(m.keys[:len(m.keys):len(m.keys)], m.others...)
 }
 
-// owes returns the debt of a key in the unit in which evictions compare: ticks for a bucket, and tokens for all others.
+// owes returns the debt of a key in the unit in which evictions compare debts.
 func (m *model) owes(k *modelKey, at int64) int64 {
 	if b, ok := k.account.(*bucket); ok {
 		return b.owed(at)
@@ -76,8 +75,7 @@ func (m *model) owes(k *modelKey, at int64) int64 {
 	return int64(owes)
 }
 
-// least returns the keys that owe the least in a full table, except the given key. All of them owe the same. If a slot
-// is idle, least returns no keys.
+// least returns the keys that owe the least in a full table, except the given key.
 func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	if m.full == nil {
 		return nil, 0
@@ -102,8 +100,8 @@ func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	return least, owes
 }
 
-// breaksTies prepares an eviction for the given key. If several keys owe the least, it is not defined which of them is
-// evicted, so breaksTies forgets the program's key among them.
+// breaksTies forgets a key of the program that an eviction might choose. It is not defined which of several equal debts
+// is evicted.
 func (m *model) breaksTies(of *modelKey, at int64) {
 	least, _ := m.least(of, at) // keys of the program come first
 	if len(least) > 1 && m.overflow == Evict && of.idle(at) && slices.Contains(m.keys[:], least[0]) {
@@ -111,9 +109,7 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 	}
 }
 
-// makesRoom finds room, on paper, for a key that is charged now, and may evict another key. A key must be idle by the
-// time of the call, or by the limiter's clock if the call is ahead. Without room, wait is the time until there is room,
-// at least a nanosecond.
+// makesRoom finds room, on paper, for a key that is charged now, and may evict another key.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {
@@ -175,8 +171,7 @@ func (m *model) evicted(k *modelKey) {
 	k.story, k.vague, k.resets = nil, false, k.resets+1
 }
 
-// settlesEviction compares the limiter with the evictions on paper: one of the keys that owed the least must be gone,
-// and the answers for all others must be the same.
+// settlesEviction requires that the limiter has evicted one of the keys that owed the least.
 func (m *model) settlesEviction() {
 	if m.full == nil || len(m.victims) == 0 {
 		return
@@ -187,8 +182,7 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds out which of the keys that owed the least were evicted. There may be no more than the number
-// most. The result is whether there was an eviction.
+// settlesVictims finds out which keys were evicted, and reports whether there were any.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false
@@ -210,7 +204,7 @@ func (m *model) settlesVictims(most int) bool {
 }
 
 // breaksTiesOf is breaksTies for two keys of one call. It returns false if the take from the first key may evict the
-// second one. The test could not find out afterwards whether it did.
+// second key.
 func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	if m.full == nil || m.overflow != Evict {
 		return true
@@ -233,8 +227,7 @@ func (m *model) requireStats() {
 	require.Equal(m.t, want.unrecorded, stats.Unrecorded, "%s: without a record", m.call)
 }
 
-// requireSwept compares two counts of the keys that are not idle: the sweep's count, and the count on paper. (In a log,
-// a request that was given back counts until it would have left the window.)
+// requireSwept compares the sweep's count of keys that are not idle with the count on paper.
 func (m *model) requireSwept() {
 	busy, keys := uint64(0), m.limiter.Stats().Keys
 	for _, k := range m.all() {

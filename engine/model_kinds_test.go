@@ -29,8 +29,7 @@ func (kind modelKind) tokenOf(p Policy) int64 {
 	return int64(p.rate.Period) * max(kind.perNano, 1) / int64(p.rate.Tokens)
 }
 
-// draw makes the grants of the model: the tiers, the quotas, and a tier that does not exist. Some grant nothing or
-// everything.
+// draw makes the grants of the model: the tiers, the quotas, and a tier that does not exist.
 func (m *model) draw(kind modelKind) {
 	add := func(name string, p Policy, key func(Key) Key) {
 		q := &grants{name: name, key: key, policy: p, ticks: kind.ticker, token: kind.tokenOf(p), tokens: p.limit, all: p.grant == grantsAll}
@@ -50,9 +49,7 @@ func (m *model) draw(kind modelKind) {
 	}
 }
 
-// modelKindsOfBuckets returns kinds of limiters with token buckets. In the first kind, a tick is a nanosecond. In the
-// next two kinds, it is a sixteenth of a nanosecond. (In the second kind, a token of the limiter's own policy takes
-// 15,001 ticks.)
+// modelKindsOfBuckets returns kinds of limiters with token buckets.
 func modelKindsOfBuckets() []modelKind {
 	tiers := []Policy{TokenBucket(Per(1, 700*time.Millisecond), 7), TokenBucket(Per(1, 90*time.Millisecond), 100), Unlimited(), Blocked()}
 	quotas := []Policy{TokenBucket(Per(1, 1300*time.Millisecond), 4), TokenBucket(Per(1, 11*time.Millisecond), 1000), Unlimited(), Blocked()}
@@ -84,7 +81,7 @@ func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) mo
 	}}
 }
 
-// without returns a copy of kind without quotas. If tiers is true, the copy has no tiers either.
+// without returns a copy of the kind without quotas, and without tiers if tiers is true.
 func (kind modelKind) without(tiers bool) modelKind {
 	if kind.quotas = nil; tiers {
 		kind.tiers = nil
@@ -92,7 +89,7 @@ func (kind modelKind) without(tiers bool) modelKind {
 	return kind
 }
 
-// modelLogSize is the highest limit of a log in the model. One of the tiers has it.
+// modelLogSize is the highest limit of a log in the model.
 const modelLogSize = 9
 
 const modelWindow = 10 * time.Second

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireFits checks property (b) of docs/decisions/0031: within any time, the tokens taken and not given back are at
-// most the largest burst plus what came back at the highest rate. A take that waits counts at the end of its wait.
+// requireFits checks property (b) of docs/decisions/0031: within any time, taken tokens fit the largest burst and the
+// highest rate.
 func (m *model) requireFits(k *modelKey) {
 	if k.vague {
 		return
@@ -31,8 +31,8 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn checks requireFits for a bucket, from the event first to the event last, which is the i-th event. (Each
-// change of a policy with batches may add one batch, because a batch comes all at once.)
+// requireFitsIn checks requireFits for a bucket, between two events. Each change of a policy with batches may add one
+// batch, because a batch comes all at once.
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
@@ -60,9 +60,8 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow checks requireFits for a window, from the event first to the event last, which is the i-th event. A
-// fixed window may grant one limit more. A counter may grant one token more, because it rounds down. Charges do not
-// count as granted.
+// requireFitsWindow checks requireFits for a window, between two events. A fixed window may grant one limit more, and a
+// counter one token more.
 func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	sum, limit, came, from, to := uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
@@ -100,8 +99,7 @@ func (m *model) law(holds bool, name string, is, want uint64, k *modelKey, q *gr
 	}
 }
 
-// A told value has a limiter's answers for a key under each grant: the tokens owed, and the decisions for one and for
-// all tokens.
+// A told value has a limiter's answers for a key under each grant.
 type told struct {
 	owed uint64
 	of   [][2]Decision
@@ -119,10 +117,7 @@ func (m *model) tells() (all []told) {
 	return all
 }
 
-// requireChange checks, for every key, the properties of docs/decisions/0031 after a change: (a) Answers under
-// unchanged numbers stay the same. (c) A key waits at most as long as one that has taken all of the limit, or until its
-// excess has come back. (d) A raised limit and a faster rate count at once, unless requests wait or are ahead of the
-// clock. requireFits checks (b).
+// requireChange checks properties (a), (c) and (d) of docs/decisions/0031 for every key after a change.
 func (m *model) requireChange(c *change, before []told) {
 	ahead := max(m.leading, m.promised, m.seen) - m.seen
 	for i, says := range m.tells() {
@@ -149,16 +144,14 @@ func (m *model) requireChange(c *change, before []told) {
 	}
 }
 
-// concerns reports whether a change affects the answers for a key under q. A change does if it changes the numbers of
-// q, or the rate of the key's debt.
+// concerns reports whether a change affects the answers for a key under the grants q.
 func (m *model) concerns(c *change, k *modelKey, q *grants) bool {
 	_, changed := c.was[q]
 	_, last := c.was[k.last]
 	return changed || last && m.kind.hasPrices()
 }
 
-// requireSame checks (a). In a shared table, a change moves the watermark (the table's latest time) by a nanosecond, so
-// waits may be a nanosecond longer.
+// requireSame checks property (a). A change of a shared table may make waits a nanosecond longer.
 func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	late := time.Duration(m.at(m.seen) - m.seen)
 	if is.RetryAfter-was.RetryAfter <= late && is.ResetAfter-was.ResetAfter <= late {
@@ -167,8 +160,7 @@ func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	m.law(was == is, "(a)", uint64(is.RetryAfter), uint64(was.RetryAfter), k, q)
 }
 
-// requireChanged checks (b), (c) and (d) for a key that owed tokens under q before the change. was and is are the
-// answers before and after.
+// requireChanged checks properties (b), (c) and (d) for a key that owed tokens before the change.
 func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, ahead int64, was, is [2]Decision) {
 	if q.tokens == 0 {
 		return
@@ -192,8 +184,7 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 				wait = max(wait, before)
 			}
 			if m.stretched && q.policy.algorithm == AlgorithmSlidingWindow {
-				// The wait may be longer: an estimate may count in a later window of the clock, and windows may have
-				// become longer.
+				// An estimate may count in a later window of the clock, so the wait may be longer.
 				wait = min(wait, 2*m.longest) + 2*q.policy.window
 			}
 			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
@@ -216,9 +207,7 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 	m.law(is[0].Remaining <= most || ahead > 0, "(b)", is[0].Remaining, most, k, q)
 }
 
-// stays returns how many of a key's tokens take as long to come back as before, until the last waiting request is due.
-// In a limiter of one rate, these are the tokens above the highest limit so far. After a take under a quota, their
-// number is not known, and stays returns 0.
+// stays returns how many of a key's tokens take as long to come back as before the change.
 func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	was, changed := c.was[m.grants[0]]
 	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
@@ -229,9 +218,7 @@ func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	return min(owed-min(owed, highest), until)
 }
 
-// until returns how long a key's debt may still come back at the previous rate. The parameter ahead is how far ahead
-// requests were granted. At a faster rate, the result is ahead, and one interval more for batches, because they come at
-// multiples of it. Otherwise the result is the time of the tokens in stays, and one token more for rounding.
+// until returns how long a key's debt may still come back at the previous rate.
 func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	own, was := m.grants[0], c.was[m.grants[0]]
 	if m.kind.hasPrices() || was.token == 0 || c.to.perNano == 0 || own.token*c.from.perNano < was.token*c.to.perNano {
@@ -243,8 +230,7 @@ func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
 }
 
-// until returns the time until a window ends. The parameter after is what this time would be without the change. An
-// aligned window ends with a window of the clock.
+// until returns the time until a window ends after a change.
 func (q *grants) until(now int64, after time.Duration) time.Duration {
 	if p := q.policy; p.aligned && p.algorithm == AlgorithmFixedWindow {
 		length := int64(p.window)
@@ -260,8 +246,7 @@ func (q *grants) longest() time.Duration {
 	return 2 * q.policy.window
 }
 
-// leaves returns the lowest and the highest number of tokens that may be left after a change. A change of the length
-// rounds an estimate up, and a shorter window may remove requests from a log.
+// leaves returns the lowest and the highest number of tokens that may be left after a change.
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
 	switch {
 	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:

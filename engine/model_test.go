@@ -16,9 +16,7 @@ import (
 // modelPrograms is the number of random programs in an ordinary run.
 var modelPrograms = flag.Uint64("programs", 1000, "how many random programs the model makes")
 
-// FuzzModel (I1, I2, I7, I8) runs bytes as a program of calls: every verb, for keys that change between tiers and
-// quotas of different limits and prices, at late, current and future times. Every field of every answer must be the
-// same as in the model, and the tokens that are admitted and not given back must fit the limits.
+// FuzzModel (I1, I2, I7, I8) runs bytes as a program of calls, and compares every answer with the model.
 func FuzzModel(f *testing.F) {
 	for seed := range *modelPrograms {
 		random, program := rand.New(rand.NewPCG(seed, 28)), make([]byte, 600)
@@ -31,7 +29,7 @@ func FuzzModel(f *testing.F) {
 }
 
 // A model runs the calls of a program on a limiter, and also computes the answers from its own exact accounts. Comments
-// say "on paper" for what these accounts do.
+// say "on paper" for these accounts.
 type model struct {
 	t         *testing.T
 	program   []byte
@@ -89,7 +87,7 @@ type taken struct {
 	ahead   *reserved
 }
 
-// notes adds an event to the story, with a copy of the current numbers of its grants.
+// notes adds an event to the key's story.
 func (k *modelKey) notes(q *grants, e event) *event {
 	now := *q
 	e.q, k.last = &now, q
@@ -142,8 +140,7 @@ func (m *model) requireEnd() {
 	m.requireStats()
 }
 
-// at returns the time at which a call is decided: its own time, or the watermark (the table's latest time) if that is
-// later.
+// at returns the time at which a call is decided: its own time, or the table's latest time.
 func (m *model) at(nanos int64) int64 { return max(nanos, m.limiter.table.Watermark()) }
 
 func (m *model) near(at int64) nearby { return nearby{max(at, m.leading, m.promised)} }
@@ -175,7 +172,7 @@ func (m *model) tokens(q *grants) uint64 {
 	return 1 + uint64(b%3)
 }
 
-// take takes n tokens on paper, for a call at the time nanos, which may differ from the clock's.
+// take takes n tokens on paper, at a time that may differ from the clock's.
 func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Decision, *event) {
 	at := m.at(nanos)
 	if n == 0 || q.all || q.tokens == 0 {
@@ -215,8 +212,7 @@ func (q *grants) noRoomFor(wait int64) Decision {
 	return Decision{Limit: q.tokens, RetryAfter: time.Duration(wait), ResetAfter: time.Duration(wait)}
 }
 
-// withoutRoom returns the answer to a take for which a record has no room, and empties the key's account. There will be
-// room after the time wait.
+// withoutRoom returns the answer to a take for which a record has no room.
 func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int64) Decision {
 	if m.overflow == Refuse {
 		return q.noRoomFor(wait + late)
@@ -227,7 +223,7 @@ func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int
 	return d
 }
 
-// speeds converts the debt of a refused key to the price of the grants q, if the debt comes back faster at that price.
+// speeds converts the debt of a refused key to the price of the grants q, if that price is faster.
 func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	if b, ok := k.account.(*bucket); ok && b.speeds() {
 		b.charges(at, b.seen(at))
@@ -251,7 +247,7 @@ func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (
 	return charged, 0
 }
 
-// answer returns the answer to a request for n tokens. The caller's clock is late nanoseconds behind the time at.
+// answer returns the answer to a request for n tokens.
 func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decision {
 	switch {
 	case q.all:

@@ -12,8 +12,7 @@ func (m *model) set(nanos int64) {
 	m.limiter.clock.nanos()
 }
 
-// passes moves the clock on by parts of a second or by some seconds. It may also move the clock to the nanosecond at
-// which a bucket is full or a window ends, or near it.
+// passes moves the clock on, sometimes to the nanosecond at which a bucket is full or a window ends.
 func (m *model) passes() {
 	k, wait := pick(m, m.keys[:]), int64(m.byte())
 	switch m.byte() % 8 {
@@ -44,8 +43,7 @@ func (m *model) edge() int64 {
 	return m.seen/length*length + length
 }
 
-// late sets the clock to an earlier time, except for a log. In a log, a refund may forget requests that a late call
-// would still count. TestSlidingLogAgainstItsModel tests that case.
+// late sets the clock to an earlier time, except for a log.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.kind.policy.algorithm != AlgorithmSlidingLog {
@@ -54,9 +52,8 @@ func (m *model) late() {
 	}
 }
 
-// catchUp makes a limiter forget all windows that are over at the latest time. Otherwise a late call could observe
-// whether they were forgotten. (A bucket decides late calls at the watermark, the table's latest time, so it needs no
-// such step.)
+// catchUp makes a limiter forget all windows that are over. Otherwise a late call could observe whether they were
+// forgotten.
 func (m *model) catchUp() {
 	if m.kind.perNano > 0 || m.kind.refill > 0 {
 		return
@@ -214,7 +211,7 @@ func (m *model) holds() {
 	}
 }
 
-// holdsUpTo draws least and most, and takes the tokens that are left with HoldUpTo.
+// holdsUpTo calls HoldUpTo with two random bounds.
 func (m *model) holdsUpTo() {
 	k, q, key := m.key()
 	least, most := m.tokens(q), m.tokens(q)

@@ -15,14 +15,12 @@ const (
 	courses     = "TestEveryCourseOfChanges$/^"
 	aligned     = "TestAlignedWindowsWhoseLengthChanges"
 
-	// converted is the code that keeps the tokens of a debt at a change of the rate. lasting is the code that keeps the
-	// time of a debt instead.
+	// converted keeps the tokens of a debt at a change of the rate, and lasting keeps the time of a debt.
 	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
 	lasting   = "b.lasting(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
 )
 
-// Each mutant breaks a property of changes of the policy (docs/decisions/0031). The model's own check of that property
-// must find the mutant before a comparison with the accounts does.
+// Each mutant breaks a property of docs/decisions/0031, and the model's check of that property must find the mutant.
 var mutants = []interleave.Mutant{
 	{"(a)", "debts are scaled by the ratio of the limiter's own policy", courses + "tiers", "(a)", []interleave.Edit{
 		{"shard/price.go", "	if known && price == c.Before {\n",

@@ -11,9 +11,10 @@ type observer struct {
 	every   uint32
 }
 
-// Observe makes the limiter call a function for refused requests, with the key and the number of tokens requested. If
-// every is n, from 1 to 2^30, it calls the function for one of n refusals on average, chosen at random. So a program
-// can find the keys that are refused most. An admitted request costs the same as without this option.
+// Observe makes the limiter call a function for refused requests, with the key and the number of tokens requested. The
+// argument every is a number from 1 to 2^30: the function is called for one of that many refusals on average, chosen at
+// random. So a program can find the keys that are refused most. An admitted request costs the same as without this
+// option.
 //
 // The function runs in the goroutine of the request. It must be quick and safe for concurrent use, and may call the
 // limiter. A Key is a hash, so a program that needs the text must keep it itself.

@@ -39,13 +39,14 @@ const (
 	DefaultSweepInterval = 10 * time.Second
 )
 
-// MaxKeys sets the number of keys for which the limiter has room. Idle keys, whose bucket is full, do not count. n is
-// at least 1; the default is 1,000,000. [New] allocates 26.9 bytes for each key (16.1 bytes for each of 1/0.6 slots),
-// twice as many for token buckets with [Tiers] or quotas, and more for a [SlidingLog]. New refuses a table that is
+// MaxKeys sets the number of keys for which the limiter has room. Idle keys, whose bucket is full, do not count. The
+// number is at least 1; the default is 1,000,000. [New] allocates 26.9 bytes for each key: 1/0.6 slots of 16.1 bytes.
+// Token buckets with [Tiers] or quotas take twice as much, and a [SlidingLog] takes more. New refuses a table that is
 // larger than the machine's memory.
 //
-// A new key finds room unless its neighborhood of 32 slots is full; then [Overflow] decides. If a table has MaxKeys
-// keys, about one new key in 500 finds no room at first. After keys have come and gone, it is about one in 1,000.
+// A new key needs a free slot in its neighborhood of 32 slots. If all of them are in use, [Overflow] decides. If a
+// table has MaxKeys keys, about one new key in 500 finds no room at first. After keys have come and gone, it is about
+// one in 1,000.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		// The upper bound only ensures that the number of slots fits into its type. Memory runs out long before.
@@ -86,9 +87,9 @@ func HashStable() Option {
 // it has taken. Over any time t it gets at most B + R * t, where B is the highest burst and R the highest rate of the
 // tiers and quotas of its requests.
 //
-// Tiers of a token bucket may differ in rate and burst. (A rate that does not fit the ticks of the limiter's own policy
-// is rounded down, by less than a millionth.) Their records also store what a token cost, so a slot takes 32 bytes and
-// a key 54 ([MaxKeys]). Tiers of other algorithms may differ only in the limit.
+// Tiers of a token bucket may differ in rate and burst. A rate that does not fit the limiter's own unit of time is
+// rounded down, by less than a millionth. The records also store what a token cost, so a slot takes 32 bytes and a key
+// 54 ([MaxKeys]). Tiers of other algorithms may differ only in the limit.
 func Tiers(tiers ...Policy) Option {
 	return func(c *config) error {
 		if err := checkTiers(tiers); err != nil {
@@ -184,7 +185,7 @@ func (c *config) slots() uint64 {
 	return n + n/3*2 + (n%3*2+2)/3
 }
 
-// shardCount returns the number of shards: the option [Shards], or else usualShards.
+// shardCount returns the number of shards: the option [Shards], or usualShards without that option.
 func (c *config) shardCount() int {
 	if c.shards > 0 {
 		return c.shards

@@ -7,7 +7,7 @@ import (
 
 // Owed returns how many tokens the key has used and not got back yet, rounded up, including tokens above the limit. It
 // costs as much as [Limiter.Peek]. A token bucket counts in tokens of the quota or tier under which the key took last,
-// even if that tier is now unlimited or blocked. Owed also returns the key under that quota or tier. Use that key for
+// even if that tier is now unlimited or blocked. The result under is the key under that quota or tier. Use that key for
 // further takes or charges.
 func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	l.requireMade()
@@ -30,8 +30,8 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	}
 }
 
-// lastCharged returns the key under the tier of its bucket's last charge, and what a token cost then. If that charge
-// may have been under the quota of k, lastCharged returns k. If it was under another quota, known is false.
+// lastCharged returns the key under the tier of its bucket's last charge, and what a token cost then. known is false if
+// the charge was under another quota.
 func (l *Limiter) lastCharged(plan *shard.Plan, k Key) (under Key, token uint64, known bool) {
 	granted := plan.Granted(k.quota)
 	if under, token = k, granted.Token; granted.Tokens == 0 {

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// plan checks the policies and returns a plan for them, with the algorithm of ps.base. The parameter before is the
-// algorithm that made the table's records, or nil for a new table.
+// plan checks the policies and returns a plan for them.
 func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
 	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
 	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
@@ -92,8 +91,7 @@ func (ps policies) areOfSeveralRates(terms terms) bool {
 	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
 }
 
-// most returns how many tokens a record must have room for, which is the highest limit. Limits of earlier policies are
-// included if the algorithm still counts their tokens.
+// most returns the largest number of tokens for which a record must have room.
 func (ps policies) most() uint64 {
 	switch ps.base.algorithm {
 	case AlgorithmTokenBucket: // the tiers are checked separately
@@ -106,9 +104,7 @@ func (ps policies) most() uint64 {
 	return ps.limit()
 }
 
-// lasts returns how long tokens may count after the length of windows has changed (R24). If keys may have several
-// limits, it is the longest window so far, because a key may have taken tokens under another limit. If all keys have
-// one limit, it is a window, or the time in which the tokens of the highest limit so far come back.
+// lasts returns how long tokens may count after the length of windows has changed (R24).
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {

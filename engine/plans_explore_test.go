@@ -15,8 +15,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// coarseAndFine are two policies for one limiter. A tick of the second is a sixteenth of a tick of the first, so a
-// number in the wrong ticks is noticed.
+// coarseAndFine are two policies whose ticks differ, so that a number in the wrong ticks is noticed.
 var coarseAndFine = [2]Policy{TokenBucket(PerSecond(1), 5), TokenBucket(Per(16, 15*time.Microsecond), 5)}
 
 func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {
@@ -24,9 +23,8 @@ func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {
 	return l
 }
 
-// TestAQuotaIsRememberedByItsOwnPlanAtEveryStep (R28): while a quota is made, the policy changes, or changes and
-// changes back. In the ticks of either policy, the table must remember no more than the quota. After changing back, it
-// must have room for the quota again.
+// TestAQuotaIsRememberedByItsOwnPlanAtEveryStep (R28): for a quota made during a change of the policy, the table
+// remembers no more than that quota.
 func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
 	const hours = 30
 	for first := range 2 {
@@ -48,8 +46,7 @@ func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOwedIsOfOnePlanAtEveryStep: the policy changes during Owed, or changes and changes back. Owed must report the
-// same debt. Charges under the key that it returns must continue as before.
+// TestOwedIsOfOnePlanAtEveryStep: if the policy changes during Owed, Owed reports the same debt.
 func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	for first := range 2 {
 		for changes := 1; changes <= 2; changes++ {
@@ -72,8 +69,8 @@ func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTooMuchBesideAHigherLimitAtEveryStep: the limit is raised during a request for more than the limit. If the
-// request is refused, its RetryAfter must not be 0, and must not be longer than necessary.
+// TestTooMuchBesideAHigherLimitAtEveryStep: a refused request above a limit that is raised meanwhile gets a RetryAfter
+// above 0.
 func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(1), 5), FixedWindow(5, time.Minute), SlidingLog(5, time.Minute)} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -95,8 +92,7 @@ func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestATableLivesAsLongAsItsCalls: nothing but a call refers to a limiter, whose table may be outside of the Go heap.
-// The garbage collector must not free the table before any operation of the call.
+// TestATableLivesAsLongAsItsCalls: the garbage collector frees no table during a call of its limiter.
 func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	for name, verb := range map[string]func(l *Limiter, k Key){
 		"Allow":       func(l *Limiter, _ Key) { l.Allow("text") },
@@ -140,8 +136,7 @@ func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	}
 }
 
-// handedOver makes a limiter. Only the caller of handed then refers to it. gone reports whether the limiter was
-// collected and its cleanup has ended.
+// handedOver makes a limiter to which only the caller of handed refers. gone reports whether the limiter was collected.
 func handedOver(t *testing.T, taken uint64, quota bool) (handed func() *Limiter, table weak.Pointer[shard.Table], k Key, gone func() bool) {
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(now))

@@ -16,7 +16,7 @@ type Policy struct {
 	refill   uint64                 // tokens in a batch
 	window   time.Duration          // or the interval of batches
 	calendar *atomicbucket.Calendar // for a CalendarWindow, otherwise nil
-	// These fields are next to each other to take one word, because package limits copies a policy with each decision.
+	// These fields share one word, because package limits copies a policy with each decision.
 	algorithm Algorithm
 	aligned   bool
 	grant     grant
@@ -48,9 +48,9 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 // previous window. limit is 1 to 2^32, and window is 1µs to 365 days. New returns an error if the window is too short
 // for the limit: millions need seconds or more, billions a minute or more.
 //
-// When one window ends and the next begins, up to 2*limit - 1 tokens may be admitted within a moment, or 2*limit if the
-// windows are aligned or the first request of the window was given back. A window never ends early. If it is long and
-// not aligned, it ends late by less than a hundred-thousandth of its length. [Policy.Precision] returns this delay;
+// At the end of a window, up to 2*limit - 1 tokens may be admitted within a moment. It may be 2*limit if the windows
+// are aligned or the first request of the window was given back. A window never ends early. If it is long and not
+// aligned, it ends late by less than a hundred-thousandth of its length. [Policy.Precision] returns this delay;
 // docs/algorithms.md has the lengths that are exact.
 func FixedWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmFixedWindow, limit: limit, window: window}
@@ -218,8 +218,7 @@ func (p Policy) build(most uint64) (atomicbucket.Algorithm, error) {
 	return p.buildRoomy(most, p.window)
 }
 
-// buildRoomy is build with room for windows that last longer than the policy's. After a change of the limit, a window
-// may last for the duration room.
+// buildRoomy is build with room for windows that last longer than the policy's.
 func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbucket.Algorithm, err error) {
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)

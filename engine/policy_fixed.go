@@ -21,15 +21,15 @@ func Unlimited() Policy { return Policy{grant: grantsAll} }
 // Like [Unlimited] it can be a [Quota], a tier, or the policy of a limiter.
 func Blocked() Policy { return Policy{grant: grantsNone} }
 
-// TokenBuckets is the policy of a limiter whose limits come with the requests. Every call needs a [Quota], made of a
-// [TokenBucket] that fills within longest, which is 1ns to 365 days. A call without a quota is refused, as under
-// [Blocked]. When the quota of a key changes, the tokens that the key has taken still count. For that, each record
-// stores what a token cost, so a key takes 54 bytes ([MaxKeys]).
+// TokenBuckets is the policy of a limiter whose limits come with the requests. Every call needs a [Quota] of a
+// [TokenBucket]; a call without a quota is refused, as under [Blocked]. The argument longest is the longest time in
+// which such a bucket may fill, 1ns to 365 days. When the quota of a key changes, the tokens that the key has taken
+// still count. For that, each record stores what a token cost, so a key takes 54 bytes ([MaxKeys]).
 //
-// All records count in one unit of time, the tick, which is as fine as longest allows. It is a sixteenth of a
-// nanosecond if longest is at most 39 hours, a nanosecond at 26 days, and 16 nanoseconds at a year. A token takes a
-// whole number of ticks. Up to 26 days, rates up to a million tokens per second are slower than requested by less than
-// a thousandth. Above 26 days, a request may be admitted up to a tick early.
+// All records count in one unit of time, the tick, which is as fine as the argument longest allows. The tick is a
+// sixteenth of a nanosecond for at most 39 hours, a nanosecond for 26 days, and 16 nanoseconds for a year. A token
+// takes a whole number of ticks. Up to 26 days, rates up to a million tokens per second are slower than requested by
+// less than a thousandth. Above 26 days, a request may be admitted up to a tick early.
 //
 // [Stats].Forgiven then counts seconds: how long each evicted bucket would still have taken to fill, rounded up.
 func TokenBuckets(longest time.Duration) Policy {
@@ -44,8 +44,7 @@ func (p Policy) Longest() time.Duration {
 	return 0
 }
 
-// fixedTable is the parameter longest of a [TokenBuckets] policy. New makes the table of that policy for Unlimited and
-// Blocked.
+// fixedTable is the longest fill time of buckets in a table that New makes for Unlimited or Blocked.
 const fixedTable = 24 * time.Hour
 
 // isFixed reports whether the policy is [Unlimited] or [Blocked], which any limiter can have.

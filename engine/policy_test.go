@@ -42,7 +42,7 @@ func TestPolicyNumbers(t *testing.T) {
 	}
 }
 
-// TestTheWindowIsWhenTheLimitIsBack: a used-up limit is back after Policy.Window, unless windows follow the clock.
+// follows reports whether a limiter of the policy base can change to p.
 func TestTheWindowIsWhenTheLimitIsBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, policy := range []engine.Policy{

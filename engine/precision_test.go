@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhichWindowsAreExact checks the rule of docs/algorithms.md for fixed windows and logs to the nanosecond. Some
-// request must be as late as Precision says.
+// TestWhichWindowsAreExact checks the rule of docs/algorithms.md for fixed windows and logs to the nanosecond.
 func TestWhichWindowsAreExact(t *testing.T) {
 	type kind struct {
 		policy func(uint64, time.Duration) Policy
@@ -54,8 +53,7 @@ func TestWhichWindowsAreExact(t *testing.T) {
 	require.ErrorContains(t, err, "the zero Policy")
 }
 
-// lateAtWorst returns the Precision of a policy with windows. It compares that with the delays of a limiter, for takes
-// at every nanosecond of a tick.
+// lateAtWorst returns the Precision of a policy with windows, and compares it with a limiter's delays.
 func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	late, err := p.Precision()
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 )
 
 // TestPricesOfASharedTable (I1): the price of a token is in the file, so all processes count the same number of tokens.
-// A copy of the file and a table restored from it count the same number, too.
 func TestPricesOfASharedTable(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, options ...Option) *Limiter {
@@ -41,8 +40,7 @@ func TestPricesOfASharedTable(t *testing.T) {
 	require.InDelta(t, 50, left(two), 1)
 }
 
-// TestASharedChangeHasRoomForQuotas (I1): a change of the policy leaves room for a large quota of another process. A
-// copy and a restored table also remember the quota.
+// TestASharedChangeHasRoomForQuotas (I1): a change of the policy leaves room for a large quota of another process.
 func TestASharedChangeHasRoomForQuotas(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, p Policy) *Limiter {

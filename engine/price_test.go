@@ -34,8 +34,7 @@ func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *tim
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
-// forEachPriced runs a test with three kinds of limiters: with quotas only, with quotas next to the limiter's own
-// limit, and with tiers. The ticks of the last two kinds have the same length.
+// forEachPriced runs a test with quotas only, with quotas next to a limit, and with tiers.
 func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	t.Run("quotas", func(t *testing.T) { test(t, priced) })
 	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
@@ -57,8 +56,7 @@ func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	})
 }
 
-// TestAQuotaKeepsTheTokensTaken (I1): a key that owes 100 tokens at 100/s also owes 100 tokens under a quota of 1/s,
-// not one. So every verb refuses it.
+// TestAQuotaKeepsTheTokensTaken (I1): a key that owes 100 tokens at 100/s also owes 100 tokens under a quota of 1/s.
 func TestAQuotaKeepsTheTokensTaken(t *testing.T) { forEachPriced(t, testAQuotaKeepsTheTokensTaken) }
 
 func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
@@ -100,7 +98,7 @@ func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
 }
 
 // TestAQuotaToAndFro (I1): however often a key changes its quota, it gets only what one bucket with the largest burst
-// grants. Changes alone do not change the debt.
+// grants.
 func TestAQuotaToAndFro(t *testing.T) { forEachPriced(t, testAQuotaToAndFro) }
 
 func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
@@ -121,8 +119,7 @@ func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaThatIsRaised: a larger burst and a faster rate take effect at once. A key gets the difference of the
-// bursts, not a new burst, and waits no longer than before.
+// TestAQuotaThatIsRaised: a larger burst and a faster rate take effect at once.
 func TestAQuotaThatIsRaised(t *testing.T) { forEachPriced(t, testAQuotaThatIsRaised) }
 
 func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
@@ -143,8 +140,7 @@ func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
 	require.Equal(t, before, l.Peek(other, 1), "another key")
 }
 
-// TestAQuotaThatIsLowered: a key that has taken more than its lower quota waits until the excess has come back. The
-// excess comes back at the rate under which it was taken, because refusals under a slower rate change nothing.
+// TestAQuotaThatIsLowered: a key that has taken more than its lower quota waits until the excess has come back.
 func TestAQuotaThatIsLowered(t *testing.T) { forEachPriced(t, testAQuotaThatIsLowered) }
 
 func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
@@ -160,8 +156,8 @@ func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
 	require.Equal(t, time.Hour, d.ResetAfter, "ten tokens at 10/h")
 }
 
-// TestReceiptsOfSeveralQuotas: a receipt gives back its tokens, whatever was taken since. After a change of the quota,
-// it gives back only what cannot have come back at the fastest rate.
+// TestReceiptsOfSeveralQuotas: after a change of the quota, a receipt gives back only tokens that cannot have come
+// back.
 func TestReceiptsOfSeveralQuotas(t *testing.T) { forEachPriced(t, testReceiptsOfSeveralQuotas) }
 
 func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
@@ -187,8 +183,8 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
 }
 
-// TestAQuotaWhileSomebodyWaits (I1): a reservation waits, and the key takes under a faster quota meanwhile. The
-// reserved tokens and the taken tokens together fit the faster limit.
+// TestAQuotaWhileSomebodyWaits (I1): tokens reserved under one quota and taken under a faster quota together fit the
+// faster limit.
 func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
 
 func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
@@ -212,8 +208,7 @@ func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
 	require.False(t, l.TakeKey(slow, 6).Allowed)
 }
 
-// TestAQuotaByALateClock (I1, I8): tokens come back, and then the key takes under a slower quota. Late calls under a
-// fast quota must not get the same tokens again.
+// TestAQuotaByALateClock (I1, I8): late calls under a fast quota get no token a second time.
 func TestAQuotaByALateClock(t *testing.T) { forEachPriced(t, testAQuotaByALateClock) }
 
 func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
@@ -252,7 +247,7 @@ func TestPricesFollowThePolicy(t *testing.T) {
 	}
 }
 
-// TestOwedByQuotas: Owed counts in tokens of the quota of the take, whatever quota the key given to Owed has.
+// TestOwedByQuotas: Owed counts in tokens of the quota of the take.
 func TestOwedByQuotas(t *testing.T) {
 	l, _, under := priced(t)
 	for _, k := range []engine.Key{l.Key("anna"), under(perSecond1)} {
@@ -268,7 +263,7 @@ func TestOwedByQuotas(t *testing.T) {
 }
 
 // TestARefusedReservationGetsItsFasterPrice (R27): after a refused reservation under a faster tier, the debt comes back
-// at the fast rate, so the next reservation succeeds. The same is true for charges.
+// at the fast rate.
 func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key) bool{
 		"reserve": func(l *engine.Limiter, k engine.Key) bool {
@@ -289,14 +284,12 @@ func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	}
 }
 
-// nearRoom is a limit whose full debt uses almost all room of a record: it takes almost 2^51 ns (26 days) to come back.
-// A call may be ahead of the clock. Within that lead, several tokens of nearRoom come back.
+// nearRoom is a limit whose full debt uses almost all room of a record.
 var nearRoom = engine.TokenBucket(engine.Per(nearTokens, 1<<51-1<<24), nearTokens)
 
 const nearTokens = 1 << 23
 
-// TestADebtWithoutRoomAdmitsNothing (I1): at the price of nearRoom, a record has no room for the debt of a key. A
-// request under nearRoom is refused, even ahead of the clock.
+// TestADebtWithoutRoomAdmitsNothing (I1): if a record has no room for the debt of a key, the request is refused.
 func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	fast := engine.TokenBucket(engine.PerSecond(1_000_000), 2*nearTokens)
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key, ahead time.Time) bool{
@@ -320,8 +313,8 @@ func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	}
 }
 
-// TestAFasterPriceKeepsWhatWasTakenAhead (I1): tokens were taken ahead of the clock, so a record owes more than 26
-// days. A refusal under a faster quota converts the debt, and must keep all of it.
+// TestAFasterPriceKeepsWhatWasTakenAhead (I1): a refusal under a faster quota keeps all of a debt that was taken ahead
+// of the clock.
 func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	l, now := limiterOf(t, engine.TokenBuckets(1<<51))
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -331,8 +324,7 @@ func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	assert.False(t, l.TakeAt(faster, 1, ahead).Allowed)
 }
 
-// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): tokens taken ahead of the clock have caused a debt above a
-// record's usual room. A change of the policy keeps that debt.
+// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): a change of the policy keeps a debt above a record's usual room.
 func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	l, now := limiterOf(t, nearRoom)
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -344,8 +336,8 @@ func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	}
 }
 
-// TestAChangeHasRoomForQuotas (I1): tokens of a quota that take weeks to come back still count after a change to finer
-// ticks or a slower rate, and back.
+// TestAChangeHasRoomForQuotas (I1): tokens of a quota that take weeks to come back still count after changes of the
+// policy.
 func TestAChangeHasRoomForQuotas(t *testing.T) {
 	slow := engine.TokenBucket(engine.Per(1, time.Hour), 500)
 	tenth := engine.TokenBucket(engine.PerSecond(10), 10)
@@ -392,8 +384,7 @@ func TestAChangeHasRoomForQuotas(t *testing.T) {
 	})
 }
 
-// TestAChangeWithoutRoomForQuotas: if records would have no room for what a key may owe under a quota, SetPolicy
-// returns an error that says so, and changes nothing.
+// TestAChangeWithoutRoomForQuotas: SetPolicy refuses a policy whose records have no room for debts under quotas.
 func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	year := engine.TokenBucket(engine.Per(100, 365*24*time.Hour), 100)
 	l, _ := limiterOf(t, engine.TokenBucket(engine.Per(1, 365*24*time.Hour), 2))
@@ -411,8 +402,8 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
 }
 
-// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, a record has the version of an old
-// receipt again. The receipt must give back at most the tokens of its take, and only once.
+// TestAReceiptOfAVersionThatHasComeRound (R27): a receipt gives back its tokens only once, even if a record has the
+// same version number again.
 func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
 	for changes := 120; changes <= 136; changes += 2 {
 		l, now, under := priced(t)

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPartOfWhatWaits (I1): a part of a waiting reservation is refunded. The reservation's other tokens, and the
-// tokens that others can then take, fit the limit together.
+// TestAPartOfWhatWaits (I1): after a refund of a part of a waiting reservation, all taken tokens still fit the limit.
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
@@ -22,7 +21,7 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	assert.False(t, l.Take("k", 10).Allowed)
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(5))
 
-	// A part of a reservation that is due can be given back, and so can all of a reservation that still waits.
+	// A part of a due reservation can be given back, and so can all of a waiting reservation.
 	l, h = newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
 	r, err = l.ahead(l.Key("k"), 10, time.Minute)
@@ -51,9 +50,7 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
-// TestWhatComesBackWhileOthersWait (I1): other callers reserve tokens after a take. A refund of the take then gives
-// back only tokens that will not have come back when the last reservation is due. Otherwise the tokens due at that time
-// would exceed the limit.
+// TestWhatComesBackWhileOthersWait (I1): a refund gives back only tokens that no later reservation needs.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)
@@ -70,8 +67,8 @@ func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestARefundUnderAHigherLimit (I1): a key takes under a higher limit and then reserves under a lower limit. A refund
-// of the take gives back no tokens that the reservation needs, although the debt is not above the higher limit.
+// TestARefundUnderAHigherLimit (I1): a refund of a take under a higher limit gives back no tokens that a reservation
+// needs.
 func TestARefundUnderAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(PerSecond(1), 100)))
 	k := l.Key("k")
@@ -95,8 +92,8 @@ func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 	assert.Equal(t, 16*time.Second, l.Peek(l.Key("k"), 0).ResetAfter)
 }
 
-// TestTheFirstInLineGoesAway (I1): if the first reservation in line is released, its token does not come back, because
-// a bucket cannot represent the gap. Otherwise a new caller would be due at the same time as the last caller in line.
+// TestTheFirstInLineGoesAway (I1): if the first reservation in line is released, its token does not come back.
+// Otherwise a new caller would be due at the same time as the last caller in line.
 func TestTheFirstInLineGoesAway(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	require.True(t, l.Allow("k"))

@@ -35,14 +35,14 @@ type Quota struct{ quota shard.Quota }
 //
 // All quotas of a key share its record, so tokens that were taken still count under another quota or tier. Over any
 // time t a key gets at most B + R * t, where B is the highest burst and R the highest rate of the quotas and tiers of
-// its requests. (With fixed windows, it may get the limit once more: see [Limiter.SetPolicy].) The debt comes back at
-// the rate of the last admitted request, or of a later refused request with a faster rate. The first request under
+// its requests. With fixed windows, it may get the limit once more, as after a [Limiter.SetPolicy]. The debt comes back
+// at the rate of the last admitted request, or of a later refused request with a faster rate. The first request under
 // another quota takes some hundred nanoseconds.
 //
-// The call takes microseconds and some memory for an error, for a rate of more than 15 digits, and if a token takes a
-// thousand ticks (units of time) or less. If the new Quota is larger than all earlier ones of the limiter, the call may
-// have to wait for a SetPolicy that is under way. With [Shared], if the process of that SetPolicy is stopped, the call
-// returns an error after 5s.
+// Some calls of Quota take microseconds and some memory: for an error, for a rate of more than 15 digits, and if a
+// token takes a thousand ticks or less. A tick is the limiter's unit of time. If the new Quota is larger than all
+// earlier quotas of the limiter, the call may have to wait for a SetPolicy that is under way. With [Shared], if the
+// process of that SetPolicy is stopped, the call returns an error after 5s.
 func (l *Limiter) Quota(p Policy) (Quota, error) {
 	l.requireMade()
 	switch p.grant {
@@ -156,8 +156,9 @@ func limitOf(plan *shard.Plan, k Key) uint64 {
 }
 
 // MaxQuota makes room for quotas of up to n tokens, 1 to 2^32, in a limiter of windows or logs. Without it, a [Quota]
-// may have as many tokens as the highest limit of the limiter and its tiers. A log then stores n times for each key. In
-// a window, a larger n leaves fewer bits for the time, so [New] may refuse numbers that it would accept otherwise.
+// may have as many tokens as the highest limit of the limiter and its tiers. A log then stores the times of n tokens
+// for each key. In a window, a larger n leaves fewer bits for the time, so [New] may refuse numbers that it would
+// accept otherwise.
 //
 // In a limiter of one [TokenBucket], MaxQuota allows quotas of other rates, with any burst. A key then takes 54 bytes.
 // A limiter of [TokenBuckets] or with [Tiers] does not need this option.

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// quotasOf has, for every algorithm, the policy of a limiter (own) and of a quota of 7 tokens for it (other).
+// quotasOf has, for every algorithm, a policy for a limiter and a policy for a quota of 7 tokens.
 var quotasOf = map[string]struct{ own, other engine.Policy }{
 	"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
 	"token bucket":   {engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.TokenBucket(engine.Per(7, time.Minute), 7)},

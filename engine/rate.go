@@ -35,8 +35,9 @@ var units = []struct {
 	{"d", 24 * time.Hour},
 }
 
-// ParseRate parses a rate: a number of tokens, a slash, and a unit (ms, s, m, h, d), a number of days, or a duration
-// that [time.ParseDuration] accepts. For other text, and for a rate out of range, the error quotes the text.
+// ParseRate parses a rate such as 10/s: a number of tokens, a slash and a period. The period is one of the units ms, s,
+// m, h and d, a number of days, or a duration that [time.ParseDuration] accepts. For other text, and for a rate out of
+// range, the error quotes the text.
 //
 //	100/s   0.5/s   10/m   5000/h   3/d   10/1500ms   1/1h30m   1/7d
 func ParseRate(s string) (Rate, error) {

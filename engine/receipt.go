@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Receipt identifies the tokens that one call took ([Limiter.TakeReceipt], [Limiter.Hold], [Limiter.Reserve] and
-// others), so that they can be given back. [Receipt.Refund] gives a part back, [Receipt.Release] gives the rest back,
-// and [Receipt.Settle] replaces the tokens by the cost of the request. The zero Receipt and the receipt of a refused
-// request are void: these methods do nothing with them.
+// A Receipt identifies the tokens that one call took, so that they can be given back. [Limiter.TakeReceipt],
+// [Limiter.Hold], [Limiter.Reserve] and other calls return one. [Receipt.Refund] gives a part back, [Receipt.Release]
+// gives back all that is left, and [Receipt.Settle] replaces the tokens by the cost of the request. The zero Receipt
+// and the receipt of a refused request are void: these methods do nothing with them.
 //
 // Release and Settle are safe for concurrent use: the first call ends the receipt, and all others do nothing. Refund is
-// not. Do not copy a Receipt that is in use: a copy would give the same tokens back again. If a receipt is never ended,
-// the tokens stay taken. The limiter needs no timer and no memory for a receipt.
+// not safe for concurrent use. Do not copy a Receipt that is in use: a copy would give the same tokens back again. If a
+// receipt is never ended, the tokens stay taken. The limiter needs no timer and no memory for a receipt.
 type Receipt struct {
 	limiter *Limiter
 	hash    uint64 // of the key, or, for a take from a Spread, the time of the take
@@ -49,8 +49,8 @@ func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	return estimate
 }
 
-// takeReceipt is TakeReceipt, or [Limiter.Hold] if estimate is true. r must be zero. It repeats the code of a take.
-// With a function that both use, a take would pass on the data for the receipt, too, and cost a third more.
+// takeReceipt is TakeReceipt, or [Limiter.Hold] if estimate is true. r must be zero. It repeats the code of a take,
+// because a function that both use would make a take cost a third more.
 func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate bool) {
 	place := l.table.Find(k.hash)
 	place.Touch()
@@ -106,8 +106,7 @@ func (l *Limiter) takeReceiptSlowly(
 		r.limiter, r.hash = l, k.hash
 		r.of.Enter(&o, n, k.quota, ends)
 	} else if d.Allowed {
-		// The take has nothing to give back. But a settlement charges a higher cost, even if there was no limit at the
-		// time of the take.
+		// The take has nothing to give back, but a settlement charges a higher cost.
 		r.limiter, r.hash = l, k.hash
 		r.of.EnterNone(n, k.quota)
 	}
@@ -117,15 +116,15 @@ func (l *Limiter) takeReceiptSlowly(
 // tokens had never been taken. If that can no longer be determined, Refund gives back less:
 //
 //   - A token bucket gives back only tokens that have not come back with time. Other callers may have reserved tokens
-//     ([Limiter.Reserve]) after the take, for this key or one near it in the table. It then gives back only tokens that
-//     will come back after the last of these reservations is due, because the reservations need the others.
+//     after the take, for this key or one near it in the table. The bucket then gives back only tokens that will come
+//     back after the last of these reservations is due, because the reservations need the others.
 //   - A fixed window gives nothing back after the window of the take. If nothing else was taken in it, a refund of all
 //     tokens ends the window.
 //   - A sliding window counter gives back to the window of the take, and a sliding log forgets exactly this request.
 //   - After a change of the policy, nothing is given back, except by a log.
-//   - After a reset or eviction of the key, nothing is given back. (Resets and evictions are counted for some hundred
-//     keys together. So constant evictions may also prevent refunds to a key that was not evicted.)
-//   - Tokens in flight ([Concurrency]) are always released, also after a change of the policy and after evictions of
+//   - After a reset or eviction of the key, nothing is given back. Resets and evictions are counted for some hundred
+//     keys together, so constant evictions may also prevent refunds to a key that was not evicted.
+//   - Tokens of a [Concurrency] limit are always released, also after a change of the policy and after evictions of
 //     other keys.
 func (r *Receipt) Refund(n uint64) {
 	if n = min(n, r.of.Tokens()); n > 0 && atomic.LoadUint32(&r.ended) == 0 {
@@ -153,8 +152,8 @@ func (r *Receipt) Release() bool {
 // Settle ends the receipt with the actual cost of the request. If the cost is less than the tokens taken, the
 // difference is given back as by Refund. If it is more, the difference is charged as by [Limiter.Charge], up to
 // [MaxDebt], also after a reset, an eviction or a change of the policy. The result lost is how many tokens were above
-// that bound and were not charged. For tokens in flight ([Concurrency]), call Release instead: after Settle, they stay
-// in flight until they are forgotten.
+// that bound and were not charged. With [Concurrency], call Release instead: after Settle, tokens stay in flight until
+// they are forgotten.
 func (r *Receipt) Settle(actual uint64) (lost uint64) {
 	if !r.end() {
 		return 0

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptIsOfATenure (I1): after a reset or eviction of the key, a receipt gives back no tokens of later calls,
-// even if the new record looks like the old one.
+// TestAReceiptIsOfATenure (I1): after a reset or eviction of the key, a receipt gives back no tokens of later calls.
 func TestAReceiptIsOfATenure(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *Limiter, a perMinute){
 		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset(l.Key("k")) },
@@ -72,8 +71,7 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	})
 }
 
-// TestARefundForgivesNoTakeAhead (I1): after a take, a request ahead of the clock uses tokens that have come back by
-// its time. A refund of the take must not give these tokens back again.
+// TestARefundForgivesNoTakeAhead (I1): a refund gives back no tokens that a request ahead of the clock has used.
 func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, r *Receipt){
 		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptOfElsewhereChargesUnderItsKey: a receipt of another limiter or earlier policy is settled at a cost above
-// its tokens. The difference is charged to the given key, under the key's tier or quota, in the current ticks.
+// TestAReceiptOfElsewhereChargesUnderItsKey: a receipt of another limiter or policy charges a cost above its tokens to
+// the given key.
 func TestAReceiptOfElsewhereChargesUnderItsKey(t *testing.T) {
 	own, tier := TokenBucket(PerSecond(1), 10), TokenBucket(Per(1, 7*time.Second), 10)
 	l, _ := newLimiter(t, own, Tiers(tier))

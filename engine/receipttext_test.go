@@ -66,7 +66,7 @@ func TestAReceiptAsText(t *testing.T) {
 }
 
 // TestAReceiptOfElsewhere (I1): a receipt of another limiter, an earlier record or an earlier policy gives nothing
-// back. But a cost above its tokens is charged.
+// back.
 func TestAReceiptOfElsewhere(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		other, _ := newLimiter(t, a.policy(100))

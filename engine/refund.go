@@ -18,10 +18,11 @@ import (
 //   - A token bucket, if Refund follows at once. A later Refund gives back, a second time, tokens that have come back
 //     and were taken again.
 //
-// A bucket gives nothing back while a reservation ([Limiter.Reserve]) is not yet due, of the key or of one of about a
-// hundred keys near it in the table. If a request was ahead of the clock by up to a second ([Limiter.TakeAt]), a bucket
-// gives nothing back until the clock reaches that time. Until then, a window or a log does not give back the tokens of
-// that request. Of tokens in flight ([Concurrency]), a refund first releases those that would be forgotten first.
+// Some tokens do not come back at once. While a reservation of the key is not yet due, a bucket gives nothing back. The
+// same is true for reservations of about a hundred keys near it in the table. If a request of [Limiter.TakeAt] was
+// ahead of the clock by up to a second, a bucket gives nothing back until the clock reaches that time. Until then, a
+// window or a log does not give back the tokens of that request. With [Concurrency], a refund first releases the tokens
+// that would be forgotten first.
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {

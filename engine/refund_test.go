@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelMintsNoTokens (I1): reservations are made in pairs, and the first of each pair is canceled. The others must
-// be due at least a token's time apart.
+// TestCancelMintsNoTokens (I1): if some reservations are canceled, the others are due at least a token's time apart.
 func TestCancelMintsNoTokens(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	var instants []time.Duration
@@ -65,8 +64,8 @@ func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	})
 }
 
-// TestCancelGivesBackTheLastReservation: reservations are released one after the other, beginning at the end of the
-// queue. They give back all tokens, once.
+// TestCancelGivesBackTheLastReservation: reservations that are released from the end of the queue give back all tokens,
+// once.
 func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 2))
 	require.True(t, l.Take("k", 2).Allowed)
@@ -85,7 +84,7 @@ func TestCancelGivesBackTheLastReservation(t *testing.T) {
 }
 
 // TestAllThatIsRefusedLetsNoneThroughLater (I1): if another limit refuses a request, the log forgets exactly this
-// request, and no other one.
+// request.
 func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	d, own := l.TakeReceipt(l.Key("k"), 1)
@@ -101,8 +100,7 @@ func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	require.Equal(t, 9*time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 }
 
-// TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt, a refund removes the oldest token of a log, so the log
-// never admits more than the limit.
+// TestRefundOfFailedLoginsIsNoWayIn (I1): a refund without a receipt never lets a log admit more than the limit.
 func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	require.True(t, l.Allow("k"))
@@ -114,8 +112,7 @@ func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	require.False(t, l.Allow("k"))
 }
 
-// TestLateRefundsGiveNothingBack (I1): after the window of a take, a refund gives nothing back. For a bucket, a refund
-// gives nothing back once the tokens of the take have come back.
+// TestLateRefundsGiveNothingBack (I1): after the window of a take, a refund gives nothing back.
 func TestLateRefundsGiveNothingBack(t *testing.T) {
 	for name, policy := range map[string]Policy{
 		"bucket": TokenBucket(PerSecond(1), 10), "batch": BatchRefill(10, 10*time.Second, 10),
@@ -140,8 +137,7 @@ type granted struct {
 	n  uint64
 }
 
-// TestARefundBehindATimeAhead (I1): a request is ahead of the clock, at a time when an earlier request has left its
-// window. By the clock, the earlier request is still in the window. So a refund at the clock's time must not forget it.
+// TestARefundBehindATimeAhead (I1): a refund forgets no request that is still in the window by the limiter's clock.
 func TestARefundBehindATimeAhead(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(3, time.Second))
 	k, begun := l.Key("k"), h.now()
@@ -222,8 +218,7 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 	}
 }
 
-// TestRefusedTakeAllLeavesNoTrace: a refused TakeAll changes no limit and begins no window. Each answer is the same as
-// if its request had been made alone.
+// TestRefusedTakeAllLeavesNoTrace: a refused TakeAll changes no limit and begins no window.
 func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The reasons why a call did not get its tokens. Compare with errors.Is.
+// These errors say why a call did not get its tokens. Compare with errors.Is.
 var (
 	// ErrNever means that the call requested more tokens than the limit.
 	ErrNever = errors.New("more tokens than the limit")
@@ -33,8 +33,8 @@ var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wa
 // long: 26 days if a token takes a whole number of nanoseconds.
 //
 // A caller that does not want to wait calls [Receipt.Release]. But its tokens are lost if another caller has taken or
-// reserved tokens behind them, because the other caller already knows when its reservation is due. So a long queue
-// hardly gets shorter if callers leave. (With [Limiter.Queue], callers move up.)
+// reserved tokens behind them, because that caller already knows when its reservation is due. So a long queue hardly
+// gets shorter if callers leave. With [Limiter.Queue], callers move up instead.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation

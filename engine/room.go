@@ -15,9 +15,8 @@ import (
 // spareTicks is the number of ticks that rounding may add when a debt is converted.
 const spareTicks = 3
 
-// capacity returns how large a debt may be for a record to have room for it. If records store prices, the result is in
-// nanoseconds, because a change of the policy then preserves the time of a debt under a quota. Otherwise the result is
-// in tokens.
+// capacity returns how large a debt may be for a record to have room for it. The unit is nanoseconds if records store
+// prices, and tokens otherwise.
 func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	most := atomicbucket.Most(bucket)
 	switch {
@@ -29,12 +28,10 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// anyQuota is what the table remembers for every quota of a limiter with windows. It is not a size, because the records
-// of windows have room for every quota. It means only that keys may have limits other than the limits of the tiers.
+// anyQuota is what the table of a limiter with windows remembers for every quota. It is not a size.
 const anyQuota = math.MaxInt64
 
-// extent returns how much of a record's capacity a debt under a quota may use. If every bucket to which the limiter can
-// change has that capacity, extent returns 0.
+// extent returns how much of a record's capacity a debt under a quota may use, or 0 if every bucket has room.
 func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint64) {
 	always := bucket.Quota().Tokens
 	if needs = q.Tokens; bucket.HasPrices() {
@@ -46,8 +43,8 @@ func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint6
 	return needs
 }
 
-// remembers makes the table remember that keys may owe the amount needs under a quota. It returns true if the table
-// already remembered that. Otherwise the quota must be made again, because the policy may have changed meanwhile.
+// remembers makes the table remember a possible debt under a quota, and reports whether the table already did. If not,
+// the quota must be made again, because the policy may have changed meanwhile.
 func (l *Limiter) remembers(needs uint64) (bool, error) {
 	if needs <= l.table.Largest() {
 		return true, nil
@@ -71,7 +68,6 @@ func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenB
 	case base.isFixed() || base.grant == grantsQuotas:
 		longer, err = atomicbucket.NewTicks(min(time.Duration(ps.quotas), atomicbucket.MaxWindow))
 	default:
-		// At a rate whose ticks were whole nanoseconds, a record then has a little more than half of its room left.
 		tokens := math.Ceil(float64(ps.quotas)/float64(base.rate.Period)*base.rate.Tokens) + 1
 		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, max(ps.room[0], uint64(tokens*(1+1e-9))))
 		longer = *longer.Priced()

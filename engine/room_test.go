@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHowManyNewKeysFindNoRoom: in a table just filled with MaxKeys keys, about one new key in 500 finds no room, and
-// about one in 1,000 after all keys were replaced. Secret hashes differ (one in 633 to one in 12,500), so the test uses
-// the stable hash.
+// TestHowManyNewKeysFindNoRoom: in a table with MaxKeys keys, about one new key in 500 finds no room. The test uses the
+// stable hash, because secret hashes differ.
 func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	const keys, tries, tables = 40_000, 100_000, 6
 	var l *Limiter
@@ -67,8 +66,7 @@ func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
 	return nil, Key{}
 }
 
-// TestWhoHasNoRoomIsNamed: if a limiter of TakeAll has no room for a key, the answer of that limiter is a refusal with
-// a RetryAfter.
+// TestWhoHasNoRoomIsNamed: TakeAll answers with a RetryAfter if a limiter has no room for a key.
 func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	l, k := withoutRoom(t, Refuse)
 	other, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
@@ -88,8 +86,7 @@ func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	require.False(t, allowed)
 }
 
-// TestAHoldWithoutRoomIsOfTheLimit: a hold that is admitted without a record has at most the limit. Its settlement
-// gives nothing back, and charges nothing.
+// TestAHoldWithoutRoomIsOfTheLimit: a hold that is admitted without a record has at most the limit.
 func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {
@@ -100,8 +97,7 @@ func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestAChargeWithoutRoomIsLost: without room, nothing is charged. With Admit, the answer is that of a key that owes
-// nothing.
+// TestAChargeWithoutRoomIsLost: without room, nothing is charged.
 func TestAChargeWithoutRoomIsLost(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	d, lost := l.Charge(k, 7)

@@ -14,8 +14,7 @@ import (
 // aPrime is a rate per second at which a token does not take a whole number of nanoseconds.
 const aPrime = 97
 
-// TestWhatThereIsRoomForIsKept (I1): for rounded ticks, the method fits accepts the largest debt that a record has room
-// for, and no larger debt. A conversion to these ticks keeps all of that debt.
+// TestWhatThereIsRoomForIsKept (I1): a record keeps all of the largest debt that the method fits accepts.
 func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	from, err := atomicbucket.NewTicks(26 * 24 * time.Hour)
 	require.NoError(t, err)
@@ -38,8 +37,7 @@ func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	}
 }
 
-// TestLongerTicksAreLongEnough (I1): if there is no room for a debt under a quota, rounded ticks become longer. They
-// become as long as necessary, but not twice as long.
+// TestLongerTicksAreLongEnough (I1): ticks become as long as a debt under a quota needs, but not twice as long.
 func TestLongerTicksAreLongEnough(t *testing.T) {
 	base := TokenBucket(PerSecond(aPrime), 5)
 	ps := policiesOf(base, nil)
@@ -62,8 +60,8 @@ func TestLongerTicksAreLongEnough(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): SetPolicy makes the ticks longer for a large quota. The limit of
-// the limiter's own policy stays the same.
+// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): if a large quota makes the ticks longer, the limit of the
+// limiter's own policy stays the same.
 func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	quota, err := l.Quota(TokenBucket(PerSecond(1), 1_000_000))
@@ -81,8 +79,8 @@ func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 	require.True(t, l.AllowKey(k))
 }
 
-// TestAQuotaOfMoreThanAYear: a bucket under a quota takes longer to fill than any window lasts. The longest ticks have
-// room for it, and a later change keeps these ticks.
+// TestAQuotaOfMoreThanAYear: the longest ticks have room for a quota whose bucket takes longer to fill than any window
+// lasts.
 func TestAQuotaOfMoreThanAYear(t *testing.T) {
 	l, h := newLimiter(t, TokenBuckets(atomicbucket.MaxWindow))
 	day := 24 * time.Hour

@@ -18,30 +18,31 @@ import (
 // tiers owe.
 //
 // Over any time t a key under one tier gets at most L + R * t tokens, where L and R are the highest limit and rate that
-// the tier had in that time. (With batch refill it may get one more batch of each policy, and with fixed windows one
-// more limit, because these tokens come back all at once.) The drawback: a key that has taken more than a lowered limit
-// waits until the excess has come back at the new rate. For example, a key has used up 1000/h, and its limit becomes
-// 10/h with burst 10. It then waits 99 hours for its first token. ([Limiter.Reset] ends such a wait.)
+// the tier had in that time. Batch refill may add one batch of each policy, and fixed windows one limit, because these
+// tokens come back all at once. The drawback: a key that has taken more than a lowered limit waits until the excess has
+// come back at the new rate. For example, a key has used up 1000/h, and its limit becomes 10/h with burst 10. It then
+// waits 99 hours for its first token. [Limiter.Reset] ends such a wait.
 //
-// If the length of windows changes, a fixed window that has begun gets the new length. If it has more tokens than the
-// lowest limit of all tiers (or 1 after a [Quota]), it lasts until all of them have come back at the new rate. But it
-// lasts at most until its previous end or the end of a new window, whichever is later. An aligned window ends with a
-// window of the clock. If it begins in the window of the clock in which the length changes, it ends with the next one.
-// A sliding window counter counts the estimate at the change, rounded up, until it has come back. A sliding log keeps
-// its requests. While requests that have left a shorter window fill the log of a key, a refund gives nothing back.
-// docs/decisions/0051 has the exact rules.
+// A change of the length of windows also applies to windows that have begun. A fixed window gets the new length. If it
+// has more tokens than the lowest limit of all tiers, it lasts until all of them have come back at the new rate. After
+// a [Quota], the lowest limit counts as 1. But the window lasts at most until its previous end or the end of a new
+// window, whichever is later. An aligned window ends with a window of the clock. If it begins in the window of the
+// clock in which the length changes, it ends with the next one. A sliding window counter counts the estimate at the
+// change, rounded up, until it has come back. A sliding log keeps its requests. While requests that have left a shorter
+// window fill the log of a key, a refund gives nothing back. docs/decisions/0051 has the exact rules.
 //
-// A debt under a [Quota] of another rate keeps its price, so it takes the same time to come back. Debts are rounded up,
-// by less than a nanosecond or a tick (the bucket's unit of time). A reservation ([Limiter.Reserve]) stays due when the
-// delay that Reserve has returned is over. Until then, tokens of its key and of some hundred keys near it come back no
-// faster than before. Otherwise the bound above would be exceeded. For the same reason, tokens granted ahead of the
-// clock ([Limiter.TakeAt]) have this effect until their time.
+// Debts under quotas and reservations keep their times. A debt under a [Quota] of another rate keeps its price, so it
+// takes the same time to come back. Debts are rounded up, by less than a nanosecond or a tick, the bucket's unit of
+// time. A reservation of [Limiter.Reserve] stays due when the delay that Reserve has returned is over. Until then,
+// tokens of its key and of some hundred keys near it come back no faster than before. Otherwise the bound above would
+// be exceeded. For the same reason, tokens that [Limiter.TakeAt] granted ahead of the clock have this effect until
+// their time.
 //
-// A record must have room for tokens taken under the highest limit since New. With windows and tiers or quotas, it must
-// also have room for the longest window since New. If it does not, SetPolicy returns an error. A debt above the limit
-// is reduced to what comes back in 39 hours at the new rate, or in 26 days if a token takes a whole number of
-// nanoseconds. For tokens of the largest [Quota] that was ever made, the limiter counts in longer ticks. If the rate is
-// too fast for longer ticks, SetPolicy returns an error.
+// The room of records limits the change. A record must have room for tokens taken under the highest limit since New.
+// With windows and tiers or quotas, it must also have room for the longest window since New. If it does not, SetPolicy
+// returns an error. A debt above the limit is reduced to what comes back in 39 hours at the new rate, or in 26 days if
+// a token takes a whole number of nanoseconds. For tokens of the largest [Quota] that was ever made, the limiter counts
+// in longer ticks. If the rate is too fast for longer ticks, SetPolicy returns an error.
 //
 // With [Shared] the change applies to each process from its next decision on, and all processes see several changes in
 // the same order. If a process is killed during its change, the next sweep of any other process completes a change that
@@ -67,7 +68,7 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	return nil
 }
 
-// changed returns the policies ps after a SetPolicy with the policies to.
+// changed returns the policies after a SetPolicy with the given policies.
 func (ps policies) changed(to []Policy) (policies, error) {
 	if !to[0].follows(ps.base) {
 		return policies{}, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", to[0], ps.base)

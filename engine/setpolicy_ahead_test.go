@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens are taken for a time ahead of the clock. However the
-// rate changes, they have not come back by that time.
+// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens taken for a time ahead of the clock have not come
+// back by that time, however the rate changes.
 func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 100), TokenBucket(PerSecond(100), 100)
 	l, h := newLimiter(t, slow)
@@ -23,8 +23,7 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	h.advance(10 * time.Millisecond)
 	assert.True(t, l.AllowKey(k), "from then on at the new rate")
 
-	// At the old rate, this debt would end before that time. So it was not taken ahead of the clock, and comes back at
-	// the new rate.
+	// This debt was not taken ahead of the clock, so it comes back at the new rate.
 	l, h = newLimiter(t, TokenBucket(PerSecond(10), 100))
 	require.True(t, l.Take("k", 5).Allowed)
 	require.True(t, l.TakeAt(l.Key("another"), 1, ahead).Allowed)
@@ -33,8 +32,8 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	assert.Zero(t, l.Peek(l.Key("k"), 1).ResetAfter)
 }
 
-// TestASetterThatIsSuspended (I1): SetPolicy is suspended after it has read its clock. Tokens that are taken later
-// under the old policy still count under the new one.
+// TestASetterThatIsSuspended (I1): tokens taken under the old policy while SetPolicy is suspended still count under the
+// new policy.
 func TestASetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},
@@ -62,8 +61,7 @@ func TestASetterThatIsSuspended(t *testing.T) {
 	}
 }
 
-// TestAFasterRateBehindAHigherLimit (I1): a reservation waits, and the limit is raised above its debt. Then the rate
-// becomes faster. Tokens still come back at the old rate until the reservation is due.
+// TestAFasterRateBehindAHigherLimit (I1): tokens come back at the old rate until a waiting reservation is due.
 func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -76,8 +74,8 @@ func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(90), "ten go now")
 }
 
-// TestASlowerRateWhileSomeWait (I1): a high limit is lowered, and returns with a slower rate while a reservation nearby
-// waits. Tokens taken under the high limit still count.
+// TestASlowerRateWhileSomeWait (I1): tokens taken under a high limit still count when that limit returns with a slower
+// rate.
 func TestASlowerRateWhileSomeWait(t *testing.T) {
 	for name, waits := range map[string]string{"of the key": "k", "of another near by": "n"} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1000), MaxKeys(10), Shards(1))
@@ -91,8 +89,8 @@ func TestASlowerRateWhileSomeWait(t *testing.T) {
 	}
 }
 
-// TestAnyCourseOfChangesAndWaits (I1): over any interval, tokens taken at once, ahead of the clock or after a wait fit
-// the highest burst and the highest rate in it.
+// TestAnyCourseOfChangesAndWaits (I1): tokens taken at once, ahead of the clock or after a wait fit the highest burst
+// and rate.
 func TestAnyCourseOfChangesAndWaits(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 31))

@@ -9,9 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// TestAChangeOfAlignedWindowsAtEveryStep (I1): before any atomic operation of a change of the length, a key takes all
-// that it can. It takes before and after ends of windows, also in another process. Over any time it gets at most two
-// limits and what the faster rate grants.
+// TestAChangeOfAlignedWindowsAtEveryStep (I1): during a change of the length, a key gets at most two limits and what
+// the faster rate grants.
 func TestAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, before := range []string{"nothing", "takes", "is forgotten"} {
@@ -44,8 +43,8 @@ func TestAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestATakeBesideAChangeOfAlignedWindowsAtEveryStep (I1): the length changes before any atomic operation of a take that
-// has read its clock. The bound is the same as in TestAChangeOfAlignedWindowsAtEveryStep.
+// TestATakeBesideAChangeOfAlignedWindowsAtEveryStep (I1): if the length changes during a take, a key gets at most two
+// limits and what the faster rate grants.
 func TestATakeBesideAChangeOfAlignedWindowsAtEveryStep(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, meanwhile := range [][]int{{0}, {1}, {1, 2}, {0, 1, 2}, {61, 63}} {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlignedWindowsOfAFileWhoseLengthChanges (I1): the record of a key is freed before the length changes. The key's
-// next window still lasts at least a whole window, also in a process that attaches later and in a copy.
+// TestAlignedWindowsOfAFileWhoseLengthChanges (I1): the first window of a key after a change of the length lasts at
+// least a complete window.
 func TestAlignedWindowsOfAFileWhoseLengthChanges(t *testing.T) {
 	for name, opens := range map[string]func(k *changingKey) (path string){
 		"another process": func(k *changingKey) string { return k.path },

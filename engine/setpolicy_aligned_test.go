@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlignedWindowsWhoseLengthChanges (I1): the length changes often, and a key takes at random times and just before
-// changes. Over any time t it gets at most two limits and what the fastest of its limits grants in t.
+// TestAlignedWindowsWhoseLengthChanges (I1): if the length changes often, a key gets at most two limits and what its
+// fastest limit grants.
 func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	type grant struct {
 		at    time.Duration
@@ -83,8 +83,8 @@ func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	}
 }
 
-// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. If the windows of a limiter become
-// days just before that date, a key's first day ends with the 31st.
+// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): if windows become days just before a date that the zone skipped,
+// the first day ends after that date.
 func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	apia, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)
@@ -105,8 +105,8 @@ func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in %v", midnight.Sub(end))
 }
 
-// TestALateTakeInAFirstWindowThatWasGivenBack (I1): a key's first window after a change covers two windows of the
-// clock. In the second one, all its tokens are given back. Then a call with a late clock takes in the first one.
+// TestALateTakeInAFirstWindowThatWasGivenBack (I1): a call with a late clock takes in a first window whose tokens were
+// given back.
 func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k := newChangingKey(t, false)
 	k.takesAt(0)
@@ -123,8 +123,7 @@ func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k.requireFits("a late take")
 }
 
-// TestAChangeOfTheLimitLeavesAlignedWindows: a change of the limit makes no window longer. A change of the length makes
-// only the first window of a key longer.
+// TestAChangeOfTheLimitLeavesAlignedWindows: a change of the limit makes no window longer.
 func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(5, time.Minute).Aligned())
 	require.NoError(t, l.SetPolicy(FixedWindow(9, time.Minute).Aligned()))
@@ -136,8 +135,8 @@ func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
 	require.Equal(t, 30*time.Second, l.Take("b", 1).ResetAfter, "broken: (c): when the window ends")
 }
 
-// TestAWaitWhileAlignedWindowsGoToAndFro: while the length changes back and forth, also with a lower quota, a key waits
-// at most the longest window plus two windows.
+// TestAWaitWhileAlignedWindowsGoToAndFro: while the length changes back and forth, a key waits at most the longest
+// window plus two windows.
 func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	for _, lengths := range [][]time.Duration{{61, 60}, {90, 60}, {144, 168}} {
 		p := FixedWindow(10, lengths[1]*time.Minute).Aligned()
@@ -157,8 +156,8 @@ func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	}
 }
 
-// TestDaysOfAnotherZone (I1): shortly after midnight, a policy for days in UTC becomes a policy for days in another
-// zone. The days are as long as before, but tokens of the previous day may be forgotten.
+// TestDaysOfAnotherZone (I1): days of another zone are as long as before, but tokens of the previous day may be
+// forgotten.
 func TestDaysOfAnotherZone(t *testing.T) {
 	later := time.FixedZone("ten seconds later", -10)
 	l, h := newLimiter(t, CalendarWindow(10, Day, nil))
@@ -175,8 +174,7 @@ func TestDaysOfAnotherZone(t *testing.T) {
 	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in ten seconds")
 }
 
-// A changingKey takes all that it can while the length of aligned windows changes from 60s to 61s. A window of 60s ends
-// one second after the start, and a window of 61s ends two seconds after it.
+// A changingKey takes all that it can while the length of aligned windows changes from 60s to 61s.
 type changingKey struct {
 	t       *testing.T
 	sets    *Limiter // its process changes the policy

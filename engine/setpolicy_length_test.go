@@ -28,7 +28,7 @@ var windowsOfTests = map[string]struct {
 }
 
 // TestWindowsToAndFro (I1): the policy changes between 1000 per hour and 20 per minute. A key gets at most 1000 tokens
-// and 20 per minute, or one limit more with fixed windows. In one variant, the key takes in every minute.
+// and 20 per minute, or one limit more with fixed windows.
 func TestWindowsToAndFro(t *testing.T) {
 	for name, kind := range windowsOfTests {
 		for way, takesFew := range map[string]bool{"all": false, "all, and in each minute": true} {
@@ -56,8 +56,8 @@ func TestWindowsToAndFro(t *testing.T) {
 	}
 }
 
-// TestAKeyThatChangesItsLimitToAndFro (I1): a key that also changes its tier or quota with each change of the windows
-// gets no more than in TestWindowsToAndFro.
+// TestAKeyThatChangesItsLimitToAndFro (I1): changes of the tier or quota with each change of the windows give a key no
+// more tokens.
 func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
 	quota := func(t *testing.T, l *Limiter, p Policy) Key {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
 }
 
 // TestAWindowThatBecomesShorter (I1): a window that becomes shorter lasts until its tokens have come back at the new
-// rate. It never lasts longer than before. A window that becomes longer lasts as long as a new one.
+// rate.
 func TestAWindowThatBecomesShorter(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -141,7 +141,8 @@ func TestACounterOfThePreviousWindow(t *testing.T) {
 	assert.True(t, l.Allow("k"), "broken: (c)")
 }
 
-// TestAChangeOfLengthKeepsAnEstimate: the estimate at the change, rounded up, counts in full after it.
+// TestAChangeOfLengthKeepsAnEstimate: the estimate at a change of the length, rounded up, counts in full after the
+// change.
 func TestAChangeOfLengthKeepsAnEstimate(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(10, time.Minute))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -160,8 +161,8 @@ func TestACounterThatIsAheadStaysAhead(t *testing.T) {
 	assert.False(t, l.Allow("k"), "broken: (b)")
 }
 
-// TestALongerWindowOfARaisedLimitIsShorter: after the limit was lowered, a window lasts longer than usual. When the
-// limit and the length are raised together, that window ends like a new one.
+// TestALongerWindowOfARaisedLimitIsShorter: if the limit and the length are raised together, a window that lasts longer
+// than usual ends like a new one.
 func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	require.True(t, l.Take("k", 1000).Allowed)
@@ -170,8 +171,8 @@ func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	assert.Equal(t, 2*time.Minute, l.Peek(l.Key("k"), 1).ResetAfter.Truncate(time.Second), "broken: (d)")
 }
 
-// TestARaisedLimitLastsItsWindow (I1): a higher limit and a longer length give a key additional tokens. These tokens do
-// not come back at the end of the short window.
+// TestARaisedLimitLastsItsWindow (I1): tokens from a higher limit and a longer length do not come back at the end of
+// the short window.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	few, many := FixedWindow(60, time.Minute), FixedWindow(1000, time.Hour)
 	l, h := newLimiter(t, few)
@@ -187,8 +188,8 @@ func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	}
 }
 
-// TestTheLowestLimitOfAllTiers (I1): after a change, a window lasts until its tokens have come back under the lowest
-// limit of all tiers. With quotas, the limit 1 counts. The reason is that a key may change its limit.
+// TestTheLowestLimitOfAllTiers (I1): a window lasts until its tokens have come back under the lowest limit of all
+// tiers. The reason is that a key may change its limit.
 func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	hours := FixedWindow(20, time.Hour)
 	for _, c := range []struct {
@@ -223,8 +224,8 @@ func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	}
 }
 
-// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens are taken for a time ahead of the clock, and windows become
-// shorter. At that time, the tokens still count.
+// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens taken for a time ahead of the clock still count at that time
+// when windows become shorter.
 func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	for name, policy := range map[string]func(n uint64, window time.Duration) Policy{
 		"fixed window":   FixedWindow,
@@ -269,7 +270,7 @@ func TestWindowsOfTheClockToAndFro(t *testing.T) {
 }
 
 // TestThereIsRoomForALongWindow: SetPolicy returns an error if records would have too little room for tokens of a long
-// window. Otherwise the tokens still count.
+// window.
 func TestThereIsRoomForALongWindow(t *testing.T) {
 	for _, policy := range []func(n uint64, window time.Duration) Policy{FixedWindow, SlidingWindow} {
 		l, _ := newLimiter(t, policy(1<<20, 24*time.Hour))
@@ -282,8 +283,7 @@ func TestThereIsRoomForALongWindow(t *testing.T) {
 	assert.Equal(t, 1000*time.Second, l.Peek(l.Key("k"), 1).RetryAfter.Truncate(time.Second))
 }
 
-// TestChangesOfTheLengthDoNotAddUp: however often the length changes, no key waits longer than the longest window, plus
-// one window of the clock at each end.
+// TestChangesOfTheLengthDoNotAddUp: however often the length changes, no key waits much longer than the longest window.
 func TestChangesOfTheLengthDoNotAddUp(t *testing.T) {
 	for name, policy := range map[string]func(window time.Duration) Policy{
 		"fixed window":   func(window time.Duration) Policy { return FixedWindow(1000, window) },
@@ -305,8 +305,8 @@ func TestChangesOfTheLengthDoNotAddUp(t *testing.T) {
 	}
 }
 
-// TestARefundInAShorterWindowKeepsTheLog (I1): a refund removes no requests of a log that have left a short window and
-// would count again in a long one.
+// TestARefundInAShorterWindowKeepsTheLog (I1): a refund removes no requests of a log that would count again in a longer
+// window.
 func TestARefundInAShorterWindowKeepsTheLog(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, k Key, r *Receipt){
 		"with a receipt": func(_ *Limiter, _ Key, r *Receipt) { r.Release() },

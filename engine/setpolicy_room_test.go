@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnEstimateKeepsItsPartOfAToken (I1): a change of the length rounds an estimate up, so it may be one token above
-// the highest limit. A record has room for this token, also under a tier or after a lower limit.
+// TestAnEstimateKeepsItsPartOfAToken (I1): a record has room for the token that rounding may add at a change of the
+// length.
 func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	minute := func(n uint64) Policy { return SlidingWindow(n, time.Minute) }
 	for name, between := range map[string][]Policy{
@@ -130,8 +130,8 @@ func quotaOf(t *testing.T, l *Limiter, p Policy) Quota {
 	return q
 }
 
-// TestOwedUnderAQuotaOfTheLimitersRate: the last take was under a quota of the limiter's rate. Owed then returns its
-// argument unchanged, even if that key is now unlimited or blocked.
+// TestOwedUnderAQuotaOfTheLimitersRate: after a take under a quota of the limiter's rate, Owed returns its argument
+// unchanged.
 func TestOwedUnderAQuotaOfTheLimitersRate(t *testing.T) {
 	for _, options := range [][]Option{nil, {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestAQuotaBesideASetterThatIsStopped: while another process changes the policy, Quota waits, because that process
-// must know about large quotas. If the change takes too long, Quota returns an error that says so.
+// TestAQuotaBesideASetterThatIsStopped: while another process changes the policy, Quota waits, and returns an error if
+// the change takes too long.
 func TestAQuotaBesideASetterThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	synctest.Test(t, func(t *testing.T) { // the wait is in the bubble's time

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAChangeOfOneTierLeavesTheOthers (I1): a debt under a tier or quota changes only with its own numbers.
+// TestAChangeOfOneTierLeavesTheOthers (I1): a debt under a tier or quota changes only with the numbers of that tier or
+// quota.
 func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	for name, change := range map[string]struct{ from, to Policy }{
 		"a smaller burst": {TokenBucket(PerSecond(1), 1000), TokenBucket(PerSecond(1), 10)},
@@ -137,8 +138,7 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 	assert.True(t, l.Allow("k"))
 }
 
-// TestWhatAnotherLimitGrantedIsKept (I1): a key owes all tokens of a high limit while it waits under a low one. A lower
-// rate must not change this debt.
+// TestWhatAnotherLimitGrantedIsKept (I1): a lower rate does not change a debt from a higher limit.
 func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	bucket := func(seconds int, n uint64) Policy { return TokenBucket(Per(1, time.Duration(seconds)*time.Second), n) }
 	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }
@@ -188,8 +188,8 @@ func TestATierThatWasBlocked(t *testing.T) {
 	}
 }
 
-// TestARecordHasRoomForWhatWasTaken: if a slower rate leaves no room for a possible debt, SetPolicy makes the ticks
-// longer. For a tier it returns an error, because a tier must use the limiter's ticks.
+// TestARecordHasRoomForWhatWasTaken: if a slower rate of the limiter leaves no room for a possible debt, SetPolicy
+// makes the ticks longer.
 func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
 	l, _ := newLimiter(t, own, Tiers(TokenBucket(Per(1000, time.Hour), 1000)))
@@ -206,8 +206,7 @@ func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	require.ErrorContains(t, l.SetPolicy(SlidingWindow(10, time.Microsecond)), "1048577 of earlier limits")
 }
 
-// TestAnyCourseOfChanges (I1): over any interval, a key gets at most the highest burst and rate of its tier, however
-// often this tier and others change.
+// TestAnyCourseOfChanges (I1): over any interval, a key gets at most the highest burst and rate of its tier.
 func TestAnyCourseOfChanges(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -62,8 +62,8 @@ const sharedProcessors = 16
 
 type secrets struct{ text, addr, number keyhash.Secret }
 
-// attach returns the table in the file and its hash secrets, or nil secrets if the hash has none. It puts the clock on
-// the timeline of the file.
+// attach returns the table in the file and its hash secrets, and puts the clock on the file's timeline. The secrets are
+// nil if the hash has none.
 func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*shard.Table, *secrets, error) {
 	fail := func(err error) (*shard.Table, *secrets, error) {
 		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.shared, err)
@@ -114,9 +114,8 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	return table, &secrets{secret.Derive(0), secret.Derive(1), secret.Derive(2)}, nil
 }
 
-// enter puts the clock on the timeline of a shared table. It returns an error if the table's time is further ahead than
-// any process of this version can have moved it. Otherwise all processes would decide at that time until the timeline
-// reaches it.
+// enter puts the clock on the timeline of a shared table. It refuses a table that is too far ahead, because all
+// processes would decide at that time.
 func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	if c.kind == clockFunc {
 		c.function.latest.Store(max(c.origin, table.Watermark()))

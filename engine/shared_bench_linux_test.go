@@ -33,7 +33,7 @@ func BenchmarkShared(b *testing.B) {
 	}
 }
 
-// allow makes the decisions of a round, and reports whether all are admitted. Each other call has its own function,
+// allow makes the decisions of a round, and reports whether all are admitted. Each kind of call has its own function,
 // because a function pointer would hide a part of the difference.
 func (d *decider) allow() bool {
 	all := true
@@ -59,8 +59,7 @@ func (d *decider) take() bool {
 	return all
 }
 
-// BenchmarkSharedAttach measures how long New takes to attach to a table of a million keys. (The memory of a closed
-// limiter is released when it is garbage collected.)
+// BenchmarkSharedAttach measures how long New takes to attach to a table of a million keys.
 func BenchmarkSharedAttach(b *testing.B) {
 	path := Shared(filepath.Join(b.TempDir(), "table"))
 	for b.Loop() {

@@ -25,8 +25,7 @@ func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
 }
 
-// TestSharedInFlightWorker is the program of a worker. It takes tokens, stores its process id in the tally word of the
-// key, and releases the tokens. If the word had the id of another process, the worker stores that id in a second word.
+// TestSharedInFlightWorker is the program of a worker, which takes and releases tokens and marks them in shared words.
 func TestSharedInFlightWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -52,8 +51,8 @@ func TestSharedInFlightWorker(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightKilled: processes are killed at any instruction. No process gets a token that another live process
-// has, and after a sweep no tokens of killed processes are in flight and no entry is lost.
+// TestSharedInFlightKilled: if processes are killed at any instruction, no process gets a token that another live
+// process has.
 func TestSharedInFlightKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -91,8 +90,7 @@ func TestSharedInFlightKilled(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightOfTheDead: takes count as long as their process lives, even suspended. After it was killed, the
-// next sweep or attaching process releases them.
+// TestSharedInFlightOfTheDead: takes count as long as their process lives, even if it is suspended.
 func TestSharedInFlightOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := inFlightLimiter(path, SweepInterval(time.Hour))
@@ -123,8 +121,7 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 }
 
-// TestSharedInFlightOfAnotherBoot: after a reboot nothing is in flight, even if the system has written a record to disk
-// but not the entry of its take.
+// TestSharedInFlightOfAnotherBoot: after a reboot nothing is in flight.
 func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	holder := processOf(t, "TestSharedInFlightHolder", path)
@@ -169,8 +166,7 @@ func TestSharedInFlightHolder(t *testing.T) {
 	select {}
 }
 
-// TestSharedInFlight: a take is released only once, also if it is released in parts. The same is true after a reset, a
-// change of the limit, or the take's lifetime. A copy has no takes in flight.
+// TestSharedInFlight: a take is released only once, also if it is released in parts.
 func TestSharedInFlight(t *testing.T) {
 	now, folder := frozen(), t.TempDir()
 	path := filepath.Join(folder, "table")

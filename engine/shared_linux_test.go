@@ -135,8 +135,8 @@ func killsOf(t *testing.T) int {
 	return kills
 }
 
-// TestSharedProcessesKilled: processes are killed at any instruction. No key gets more than its burst, or loses more
-// than one token for each kill. No slot is lost, and no process hangs.
+// TestSharedProcessesKilled: if processes are killed at any instruction, no key gets more than its burst, and no
+// process hangs.
 func TestSharedProcessesKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -168,8 +168,8 @@ func TestSharedProcessesKilled(t *testing.T) {
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
 
-// TestSharedProcessStopped: while one process is suspended at any instruction (SIGSTOP), the other decides and sweeps,
-// and each key gets exactly its burst.
+// TestSharedProcessStopped: while one process is suspended, the other decides and sweeps, and each key gets exactly its
+// burst.
 func TestSharedProcessStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -351,8 +351,8 @@ func listenUnix(t *testing.T, path string) {
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 }
 
-// TestSharedSeatsOfClosedLimiters: a closed limiter keeps its seat until it is collected. If no seat is free, New
-// collects garbage.
+// TestSharedSeatsOfClosedLimiters: if a file has no place for another limiter, New collects garbage, which frees places
+// of closed limiters.
 func TestSharedSeatsOfClosedLimiters(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only New runs a garbage collection
 	path := filepath.Join(t.TempDir(), "table")

@@ -22,7 +22,7 @@ const (
 // movingClocks are the clocks that a worker may have, by their name in the environment variable.
 var movingClocks = map[string]Option{"tsc": ClockTSC(), "precise": ClockPrecise()}
 
-// workersLimiter returns the limiter of a worker. Its clock moves if the environment names one of movingClocks.
+// workersLimiter returns the limiter of a worker, with the clock that the environment names.
 func workersLimiter(path string) (*Limiter, error) {
 	if clock, moves := movingClocks[os.Getenv(movingClock)]; moves {
 		return movingLimiter(path, clock)
@@ -34,8 +34,8 @@ func movingLimiter(path string, clock Option) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(movingRate), sharedBurst), Shared(path), clock, MaxKeys(1000), SweepInterval(time.Millisecond))
 }
 
-// TestSharedProcessesKilledWhileTimePasses: processes with different clocks are killed at any instruction. No key gets
-// more than burst + rate * (t + d), where d is the largest difference between two clocks.
+// TestSharedProcessesKilledWhileTimePasses: if processes are killed, no key gets more than burst + rate * (t + d). d is
+// the largest difference between two clocks.
 func TestSharedProcessesKilledWhileTimePasses(t *testing.T) {
 	const kills, apart = 12, 30 * time.Millisecond
 	names := []string{"tsc", "precise"}

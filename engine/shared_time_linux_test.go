@@ -21,8 +21,8 @@ func fastShared(path string) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(1e6), 1), Shared(path), MaxKeys(1000))
 }
 
-// admits requires that at least 19 of a million requests are admitted, because more than 19 microseconds pass. If the
-// table's time were hours ahead, only one request would be admitted.
+// admits requires that at least 19 of a million requests are admitted. If the table's time were hours ahead, only one
+// request would be admitted.
 func admits(t *testing.T, l *Limiter, key string) {
 	admitted := 0
 	for range 1_000_000 {
@@ -35,8 +35,7 @@ func admits(t *testing.T, l *Limiter, key string) {
 	assert.Fail(t, "no bucket refills", "%s: %d of a million requests are admitted", key, admitted)
 }
 
-// TestSharedBesideAClockThatRanAhead: the counter of a process ran while the machine slept. Whatever this process does
-// first, it does not move the table's time. So all processes continue to admit requests.
+// TestSharedBesideAClockThatRanAhead: a process whose counter ran ahead does not move the table's time.
 func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	for name, first := range map[string]func(l *Limiter){
 		"decides":       func(l *Limiter) { l.Allow("key") },
@@ -106,8 +105,7 @@ func TestSharedTableAheadOfTheClock(t *testing.T) {
 	}
 }
 
-// TestSharedNamespaced is the program of TestSharedTimeNamespaces. It takes five tokens, and prints how many are left
-// and its time.
+// TestSharedNamespaced is the program of TestSharedTimeNamespaces.
 func TestSharedNamespaced(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -124,8 +122,7 @@ func dailyShared(path string) (*Limiter, error) {
 	return New(TokenBucket(Per(1, 24*time.Hour), 10), Shared(path), MaxKeys(100))
 }
 
-// TestSharedTimeNamespaces: processes in two time namespaces, whose monotonic clocks differ by a day, use one timeline
-// and take from the same bucket.
+// TestSharedTimeNamespaces: processes in two time namespaces use one timeline and take from the same bucket.
 func TestSharedTimeNamespaces(t *testing.T) {
 	namespaced := func(path string) (left uint64, clock int64) {
 		command := exec.CommandContext(t.Context(), "unshare", "--time", "--monotonic", "86400", "--fork",

@@ -18,14 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A way is one of two implementations that a benchmark compares. round makes a round of decisions and returns its time.
+// A way is one of two implementations that a benchmark compares.
 type way struct {
 	name  string
 	round func() time.Duration
 }
 
-// byTurns makes, in every iteration, one round of each way. It reports the time per decision in the fastest rounds,
-// which other load does not affect, and their ratio, second / first.
+// byTurns alternates rounds of two ways, and reports the fastest rounds, which other load does not affect.
 func byTurns(b *testing.B, first, second way) {
 	ways, least := [2]way{first, second}, [2]time.Duration{noRound, noRound}
 	for b.Loop() {
@@ -54,7 +53,7 @@ type decider struct {
 	at      int // index in keys at which the next round begins
 }
 
-// newDecider returns a decider for "one" key or "many" keys, which begins at the key with the index at.
+// newDecider returns a decider for "one" key or "many" keys.
 func newDecider(l *Limiter, of string, at int) *decider {
 	d := &decider{l, make([]string, manyKeys), make([]Key, manyKeys), at}
 	for i := range d.keys {
@@ -84,7 +83,7 @@ func (d *decider) alone(tb testing.TB) time.Duration {
 
 type span struct{ begin, end int64 }
 
-// together makes a round at the same time as another decider. Both wait until the counter says that both are ready.
+// together makes a round at the same time as another decider.
 func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	for both := (here.Add(1) + 1) &^ 1; here.Load() < both; {
 	}
@@ -94,8 +93,8 @@ func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	return s
 }
 
-// both returns the time from the start of the first of two rounds to the end of the last. If the rounds overlapped for
-// less than nine tenths of this time, it returns noRound, because the decisions of one round alone are faster.
+// both returns the time that two rounds took together, or noRound if they hardly overlapped. The decisions of one round
+// alone are faster.
 func both(s, t span) time.Duration {
 	took, shared := max(s.end, t.end)-min(s.begin, t.begin), min(s.end, t.end)-max(s.begin, t.begin)
 	if shared < took/10*9 {
@@ -119,8 +118,7 @@ func roundLimiter(tb testing.TB, options ...Option) *Limiter {
 	return l
 }
 
-// TestSharedPartner is the second process of BenchmarkSharedProcesses. For each line "one" or "many", it makes a round,
-// and writes its start and end.
+// TestSharedPartner is the second process of BenchmarkSharedProcesses.
 func TestSharedPartner(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_PARTNER")
 	if path == "" {
@@ -137,8 +135,7 @@ func TestSharedPartner(t *testing.T) {
 	}
 }
 
-// BenchmarkSharedProcesses compares two concurrent processes with two goroutines of one process, by the time of a round
-// of both for the same keys. It needs two cores. The file is in TMPDIR.
+// BenchmarkSharedProcesses compares two concurrent processes with two goroutines of one process. It needs two cores.
 func BenchmarkSharedProcesses(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "table")
 	here, l := &tally(b, path+".tally")[0], roundLimiter(b, Shared(path))
@@ -203,9 +200,8 @@ func BenchmarkSharedDisk(b *testing.B) {
 	}
 }
 
-// BenchmarkSharedWriteBack measures how many bytes per second the system writes to disk for a file in TMPDIR, at 10,000
-// decisions per second and at the highest rate. The system waits for half a minute before it writes a page, so use a
-// -benchtime of minutes.
+// BenchmarkSharedWriteBack measures how many bytes per second the system writes to disk for a file. Use a -benchtime of
+// minutes, because the system waits for half a minute before it writes a page.
 func BenchmarkSharedWriteBack(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"10000-a-second": 10 * time.Millisecond, "all-it-can": 0} {
 		b.Run(name, func(b *testing.B) {
@@ -232,8 +228,7 @@ func BenchmarkSharedWriteBack(b *testing.B) {
 	}
 }
 
-// writtenBytes returns how many bytes the process has caused the system to write to disks. After a page was written, it
-// counts again when it changes for the first time.
+// writtenBytes returns how many bytes the process has caused the system to write to disks.
 func writtenBytes(tb testing.TB) (n int64) {
 	text, err := os.ReadFile("/proc/self/io")
 	require.NoError(tb, err)

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// CopyShared makes a file in which keys have the same debts as in another shared table, which may be in use. The new
-// file can be a backup, or a table with other [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals]
-// or [Tiers]. Tiers change the numbers as [Limiter.SetPolicy] does. All other settings stay the same, except that a
-// number of shards that [New] chose by MaxKeys is chosen again. Tokens that are taken while CopyShared runs may or may
-// not count in the copy.
+// CopyShared copies debts from one file to another: from is the path of a shared table, to the path of the new file.
+// The table may be in use. The new file can be a backup, or a table with other [MaxKeys], [Shards], [Overflow],
+// [MaxQuota], [MaxDebt], [ChargeRefusals] or [Tiers]. Tiers change the numbers as [Limiter.SetPolicy] does. All other
+// settings stay the same, except that a number of shards that [New] chose by MaxKeys is chosen again. Tokens that are
+// taken while CopyShared runs may or may not count in the copy.
 //
 // In windows, a key's tokens count in a new window that begins with the copy. So the key may wait longer than before,
 // or less if an earlier change of the length had made its window longer.
@@ -96,8 +96,7 @@ func (c config) copied(to string, options []Option) (config, error) {
 }
 
 // withTiers returns the policies before and after a change of the tiers. The policies before already have the new
-// number of tiers, but existing tiers have their current numbers and room. The policies after have the new numbers. If
-// tiers is nil, both results are ps.
+// number of tiers.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -112,15 +111,15 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 	return before, after, err
 }
 
-// RestoreShared restores debts from a copy ([CopyShared]), whose path is from, to the shared table whose path is to.
-// The table may be in use. After that, every key in the table owes at least what it owes in the copy. A debt that is in
-// both counts once, so a restore may be repeated. If the table's file does not exist, RestoreShared makes it. It needs
-// Linux.
+// RestoreShared copies debts from one file to another: from is the path of a copy by [CopyShared], to the path of the
+// shared table. The table may be in use. After that, every key in the table owes at least what it owes in the copy. A
+// debt that is in both files counts once, so a restore may be repeated. If the table's file does not exist,
+// RestoreShared makes it. It needs Linux.
 //
-// If the policies differ, keys owe the same number of tokens of their tiers. Tokens taken in windows count in new
-// windows that begin with the restore. Both tables must have the same hash secret, which a newly made file does not
-// have, so remove such a file first. If there is no room for some keys, RestoreShared restores all others and returns
-// an error.
+// If the policies of the two files differ, keys owe the same number of tokens of their tiers. Tokens taken in windows
+// count in new windows that begin with the restore. Both files must have the same hash secret. A newly made file does
+// not have it, so remove such a file first. If there is no room for some keys, RestoreShared restores all others and
+// returns an error.
 func RestoreShared(from, to string) error {
 	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written
@@ -199,8 +198,7 @@ func (d *debts) policies() (p *policies) {
 	return &known
 }
 
-// now returns the current time on the timeline of the table. If no process has attached since the machine was booted,
-// it returns the time at which the timeline would continue.
+// now returns the current time on the timeline of the table.
 func (d *debts) now() (now int64) {
 	_ = d.view.Read(func() {
 		known := false
@@ -214,9 +212,8 @@ func (d *debts) now() (now int64) {
 	return now
 }
 
-// giveTo makes the keys of a table owe what they owe in d's table, converted as by a SetPolicy. It returns for how many
-// keys there was no room. If a policy changes meanwhile, it starts over, which is safe because a debt in both tables
-// counts once.
+// giveTo makes the keys of a table owe what they owe in d's table. If a policy changes meanwhile, it starts over, which
+// is safe because a debt in both tables counts once.
 func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0
@@ -226,7 +223,7 @@ func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (los
 	return lost, err
 }
 
-// giveBy is giveTo under one plan of the given table. done is false if a plan has changed in the meantime.
+// giveBy is giveTo under one plan of the given table. done is false if a plan has changed meanwhile.
 func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
 	from, to := d.policies(), plan.Source().(*policies)
 	if from.base.Kind() != to.base.Kind() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copied copies another limiter's shared table, and returns a limiter of the copy with the same options.
+// copied copies a shared table, and returns a limiter of the copy with the same options.
 func copied(t *testing.T, from string, policy Policy, options ...Option) *Limiter {
 	to := filepath.Join(t.TempDir(), "copy")
 	require.NoError(t, CopyShared(from, to, options...))
@@ -75,7 +75,7 @@ func TestACopyWithOtherTiers(t *testing.T) {
 }
 
 // TestACopyWithRoomForOtherRates (I1): taken tokens still count in a copy that adds tiers of other rates or room for
-// quotas, and when it is restored to a table without tiers.
+// quotas.
 func TestACopyWithRoomForOtherRates(t *testing.T) {
 	fast, slow := TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(7, time.Hour), 1000)
 	folder := t.TempDir()
@@ -104,8 +104,7 @@ func TestACopyWithRoomForOtherRates(t *testing.T) {
 	assert.InDelta(t, 100, left(l, l.Key("k")), 2, "in the fast one's tokens")
 }
 
-// TestARestoreUnderOtherNumbers (I1): a restore to a table with other numbers keeps the number of tokens owed. If a
-// restore kept the time instead, an empty bucket at 100/s would owe only one token at 1/s.
+// TestARestoreUnderOtherNumbers (I1): a restore to a table with other numbers keeps the number of tokens owed.
 func TestARestoreUnderOtherNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to Policy // policies of tier 1, under which a key has taken 60 tokens
@@ -142,8 +141,8 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 	}
 }
 
-// TestThePolicyChangesDuringARestore (I1): a debt under earlier numbers must not be read as a debt under numbers that a
-// concurrent change has set.
+// TestThePolicyChangesDuringARestore (I1): a restore reads a debt under the numbers under which it was taken, even if
+// they change meanwhile.
 func TestThePolicyChangesDuringARestore(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")

@@ -17,8 +17,7 @@ import (
 // aDay is the time in which the tokens of a test come back, for every algorithm.
 const aDay = 24 * time.Hour
 
-// TestCopySharedCarriesDebts: in a copy with another size and other options, each key has as many tokens left, for
-// every algorithm.
+// TestCopySharedCarriesDebts: in a copy with another size and other options, each key has as many tokens left.
 func TestCopySharedCarriesDebts(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(Per(1, aDay), 40), TokenBucket(Per(97.3, 365*aDay), 40), BatchRefill(1, aDay, 40), FixedWindow(40, aDay),
@@ -48,8 +47,7 @@ func TestCopySharedCarriesDebts(t *testing.T) {
 	}
 }
 
-// TestCopySharedOfAnotherSize: if New chose the number of shards, the copy has the number for its new MaxKeys, so a
-// limiter can attach to it. An explicit number of shards stays the same.
+// TestCopySharedOfAnotherSize: if New chose the number of shards, the copy has the number for its new MaxKeys.
 func TestCopySharedOfAnotherSize(t *testing.T) {
 	folder := t.TempDir()
 	path := func(name string) string { return filepath.Join(folder, name) }
@@ -88,8 +86,7 @@ func TestSharedBytes(t *testing.T) {
 	assert.ErrorContains(t, err, "MaxKeys(0)")
 }
 
-// TestRestoreShared: after a restore, also a repeated one or into a table in use, keys owe at least what they owe in
-// the copy. A larger debt does not change.
+// TestRestoreShared: after a restore, keys owe at least what they owe in the copy.
 func TestRestoreShared(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")

@@ -30,8 +30,7 @@ func TestACopyWithTiersHasRoomForQuotas(t *testing.T) {
 	require.False(t, c.TakeKey(c.Key("anna").With(q), 1).Allowed)
 }
 
-// TestQuotasOfWindowsInAFile (I1): a process of the file makes a quota, and then windows become shorter. A window lasts
-// as long as its tokens need under a limit of 1, also in a copy. Without a quota, the policy's limit counts.
+// TestQuotasOfWindowsInAFile (I1): after one process has made a quota, a shorter window lasts as under a limit of 1.
 func TestQuotasOfWindowsInAFile(t *testing.T) {
 	for name, quota := range map[string]bool{"a quota": true, "none": false} {
 		t.Run(name, func(t *testing.T) {

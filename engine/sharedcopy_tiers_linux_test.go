@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARestoreKnowsTheTiersOfTheCopy: a debt under a tier with a high limit stays the same number of tokens in a table
-// without such a tier. Batches come once per hour, so none comes during the test.
+// TestARestoreKnowsTheTiersOfTheCopy: a debt under a tier stays the same number of tokens in a table without such a
+// tier.
 func TestARestoreKnowsTheTiersOfTheCopy(t *testing.T) {
 	batch := func(hours int, n uint64) Policy { return BatchRefill(1, time.Duration(hours)*time.Hour, n) }
 	for _, by := range []string{"restore", "fewer tiers"} {

@@ -66,8 +66,7 @@ func inC(t *testing.T) string {
 	return program
 }
 
-// TestSharedBesideC: processes in C take from the records that Go makes, and are killed at any instruction. No key gets
-// more than its burst, or loses more than one token for each kill.
+// TestSharedBesideC: if processes in C are killed at any instruction, no key gets more than its burst.
 func TestSharedBesideC(t *testing.T) {
 	program, kills, path := inC(t), killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")

@@ -46,8 +46,7 @@ func written(fields, again []sharedfile.Field) error {
 	return nil
 }
 
-// calendarOf returns the calendar of a file with these fields, or nil if it has none. The function written checks
-// whether the zone has the rules that the file names.
+// calendarOf returns the calendar of a file with these fields, or nil if it has none.
 func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	for _, f := range fields {
 		of, is := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")

@@ -12,8 +12,7 @@ import (
 
 // The memory of a shared table contains its policies as numbers. Every process makes its own plan from these numbers.
 
-// In this list, a policy takes policyNumbers numbers. The number at periodNumber is the period of its rate, and the
-// number at refillNumber is its refill.
+// These constants describe the numbers of one policy: how many there are, and the places of period and refill.
 const (
 	policyNumbers = 7
 	periodNumber  = 2
@@ -25,9 +24,8 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers. The policy ps.base is first, with what keys may owe under quotas. If ps.base
-// has windows, ps.longest and ps.rounded replace its period and refill, because windows have neither. A tier that is
-// unlimited or blocked still has its latest numbers.
+// numbers returns the policies as numbers, with the limiter's own policy first. A tier that is unlimited or blocked
+// still has its latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {
@@ -53,8 +51,8 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers represent. The parameter of is the calendar of the table, or
-// nil. The numbers may have any value: policies.plan checks whether the policies are valid.
+// policiesOfNumbers returns the policies that the numbers represent. The numbers may have any value: policies.plan
+// checks whether the policies are valid.
 func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
 	var room []uint64
@@ -110,7 +108,7 @@ func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, e
 	return ps, nil
 }
 
-// builder returns the function that makes a plan from numbers, for a table that was made with the policies ps.
+// builder returns the function that makes a plan from numbers.
 func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, error) {
 	return func(numbers []uint64) (*shard.Plan, error) {
 		to, err := policiesOfNumbers(numbers, ps.base.calendar)
@@ -142,9 +140,8 @@ func (p Policy) Kind() string {
 	return p.algorithm.String()
 }
 
-// agree ensures that a process and the table have the same policies, or returns an error. own is the plan of the
-// process. If a dead process had announced a change, agree completes that change first. Otherwise the change would
-// later replace the policies again.
+// agree ensures that a process and the table have the same policies, or returns an error. It first completes a change
+// that a dead process had announced. Otherwise that change would later replace the policies again.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)
 	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)
@@ -196,8 +193,7 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 // replaceTime is how long a process waits at most while another process replaces the policies.
 const replaceTime = 5 * time.Second
 
-// retried calls the function do until do succeeds, or returns an error after replaceTime. The function do changes the
-// policies of a shared table, and fails while another process replaces them.
+// retried repeats the function do until it succeeds, or returns an error after replaceTime.
 func retried(do func() bool) error {
 	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {

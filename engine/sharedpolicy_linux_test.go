@@ -41,8 +41,8 @@ func pair(t *testing.T, policy Policy, options ...Option) (one, other *Limiter) 
 	return one, other
 }
 
-// TestSetPolicyOfOneIsFollowedByAll (I1): after SetPolicy of one limiter, the other one has the new numbers with its
-// next call. Taken tokens still count, and earlier quotas are still valid.
+// TestSetPolicyOfOneIsFollowedByAll (I1): after SetPolicy of one limiter, another limiter of the file has the new
+// numbers with its next call.
 func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
 	for name, policy := range settable {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +102,7 @@ func TestEveryAlgorithmInAFile(t *testing.T) {
 	}
 }
 
-// TestSetPolicyOfAllAtOnce: several limiters of a file change the policy concurrently. After that, all of them have the
-// same policy, which is one of those that were set, with its tiers.
+// TestSetPolicyOfAllAtOnce: after concurrent changes of the policy, all limiters of a file have the same policy.
 func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	tier := func(limit uint64) Policy { return TokenBucket(PerSecond(1), 10*limit) }
 	one, other := pair(t, TokenBucket(PerSecond(1), 1), Tiers(tier(1)))
@@ -124,8 +123,7 @@ func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	assert.Equal(t, tier(one.Policy(0).Limit()).Limit()-2, one.TakeKey(one.Key("a").Tier(1), 1).Remaining)
 }
 
-// TestReplacePolicy: a process with other numbers than the file is refused, or replaces them with ReplacePolicy, except
-// settings that SetPolicy cannot change.
+// TestReplacePolicy: ReplacePolicy replaces the numbers in a file, except settings that SetPolicy cannot change.
 func TestReplacePolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	make := func(policy Policy, options ...Option) (*Limiter, error) {
@@ -173,8 +171,8 @@ func TestReplacePolicy(t *testing.T) {
 	assert.ErrorContains(t, err, `"concurrency, forgotten after 1h0m0s"`)
 }
 
-// TestNewComesBehindAnAnnouncedChange: a process has announced a policy and died. New must complete that change first,
-// so that it does not replace the policy later.
+// TestNewComesBehindAnAnnouncedChange: New completes the change of a process that has died. Otherwise that change would
+// replace the policy later.
 func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	make := func(limit uint64, options ...Option) (*Limiter, error) {
@@ -210,8 +208,7 @@ func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 	assert.EqualValues(t, 30, old.Policy(0).Limit())
 }
 
-// TestSharedTableFollowsThePolicy: ReadShared returns the current policies. If the file's policies are not valid, it
-// returns the latest valid ones, and no process can attach.
+// TestSharedTableFollowsThePolicy: ReadShared returns the current policies, or the latest valid policies.
 func TestSharedTableFollowsThePolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)
@@ -262,9 +259,7 @@ func TestSharedSetter(t *testing.T) {
 	}
 }
 
-// TestSharedSettersKilled (I1): processes that decide or change the policy are killed at any instruction. No key gets
-// more than the larger limit. No key gets less than the smaller limit minus uncounted tokens of killed processes. The
-// policy can still be changed, and no slot is lost.
+// TestSharedSettersKilled (I1): if processes that change the policy are killed, no key gets more than the larger limit.
 func TestSharedSettersKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -295,8 +290,8 @@ func TestSharedSettersKilled(t *testing.T) {
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
 
-// TestASharedSetterThatIsSuspended (I1): a process that changes the policy is suspended at each reading of its clock.
-// Tokens that another process takes meanwhile must count under the new policy.
+// TestASharedSetterThatIsSuspended (I1): tokens taken while a process is suspended in SetPolicy count under the new
+// policy.
 func TestASharedSetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},

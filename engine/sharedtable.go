@@ -24,7 +24,7 @@ type SharedTable struct {
 	// Stats has the statistics that every limiter of the file returns. Bytes is the length of the file.
 	Stats Stats
 	// At is the time on the file's timeline by which buckets counted as full. It is the current time if that is known.
-	// For a [ClockFunc], or if no process has attached since the boot, it is the latest time that the table has seen.
+	// With [ClockFunc], or if no process has attached since the boot, it is the latest time that the table has seen.
 	At    time.Time
 	Swept time.Time // end of the last complete sweep, or start of the table; same timeline
 
@@ -50,9 +50,9 @@ type SharedTable struct {
 // file must belong to the user of the process, with mode 0600; root may read any user's file. ReadShared takes some
 // nanoseconds for each slot that was ever used. It needs Linux.
 //
-// ReadShared refuses a file for the same reasons as Shared, and in three other cases. The header has values that no
-// limiter of this version writes, the file became shorter during the call, or the system does not report which
-// processes are attached.
+// ReadShared refuses a file for the same reasons as Shared, and for three more. The header has values that no limiter
+// of this version writes. The file became shorter during the call. The system does not report which processes are
+// attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func openShared(path string) (*sharedTable, error) {
 	return &t, nil
 }
 
-// anyOf returns policies for which a table is as long as the file with these fields.
+// anyOf returns some policies for which a table is as long as the file.
 func anyOf(fields []sharedfile.Field) policies {
 	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, as most policies have
 	for _, f := range fields {

@@ -124,8 +124,7 @@ func TestSharedTableFromOutside(t *testing.T) {
 	assert.Len(t, stats().Attached, 2)
 }
 
-// TestSharedTableJudgesByTheMachinesClock: ReadShared counts buckets that are full now, not at the last sweep. If no
-// process has attached since the boot, it uses the table's own time.
+// TestSharedTableJudgesByTheMachinesClock: ReadShared counts buckets that are full now, not at the last sweep.
 func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := New(TokenBucket(PerSecond(1000), 1000), Shared(path), MaxKeys(100), SweepInterval(time.Hour))

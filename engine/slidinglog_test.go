@@ -53,7 +53,7 @@ func (m *logModel) retry(now time.Time, n uint64) time.Duration {
 }
 
 // TestSlidingLogAgainstItsModel (I1, I2, I7): every field of every decision equals the model's, with costs, refunds,
-// resets, sweeps, and pauses in which the record is forgotten.
+// resets and sweeps.
 func TestSlidingLogAgainstItsModel(t *testing.T) {
 	for _, limit := range []uint64{1, 2, 3, 7, 100} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 	}
 }
 
-// New refuses invalid limits and too large logs, and names the numbers. Stats reports the memory of the logs.
+// New refuses invalid limits and too large logs, and names the numbers.
 func TestSlidingLogRefusesSillyLimits(t *testing.T) {
 	for _, policy := range []Policy{
 		SlidingLog(0, time.Minute), SlidingLog(4097, time.Minute), SlidingLog(1<<63, time.Minute),

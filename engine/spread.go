@@ -139,8 +139,7 @@ func (s *Spread) Close() error {
 	return nil
 }
 
-// requireMade panics if NewSpread did not make the limiter. Allow, Take and TakeReceipt do not call it: for a nil
-// Spread, they panic like any use of a nil pointer.
+// requireMade panics if NewSpread did not make the limiter.
 func (s *Spread) requireMade() {
 	if s == nil || s.bucket == nil {
 		panic("engine: a Spread that is nil or zero: make it with engine.NewSpread, and look at NewSpread's error")
@@ -214,7 +213,7 @@ func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	return
 }
 
-// takeReceipt is TakeReceipt. d and r must be zero. It writes the receipt first, as [Limiter.takeReceipt] does.
+// takeReceipt is TakeReceipt. d and r must be zero.
 func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	if n == 0 {
 		*d, r.spread = s.Peek(0), s // the receipt still charges a higher cost
@@ -251,7 +250,7 @@ func (s *Spread) Policy() Policy {
 
 // SetPolicy changes the numbers while the limiter is in use. Tokens that were taken still count, up to the [MaxDebt] of
 // the new policy. After SetPolicy has returned, all decisions use the new numbers, and processors hold no more tokens
-// than these allow. If SetPolicy returns an error, nothing has changed.
+// than the new numbers allow. If SetPolicy returns an error, nothing has changed.
 func (s *Spread) SetPolicy(policy Policy) error {
 	s.requireMade()
 	s.setting.Lock()

@@ -11,10 +11,8 @@ import (
 )
 
 // BenchmarkSpread compares a contended compare-and-swap, a Limiter and a Spread with one bucket, on one processor and
-// on all. In each round, each of the three runs for two milliseconds, in batches of 256 decisions. A batch counts only
-// if there was contention: the next goroutine completed a batch meanwhile. The results are the median of the rounds'
-// medians, in nanoseconds of one processor per decision, and the ratios to the compare-and-swap. A row fails if the
-// share of admitted requests does not fit the name of the row.
+// on all. Only batches of decisions with contention count. The results are nanoseconds of one processor per decision,
+// and the ratios to the compare-and-swap.
 //
 //	go test -run '^$' -bench Spread -benchtime 100x ./engine
 func BenchmarkSpread(b *testing.B) {
@@ -101,9 +99,8 @@ func hotRounds(b *testing.B, cores int, least, most float64, limiter, spread fun
 	b.ReportMetric(0, "ns/op")
 }
 
-// hotTurn runs decide in a number of goroutines for a time. It returns the median of the nanoseconds per decision in
-// the batches that count. If fewer than 16 batches count, ns is 0. It also returns which share of all decisions was
-// admitted.
+// hotTurn runs decide in several goroutines, and returns the median nanoseconds per decision and the share of admitted
+// requests. ns is 0 if fewer than 16 batches count.
 func hotTurn(decide func() bool, cores int, length time.Duration) (ns, admitted float64) {
 	const batch = 256
 	type lane struct {

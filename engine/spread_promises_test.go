@@ -25,8 +25,7 @@ func TestTheCellsOfASpread(t *testing.T) {
 	}
 }
 
-// TestWhatNewSpreadSaysOfAMistake: errors of NewSpread contain the wrong numbers. If New refuses a policy, too, both
-// return the same error.
+// TestWhatNewSpreadSaysOfAMistake: errors of NewSpread contain the wrong numbers.
 func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	fine := TokenBucket(PerSecond(1e6), 1000)
 	_, err := NewSpread(fine, MaxDebt(2), ClockPrecise(), nil, MaxDebt(3))
@@ -51,8 +50,7 @@ func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	}
 }
 
-// TestASpreadAnswersAsALimiter: for the complete limit or 0 tokens, a Spread returns the answer and receipt of a
-// Limiter.
+// TestASpreadAnswersAsALimiter: for the complete limit or 0 tokens, a Spread answers as a Limiter does.
 func TestASpreadAnswersAsALimiter(t *testing.T) {
 	var now atomic.Int64
 	policy := TokenBucket(PerSecond(100), 30)

@@ -185,8 +185,7 @@ func TestSpreadAllocatesNothing(t *testing.T) {
 	}
 }
 
-// If a burst is too large for one word, the error names the largest possible burst. If a rate is too low, the error
-// says so.
+// The error about a too large burst names the largest possible burst.
 func TestSpreadNamesTheLargestBurst(t *testing.T) {
 	for _, period := range []time.Duration{3 * time.Microsecond, time.Second, 10 * time.Second, time.Minute, time.Hour} {
 		_, err := NewSpread(TokenBucket(Per(1, period), 1<<32))

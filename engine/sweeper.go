@@ -11,8 +11,8 @@ import (
 
 const sweepRest = time.Millisecond
 
-// background has the data of a limiter's background goroutines. It does not refer to the limiter. So a limiter that is
-// dropped without Close can be garbage collected, and its cleanup stops these goroutines.
+// background has the data of a limiter's background goroutines. It does not refer to the limiter, so that a dropped
+// limiter can be garbage collected.
 type background struct {
 	table    *shard.Table
 	clock    *clock

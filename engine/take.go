@@ -31,8 +31,7 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded is Allow for keys that are hashed without the seed of the process. For the secret of a shared table, it
-// makes as few function calls as Allow.
+// allowUnseeded is Allow for keys that are hashed without the seed of the process.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))
@@ -73,8 +72,7 @@ func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
 	return (v != shard.Refused || l.observer != nil) && l.allowSlowly(k, now, v)
 }
 
-// allowSlowly is AllowKey after the fast path has not admitted: the key may have no record, a coarse clock may have
-// caused the refusal, or there is an observer.
+// allowSlowly is AllowKey after the fast path has not admitted the request.
 func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	place := l.table.Find(k.hash)
 	if !v.Refuses() {
@@ -195,8 +193,8 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 // little.
 const maxLead = time.Second
 
-// instant returns a caller's time on the timeline, and the time of the limiter's clock. The result early is by how much
-// the caller's time is too far ahead. If it is not too far ahead, early is 0 or less.
+// instant returns a caller's time on the timeline, and the time of the limiter's clock. The result early is above 0 if
+// the caller's time is too far ahead.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
 	return nanos, clock, time.Duration(max(nanos-clock, 0)) - maxLead
@@ -238,8 +236,7 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision from the status of a record. The caller's time is late nanoseconds before the time of the
-// status.
+// answer makes a decision from the status of a record, whose time may be after the caller's time.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -248,8 +245,7 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later converts a wait that begins at the time of a status to a wait of the caller, whose time is late nanoseconds
-// earlier. A wait of 0 stays 0.
+// later converts a wait from the time of a status to a wait from the caller's time. A wait of 0 stays 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0

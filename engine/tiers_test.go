@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tieredKey is a key that changes its tier. story lists the tokens that it was granted, with their tiers.
+// A tieredKey is a key that changes its tier.
 type tieredKey struct {
 	*Limiter
 	*hand
@@ -21,8 +21,7 @@ type tieredKey struct {
 	story []tierEvent
 }
 
-// A tierEvent has the tokens that a key was granted, and the numbers of the tier. For a refusal, tokens is 0. The field
-// at is when the tokens are due.
+// A tierEvent has the tokens that a key was granted, and the numbers of the tier.
 type tierEvent struct {
 	at     time.Duration
 	tokens uint64
@@ -30,8 +29,7 @@ type tierEvent struct {
 	burst  uint64
 }
 
-// These are the rates and bursts of the tiers. Some of the rates are rounded. All tiers count in the ticks of the first
-// tier.
+// These are the rates and bursts of the tiers.
 var (
 	tierRates  = []float64{1, 7, 10, 97, 100, 999.5, 1000}
 	tierBursts = []uint64{1, 7, 10, 100, 1000}
@@ -78,8 +76,7 @@ func (k *tieredKey) reserved(key Key, n uint64) (time.Duration, *reserved, error
 	return r.delay, r, nil
 }
 
-// changes sets new numbers for a tier. If the key was last charged under that tier, its debt comes back at the new rate
-// from now on.
+// changes sets new numbers for a tier.
 func (k *tieredKey) changes(random *rand.Rand) {
 	tier := random.IntN(len(k.tiers))
 	p := TokenBucket(PerSecond(tierRates[random.IntN(len(tierRates))]), tierBursts[random.IntN(len(tierBursts))])
@@ -117,9 +114,7 @@ func (k *tieredKey) requireFits() {
 	}
 }
 
-// TestAnyCourseUnderTiers (I1): a key changes its tier, and the tiers change their numbers. In any interval, the key
-// gets at most what a bucket with the highest burst and rate of the interval grants. Tokens for which the key waits
-// count, too.
+// TestAnyCourseUnderTiers (I1): a key that changes its tier gets at most what the highest burst and rate grant.
 func TestAnyCourseUnderTiers(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -152,8 +147,7 @@ func TestAnyCourseUnderTiers(t *testing.T) {
 	}
 }
 
-// TestATierToAndFro (I1): a tier's limit changes from 1000 to 10 and back, with and without waits and sweeps. The key
-// does not get 1000 tokens again, whatever tier it uses in between. Other keys lose nothing.
+// TestATierToAndFro (I1): a key does not get 1000 tokens again when its tier's limit returns to 1000.
 func TestATierToAndFro(t *testing.T) {
 	for _, between := range []int{0, 1, 2} {
 		for _, sweeps := range []bool{false, true} {
@@ -183,8 +177,7 @@ func TestATierToAndFro(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateHasOne: a limiter of one rate refuses quotas of other rates, names the options that allow them,
-// and takes no memory for prices.
+// TestALimiterOfOneRateHasOne: a limiter of one rate refuses quotas of other rates, and takes no memory for prices.
 func TestALimiterOfOneRateHasOne(t *testing.T) {
 	own := TokenBucket(PerSecond(97), 10)
 	l, _ := newLimiter(t, own)
@@ -204,8 +197,8 @@ func TestALimiterOfOneRateHasOne(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfTheSameRateAfterAChange (I1): a key takes under a quota of the limiter's rate, and then the limiter's
-// rate changes. The taken tokens still count, and the quota is void.
+// TestAQuotaOfTheSameRateAfterAChange (I1): tokens taken under a quota of the limiter's rate still count after the rate
+// changes.
 func TestAQuotaOfTheSameRateAfterAChange(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(100), 100))
 	large, err := l.Quota(TokenBucket(PerSecond(100), 1000))

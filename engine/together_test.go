@@ -2,8 +2,7 @@ package engine
 
 import "time"
 
-// all makes a call of TakeAll and combines its answers into one decision. If all limits admit, that is the decision
-// with the fewest tokens left. Otherwise it is the decision with the longest wait.
+// all makes a call of TakeAll and combines its answers into one decision.
 func all(requests ...Request) (Decision, error) {
 	return together(requests, make([]Answer, len(requests)))
 }

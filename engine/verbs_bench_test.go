@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkVerbs times the verbs by turns, so that other load affects all of them in the same way. For each verb it
-// reports the time per call in the fastest round, and the ratio to a take. Run many rounds:
+// BenchmarkVerbs times the verbs by turns, so that other load affects all of them in the same way. Run many rounds:
 //
 //	go test -run '^$' -bench Verbs -benchtime 20000x ./engine
 func BenchmarkVerbs(b *testing.B) {

@@ -74,8 +74,7 @@ func TestABatchIntoUsedDecisions(t *testing.T) {
 	}
 }
 
-// TestWaitOfAWindow: with a window, Wait tries again when its tokens should be available, and stops when its context is
-// done. If the tokens come too late, Wait returns an error at once.
+// TestWaitOfAWindow: with a window, Wait tries again when its tokens should be available.
 func TestWaitOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(FixedWindow(1, 10*time.Second), MaxKeys(1), ClockFunc(time.Now))
@@ -105,8 +104,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	})
 }
 
-// TestARefusalThatIsInDoubtUnderATier (I1): a coarse clock may have caused a refusal. The exact clock then decides
-// again, under the tier or quota of the request.
+// TestARefusalThatIsInDoubtUnderATier (I1): a refusal by a coarse clock is decided again by the exact clock, under the
+// request's tier or quota.
 func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := TokenBucket(PerSecond(20), 2) // a token comes back within the time by which the clock may be late
