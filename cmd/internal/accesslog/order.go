@@ -7,7 +7,7 @@ import (
 
 const (
 	// These are the numbers of lines that the open files together hold back for sorting. A log that needs more is read
-	// again with the next number. At last it is sorted on disk.
+	// again with the next number. A log that needs more than the last number is sorted on disk.
 	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
 	// orderBytes is how many bytes of text the open files together hold back.
 	orderBytes = 4 << 20
@@ -33,8 +33,8 @@ type place struct {
 	*kept
 }
 
-// kept is an entry with its text, or the error of a line. An error stays directly after the latest of the entries that
-// were read before it.
+// kept is an entry with its text, or the error of a line. An error stays directly after the entry with the latest time
+// among the entries that were read before it.
 type kept struct {
 	entry Entry
 	text  []byte

@@ -113,7 +113,7 @@ func (p *parser) setWeir() error {
 		return err
 	}
 	took, err := strconv.ParseFloat(string(seconds), 64)
-	const longest = 1e6 // a week and a half, in seconds
+	const longest = 1e6 // more than eleven days, in seconds
 	if err != nil || !(took >= 0 && took <= longest) {
 		return fmt.Errorf("the seconds %s are not a number from 0 to %d", quote(seconds), int(longest))
 	}

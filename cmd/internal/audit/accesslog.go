@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough is how many requests FromLog fits, about at most. It uses the clients with the most refusals.
+// enough is the largest number of requests that FromLog uses. It prefers the clients with the most refusals.
 const enough = 4000
 
 // FromLog finds the limit that explains the decisions in an access log. A request counts as refused if its answer has

@@ -123,8 +123,8 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, err
 }
 
-// like reports whether an Ask is the same request as the plain Ask. If the answer to the plain Ask is an error, the
-// audit ends.
+// like reports whether an Ask is the same request as the plain Ask. The audit ends if the answer to such an Ask is an
+// error.
 func (ask Ask) like(plain Ask) bool {
 	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
@@ -166,7 +166,7 @@ func requestsOf(log []Seen) []fit.Request {
 	return all
 }
 
-// refusal returns how long a refusal takes, as the median.
+// refusal returns the median time that a refusal takes.
 func (a *auditor) refusal() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -83,8 +83,8 @@ func (a *active) limiters() before {
 }
 
 // of returns the previous limiter that each rule takes over, or nil. If a descriptor has several limits, a rule takes
-// the limiter of the previous limit with the same algorithm and window. If there is none, it takes the first that no
-// other rule takes.
+// the limiter of the previous limit with the same algorithm and window. If there is none, it takes the first limiter
+// that no other rule takes.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {

@@ -100,7 +100,7 @@ func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus 
 	return to
 }
 
-// left returns how many hits remain. As in the reference, it is 0 over the limit, even if fewer hits would pass.
+// left returns how many hits remain. As in envoyproxy/ratelimit, it is 0 over the limit, even if fewer hits would pass.
 func (a *ask) left() uint64 {
 	if a.over {
 		return 0
@@ -147,7 +147,7 @@ func (s *Service) nearest(asks []ask) int {
 	return nearest
 }
 
-// wholeSeconds rounds up to seconds, as the reference does.
+// wholeSeconds rounds up to seconds, as envoyproxy/ratelimit does.
 func wholeSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {

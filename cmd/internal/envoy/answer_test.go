@@ -30,7 +30,7 @@ func ask1(t *testing.T, s *Service, text string) *rlsv3.RateLimitResponse {
 	return response
 }
 
-// TestErrors: malformed requests are counted and get the reference's error texts.
+// TestErrors: malformed requests are counted and get envoyproxy/ratelimit's error texts.
 func TestErrors(t *testing.T) {
 	s, _ := newService(t, "", Options{})
 	badUnit := asking(t, "d: five=a limit=1/minute")
@@ -91,7 +91,7 @@ func TestEmptyRequestParts(t *testing.T) {
 	assert.Equal(t, "OK: none, none", told(response))
 }
 
-// TestStatistics: each event is counted under the reference's name.
+// TestStatistics: each event is counted under envoyproxy/ratelimit's name.
 func TestStatistics(t *testing.T) {
 	s, _ := newService(t, rules+`
   - key: detailed

@@ -49,8 +49,8 @@ func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescri
 	return b, err
 }
 
-// Limit returns the value's own limit. It is the zero Policy if the limit of the rule applies, or if the value's limit
-// is not known.
+// Limit returns the limit that the descriptor's last value has for itself. It is the zero Policy if the limit of the
+// rule applies, or if the value's limit is not known.
 func (b Bucket) Limit() engine.Policy { return b.limit }
 
 // Under returns the same counter under the limit p, which must come from Limit.

@@ -61,9 +61,9 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countUnlessOver counts like the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It reads all counters first.
-// If some asks do not fit, it charges only these, and answers the others from what is left afterwards. As in the
-// reference, concurrent requests can come between the reads and the charges.
+// countUnlessOver counts like envoyproxy/ratelimit with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It reads all counters
+// first. If some asks do not fit, it charges only these, and answers the others from what is left afterwards. As in
+// envoyproxy/ratelimit, concurrent requests can come between the reads and the charges.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	over := s.recall(asks)
 	if !over {
@@ -174,7 +174,7 @@ func (a *ask) take(ctx context.Context, now time.Time) error {
 	switch {
 	case a.overdraws():
 		take = a.overdraw
-	case a.hits == 0: // a store does not check an ask for 0
+	case a.hits == 0: // a store does not compare 0 hits with the limit, so only read the count
 		return a.look(ctx, now)
 	}
 	if err := take(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Counter is one of the service's statistics, under the reference's name.
+// A Counter is one of the service's statistics, under envoyproxy/ratelimit's name.
 type Counter struct {
 	Name  string // such as "ratelimit.service.rate_limit.domain.key.total_hits"
 	Value uint64
@@ -58,7 +58,7 @@ func (s *Service) Counters() []Counter {
 
 // A Store describes a store of counters.
 type Store struct {
-	Pool   string // the reference's name for the connections: redis_pool or redis_per_second_pool
+	Pool   string // envoyproxy/ratelimit's name for the connections: redis_pool or redis_per_second_pool
 	Health redislimit.Health
 }
 
@@ -107,7 +107,7 @@ func (s *Service) Loaded() (loaded, domains bool) {
 	return now != nil, now != nil && now.config.Domains() > 0
 }
 
-// WriteRules writes one line for each rule, as the reference's /rlconfig does.
+// WriteRules writes one line for each rule, as envoyproxy/ratelimit's /rlconfig does.
 func (s *Service) WriteRules(w io.Writer) error {
 	now := s.active.Load()
 	if now == nil {

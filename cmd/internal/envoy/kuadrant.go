@@ -158,9 +158,9 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
 }
 
-// commit settles each ask's reservation with the actual cost. It charges the excess. Only if inTime is true, it gives
-// unused tokens back. Without a reservation, it charges the complete cost. The result held reports whether anything was
-// reserved.
+// commit settles each ask's reservation with the actual cost. It charges the part of the cost that exceeds the
+// reservation. It gives unused tokens back only if inTime is true. Without a reservation, it charges the complete cost.
+// The result held reports whether anything was reserved.
 func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
 	for i := range asks {
 		a := &asks[i]

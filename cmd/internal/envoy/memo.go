@@ -80,8 +80,8 @@ func (m *memo) note(a *ask, now time.Time) {
 	}
 }
 
-// counters returns those statistics of the reference's cache that have a meaning here. Others have none, because
-// nothing in a memo expires or is moved.
+// counters returns those statistics of envoyproxy/ratelimit's cache that have a meaning here. The other statistics have
+// no meaning, because nothing in a memo expires or is moved.
 func (m *memo) counters(now time.Time) []Counter {
 	if m == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model counts as the reference does, in exact arithmetic.
+// A model counts as envoyproxy/ratelimit does, in exact arithmetic.
 type model struct {
 	counts map[string]uint64
 }

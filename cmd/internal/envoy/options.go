@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Options are the settings of a Service. The zero Options are the reference's defaults.
+// Options are the settings of a Service. The zero Options are envoyproxy/ratelimit's defaults.
 type Options struct {
 	// MaxKeys is the number of counters for which each table has room. 0 means 1,000,000. See engine.MaxKeys.
 	MaxKeys int

@@ -57,7 +57,7 @@ func TestQuotas(t *testing.T) {
 
 			require.NoError(t, s.SetConfig(compile(t, withPlans(folder, limit, more+", unknown: refuse"))))
 			assert.Equal(t, 0, admitted(t, s, 1, "a=emil"))
-			if algorithm != "fixed-window" { // a fixed window counts what it refuses, as the reference does
+			if algorithm != "fixed-window" { // a fixed window counts what it refuses, as envoyproxy/ratelimit does
 				assert.Equal(t, 0, admitted(t, s, 1, "a=anna"))
 			}
 			// Counts survive while a rule has no quotas for a time.

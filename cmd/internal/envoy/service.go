@@ -114,7 +114,8 @@ func (s *Service) Close() error {
 // in memory.
 const maxDescriptors = 10_000
 
-// These are the reference's error texts. The reference sets no gRPC code, so clients see the code Unknown.
+// These are envoyproxy/ratelimit's error texts. envoyproxy/ratelimit sets no gRPC code, so clients see the code
+// Unknown.
 var (
 	errNoDomain      = status.Error(codes.Unknown, "rate limit domain must not be empty")
 	errNoDescriptors = status.Error(codes.Unknown, "rate limit descriptor list must not be empty")
@@ -151,7 +152,7 @@ type ask struct {
 	reset         time.Duration
 }
 
-// ShouldRateLimit answers one request: see the comment of the package. Its errors have the reference's texts.
+// ShouldRateLimit answers one request: see the comment of the package. Its errors have envoyproxy/ratelimit's texts.
 func (s *Service) ShouldRateLimit(
 	ctx context.Context, request *rlsv3.RateLimitRequest,
 ) (*rlsv3.RateLimitResponse, error) {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// statistics has the counts of the service, under the reference's names.
+// statistics has the counts of the service, under envoyproxy/ratelimit's names.
 type statistics struct {
 	ConfigLoadSuccess atomic.Uint64
 	ConfigLoadError   atomic.Uint64

@@ -17,8 +17,8 @@ import (
 type Loss uint8
 
 const (
-	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides whether the request
-	// passes.
+	// Closed makes the request fail, as in envoyproxy/ratelimit. Envoy's failure_mode_deny then decides whether the
+	// request passes.
 	Closed Loss = iota
 	// Share makes each replica admit its share of the limits. The returning store is charged for the admitted hits.
 	Share
@@ -83,8 +83,8 @@ func (t storeTable) follow(before storeTable) {
 	}
 }
 
-// under returns a limiter and the policy of the limit l. The limiter is the one that decides by shares. If there is
-// none, it is the limiter of the table. under is for a table that also counts hits beyond limits.
+// under returns the policy of the limit l, and the limiter that decides by shares. Without that limiter, it returns the
+// other limiter of the table. under is for a table that also counts hits beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()

@@ -17,8 +17,8 @@ import (
 type httpProtocol struct {
 	server      http.Server
 	connections atomic.Int64
-	open        sync.WaitGroup // the same connections
-	unanswered  sync.WaitGroup // connections whose first request was not answered yet
+	open        sync.WaitGroup // waits for the counted connections
+	unanswered  sync.WaitGroup // waits for connections whose first request was not answered yet
 }
 
 // beginTime is how long a shutdown waits for the first request on a new connection.

@@ -100,7 +100,7 @@ func (c *Changes) Abandon() {
 }
 
 // Apply makes the changes and closes sockets that are no longer needed. It does not wait: in the background, the
-// servers of these sockets may finish requests in progress for the time atMost.
+// servers of these sockets finish requests in progress, but no longer than atMost.
 func (c *Changes) Apply(atMost time.Duration) {
 	s := c.sockets
 	s.open = nil

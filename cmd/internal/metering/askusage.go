@@ -90,7 +90,7 @@ func nameOf(text []byte) string {
 }
 
 // askForUsage inserts include_usage into the body of a request. Its parameter text is the body as it came, and plain is
-// the decompressed body. It returns the body to pass on, and the body to read. An error is that of claim.take.
+// the decompressed body. It returns the body to pass on, and the body to read. It returns the error of claim.take.
 //
 // A body that could be decompressed is passed on uncompressed. If a JSON body has a wrong Content-Encoding, the field
 // stays, because the upstream may ignore it.

@@ -39,9 +39,9 @@ type edit struct {
 // boundsInside has the members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns the cut of a complete body. The parameter of has the bounds that the server knows, and bounded says
-// whether the body has a bound that the server obeys. newCut returns nil if the body is not a JSON object or the server
-// knows no bounds.
+// newCut returns the cut of a complete body. Its last parameters are the bounds that the server knows, and whether the
+// body has a bound that the server obeys. newCut returns nil if the body is not a JSON object or the server knows no
+// bounds.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil

@@ -153,7 +153,8 @@ func embeds(path string) bool {
 // on, because its context has the result. At the end of the request, it must call the returned function. If no meter
 // applies, Read returns the request unchanged.
 //
-// The next reader of a body that breaks off gets its error. Read returns only [ErrNoRoom] and [ErrShare].
+// If the body breaks off, the next reader of the body gets the error. Read itself returns only [ErrNoRoom] and
+// [ErrShare].
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
 	var of []*Meter
 	most, reads := 0, false
@@ -252,8 +253,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns the decompressed body, up to the number of bytes in most, and whether it is complete. An error is
-// that of claim.take, or says that the body does not have the given encoding.
+// decompress returns the decompressed body, up to the number of bytes in most, and whether it is complete. Its error is
+// the error of claim.take, or says that the body does not have the given encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil

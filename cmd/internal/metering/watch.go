@@ -23,7 +23,7 @@ type watch struct {
 	key         watched
 	left, limit uint64
 	at          time.Time
-	from, then  sample // the rate is measured since the sample in from; later, the sample in then replaces this sample
+	from, then  sample // the sample since which the rate is measured, and the sample that will replace it
 }
 
 type watched struct {

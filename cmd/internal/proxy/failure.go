@@ -14,7 +14,7 @@ func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
 	x.answered()
 	if broken := x.body.err(); broken != nil {
-		// If the client has gone, nobody receives the answer.
+		// The client may have gone, and then the answer is lost.
 		x.Header().Set("Connection", "close")
 		if isTimeout(broken) {
 			p.fail(x, r, http.StatusRequestTimeout, "The body of the request did not come in time")

@@ -8,10 +8,10 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// grpcTimeout returns how long the client of a gRPC call waits. said is false if the request does not say.
+// grpcTimeout returns the timeout that the client of a gRPC call has set. said is false if the client has set none.
 //
-// grpcTimeout returns the timeout that the client of a gRPC call has set. The upstream gets the same timeout, and may
-// end the call before the client does. So an error after this time is not a failure of the upstream.
+// The upstream gets the same timeout, and may end the call before the client does. So an error after this time is not a
+// failure of the upstream.
 func grpcTimeout(r *http.Request) (timeout time.Duration, said bool) {
 	told := r.Header["Grpc-Timeout"]
 	if len(told) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxReasons is how many skipped lines are remembered with their reason. A few show what is wrong, even if every line
-// of a file is.
+// maxReasons is how many skipped lines are remembered with their reason. A few reasons show what is wrong, even if
+// every line of a file is skipped.
 const maxReasons = 5
 
 // Report describes a log, and the results of a limit for its requests.

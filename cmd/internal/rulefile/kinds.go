@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A kind describes which values an entry can have: how they are read, their schema, and their text in the reference.
+// A kind describes which values an entry can have: how they are read, their schema, and their text in
+// docs/configuration.md.
 type kind[V any] struct {
 	read   func(d *decoder, n *yaml.Node, what string, into *V)
 	fill   func(into *V) // sets the value if the file has none; nil means the zero value
@@ -21,7 +22,7 @@ type kind[V any] struct {
 	span   string
 }
 
-// within returns a copy of the kind with another text in the reference for its range.
+// within returns a copy of the kind with another text for its range in docs/configuration.md.
 func (k kind[V]) within(span string) kind[V] {
 	k.span = span
 	return k

@@ -36,7 +36,7 @@ func table(s section) string {
 	return b.String()
 }
 
-// defaultText returns what the reference says about a file without the key.
+// defaultText returns what docs/configuration.md says about a file without the key.
 func (e *entry) defaultText() string {
 	switch standard := e.standardText(); {
 	case e.instead != "":

@@ -93,7 +93,7 @@ func (e *entry) described() schema {
 
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// plainHelp returns a text of the reference without links.
+// plainHelp returns a help text without its links.
 func plainHelp(text string) string { return link.ReplaceAllString(text, "$1") }
 
 // many returns the schema of one value, or of a list with at least one value.

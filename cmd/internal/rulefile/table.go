@@ -10,17 +10,17 @@ import (
 )
 
 // An entry describes one key of a mapping in a rule file. These parts are made from the entries: the decoder, the JSON
-// Schema, the reference in docs/configuration.md, the list of changes of a reload, and the summary of weir check. So a
-// new key needs only one entry, and the code that uses its field.
+// Schema, the tables of docs/configuration.md, the list of changes of a reload, and the summary of weir check. So a new
+// key needs only one entry, and the code that uses its field.
 //
 // An entry has a pointer to its field. Each mapping has a struct with the fields, and a method that makes the entries.
 type entry struct {
 	name     string
 	standard string // value if a file does not have the key, as a file would write it; "" for the zero value
-	help     string // for the reference and the schema
+	help     string // for docs/configuration.md and the schema
 	missing  string // what to write, if the key is mandatory; "" if it is not
-	instead  string // text for the reference, if standard alone would not be true
-	span     string // the valid values, for the reference
+	instead  string // text for docs/configuration.md, if standard alone would not be true
+	span     string // the valid values, for docs/configuration.md
 
 	read   func(d *decoder, n *yaml.Node, what string)
 	fill   func() // sets the field to the standard value
@@ -57,13 +57,13 @@ func (e entry) needed(hint string) entry {
 	return e
 }
 
-// unless sets the reference's text about the standard value.
+// unless sets the text of docs/configuration.md about the standard value.
 func (e entry) unless(text string) entry {
 	e.instead = text
 	return e
 }
 
-// within sets the reference's text about the range.
+// within sets the text of docs/configuration.md about the range.
 func (e entry) within(span string) entry {
 	e.span = span
 	return e

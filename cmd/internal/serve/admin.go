@@ -98,7 +98,7 @@ func (g *generation) shownRules() []admin.Rule {
 			request := rule.Typed(parts)
 			k, _ := key(limits.HasherOf(limiter.Limiter), request)
 			if rule.ByQuota() {
-				quota, _ := limiter.Quota(policyOf(rule, request)) // never an error: it was checked when it was read
+				quota, _ := limiter.Quota(policyOf(rule, request)) // no error: the quota was checked when it was read
 				k = k.With(quota)
 			}
 			limiter.Formers().Move(limiter.Limiter, k, func(l *engine.Limiter) (engine.Key, bool) {

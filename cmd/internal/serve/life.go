@@ -9,7 +9,7 @@ import (
 
 // A life is the state of a server from start to end.
 type life struct {
-	loaded sum                // the sum of the files that were read at the start
+	loaded sum                // the fingerprint of the files that were read at the start
 	base   context.Context    // the context of all requests
 	cut    context.CancelFunc // ends base
 	failed chan error         // the error that broke a listener

@@ -70,7 +70,7 @@ func (s *Server) handOverBucket(before *generation, name string, to *live.Limite
 		if now == nil {
 			now = time.Now
 		}
-		// A bucket that fills within longest owes at most ten limits.
+		// A bucket fills within Redis.Longest and owes at most ten times its limit.
 		own = before.redisTable.Share(11*before.file.Redis.Longest, now, math.MaxUint64)
 		before.buckets[name] = own
 	}

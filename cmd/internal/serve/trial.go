@@ -109,7 +109,8 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 }
 
 // Ask returns the status of the answer, and what refuses the request: the names of rules, or the check of the request.
-// This is "" if nothing does. The parameter upstream is the status that the upstream would answer.
+// The result by is "" if nothing refuses the request. The parameter upstream is the status that the upstream would
+// answer.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
 	dropPerHop(r, t.file)
 	if err := t.Refused(r); err != nil {

@@ -59,7 +59,7 @@ func (b *Bounds) Find(path string) (field int, exact bool) {
 }
 
 // fold changes a key to lower case in place, as servers that ignore case do. The long s becomes s, and the Kelvin sign
-// k.
+// becomes k.
 func fold(key []byte) []byte {
 	out := key[:0]
 	for i := 0; i < len(key); i++ {

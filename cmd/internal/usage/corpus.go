@@ -10,7 +10,7 @@ import (
 type Fixture struct {
 	File        string
 	API         string
-	Path        string // of the request, for a model "tiny"
+	Path        string // path of the request; if it names a model, the name is "tiny"
 	ContentType string `json:"content_type"`
 	Known       bool   // the answer has a usage
 	Final       bool   // the answer reports its complete usage

@@ -16,7 +16,7 @@ const (
 	fCacheWrite       //
 	fThoughts         // output in addition to fOutput
 	fToolInput        // input in addition to fInput
-	fCost             // the number at a plain path
+	fCost             // the number at the path of [Path]
 	counts            // number of the fields above
 
 	fUsage  // an object with these fields
@@ -35,7 +35,7 @@ type Usage struct {
 	CacheWrite uint64 // part of Input that was written to a cache
 	Output     uint64 // tokens of the answer, including thoughts
 	Total      uint64
-	Cost       uint64 // the number at a plain path
+	Cost       uint64 // the number at the path of [Path]
 	NoInput    bool   // the input is unknown, for example in Ollama if the prompt was cached
 }
 

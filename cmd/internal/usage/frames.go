@@ -29,7 +29,7 @@ type frames struct {
 	value int     // number of bytes of the value so far; -1 before the colon
 	empty bool    // the current line is empty so far
 	cr    bool    // the last byte was a carriage return
-	end   [6]byte // the first bytes of the data
+	end   [6]byte // the first bytes of the data, to recognize [DONE]
 
 	// These fields are for binary frames.
 	head  [12]byte
@@ -64,7 +64,7 @@ func (f *frames) begin(contentType string) {
 	}
 }
 
-// step reads to the end of an event at most. If an event has only text, step continues after its end.
+// step reads up to the end of an event. It may pass the ends of events that have only text.
 func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 	if f.of == unknown {
 		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark

@@ -86,9 +86,9 @@ var media = map[string]bool{
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the decompressed body of a request. The parameter of says where the server reads bounds. If the
-// complete body is longer than body, size is its length. The part that is missing counts as text. A body that is not
-// JSON counts as text, too.
+// ReadRequest reads the decompressed body of a request. The [Bounds] say where the server reads bounds. If the
+// parameter body is only the beginning of a longer body, size is the length of the complete body. The missing part
+// counts as text. A body that is not JSON counts as text, too.
 //
 // If a body is not exactly one JSON document, a server may read the body differently. So nothing in it counts as a
 // bound, and it counts as a request for a stream.
@@ -256,8 +256,8 @@ func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
 // Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.
-// Otherwise it is the largest number for one answer, times the number of answers. A body that only looks like a batch
-// gets no smaller result.
+// Otherwise it is the largest number for one answer, times the number of answers. For a body that only looks like a
+// batch, it is the larger of the two.
 func (q *Request) Output(defaultOutput uint64) uint64 {
 	items := q.batch.bounds + q.batch.unbound*defaultOutput
 	if q.IsBatch() {

@@ -5,7 +5,7 @@ import "math/bits"
 // Weights has the weights of tokens, in thousandths.
 type Weights struct{ Input, Cached, CacheWrite, Output uint64 }
 
-// These are the weights for plain counts.
+// These weights make each token count fully or not at all.
 var (
 	Total      = Weights{}
 	InputOnly  = Weights{Input: 1000, Cached: 1000, CacheWrite: 1000}

@@ -161,7 +161,7 @@ func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	return exactly(3 * tokens), nil
 }
 
-// brokenStream breaks a stream off. Before, the stream has reported the cost up to that point.
+// brokenStream breaks a stream off after the stream has reported its cost up to that point.
 func brokenStream(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800

@@ -165,7 +165,7 @@ type fitter struct {
 	admitted, refused int
 	returned, queued  bool
 	waits             int           // number of requests that were delayed
-	apart             time.Duration // the interval at which the delayed requests leave
+	apart             time.Duration // the interval at which the delayed requests leave the queue
 	base              time.Duration // the shortest time of an answer
 	tolerance         time.Duration
 	span              time.Duration // from the first request to the last
@@ -227,7 +227,7 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 }
 
 // waiting finds out whether admitted requests wait for their turn. If so, they take much longer than refusals. It also
-// finds the interval at which waiting requests leave.
+// finds the interval at which waiting requests leave the queue.
 func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
 	if resolution > 0 || len(excess) == 0 {
 		return
@@ -304,9 +304,9 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 	return n
 }
 
-// most returns the most tokens that a key has used of its burst or window, as the limit counts. The second result,
-// usual, is the number that keys had used most often at a refusal. It is lower than the first if too many requests were
-// admitted at one time.
+// most returns the largest number of tokens that a key has used of its burst or window, as the limit counts. The result
+// usual is the most frequent number of used tokens at a refusal. It is lower than the result most if too many requests
+// were admitted at one time.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1

@@ -15,7 +15,7 @@ type replay struct {
 	model  *check.Checker
 	by     *clock
 	keys   map[string]*blocked
-	latest *blocked // for the key of the latest event, which is in last
+	latest *blocked // the state of the key in last, which is the key of the latest event
 	last   string
 	counts time.Duration // how long an admission counts
 }
@@ -54,7 +54,7 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 	e.At = r.by.at(e.Key, e.At)
 	wait, slack := r.model.Until(e.Key, e.At, 1), k.most(e.At, r.counts)
 	explained = true
-	if !e.Allowed && wait == 0 { // explained only if there has been room for less than the tolerance of the times
+	if !e.Allowed && wait == 0 { // explained only if the room is recent: the times are inexact
 		if r.late {
 			slack = 0
 		}

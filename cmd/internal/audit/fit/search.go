@@ -15,7 +15,7 @@ type candidate struct {
 	shortest, longest time.Duration
 }
 
-// try makes l the candidate's limit if it explains more decisions.
+// try makes l the candidate's limit if l explains more decisions than the current limit.
 func (c *candidate) try(f *fitter, l Limit) {
 	switch n := f.misfits(l, c.misfits); {
 	case n < c.misfits:
@@ -171,7 +171,7 @@ func (of *finder) bucket() {
 		l := Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 1, Per: max(token, 1)}, Refusals: of.refusals}
 		of.tryCounts(of.best, l)
 	}
-	if of.queued { // requests leave at intervals of the time of a token
+	if of.queued { // requests leave the queue at intervals of the time for one token
 		for i := -6; i <= 6; i++ {
 			try(time.Duration(float64(of.apart) * (1 + float64(i)*0.005)))
 		}
@@ -295,7 +295,8 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 }
 
-// queue finds how many requests of a burst wait for their turn. The times at which they leave fit a smaller bucket.
+// queue finds how many requests of a burst wait for their turn. The times at which requests leave the queue fit a
+// smaller bucket.
 func (f *fitter) queue(l *Limit) {
 	leaving := &fitter{tolerance: f.tolerance}
 	for _, e := range f.events {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Differences returns one line for each rule or domain that the reference would refuse or count differently.
+// Differences returns one line for each rule or domain that envoyproxy/ratelimit would refuse or count differently.
 func (c *Config) Differences() []string {
 	var all []string
 	for name, d := range c.domains {

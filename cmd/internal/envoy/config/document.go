@@ -49,7 +49,7 @@ type RateLimit struct {
 	Replaces        []string
 
 	// The fields below are additions of weir.
-	Algorithm engine.Algorithm // zero means fixed windows, as in the reference
+	Algorithm engine.Algorithm // zero means fixed windows, as in envoyproxy/ratelimit
 	Burst     uint64           // the burst of a token bucket; 0 means RequestsPerUnit
 	Period    time.Duration    // instead of a unit; 0 if there is a unit
 	Zone      string           // zone of calendar days, weeks or months; "": multiples of their length

@@ -21,8 +21,8 @@ const (
 	unknown = ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN
 )
 
-// lengths has the lengths of the units. As in the reference, a month has 30 days and a year has 365. Windows start at
-// multiples of their length since 1970, so weeks start on a Thursday.
+// lengths has the lengths of the units. As in envoyproxy/ratelimit, a month has 30 days and a year has 365. Windows
+// start at multiples of their length since 1970, so weeks start on a Thursday.
 var lengths = [...]time.Duration{
 	ratelimitv3.RateLimitResponse_RateLimit_SECOND: time.Second,
 	ratelimitv3.RateLimitResponse_RateLimit_MINUTE: time.Minute,
@@ -65,8 +65,8 @@ func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	return lengths[unit] * time.Duration(multiplier), true
 }
 
-// Policy returns the policy of the limit. Fixed windows are aligned with the clock, as in the reference. It allocates
-// only for the first Policy of a [Calendar].
+// Policy returns the policy of the limit. Fixed windows are aligned with the clock, as in envoyproxy/ratelimit. It
+// allocates only for the first Policy of a [Calendar].
 func (l Limit) Policy() engine.Policy {
 	if l.Calendar != nil && l.Requests > 0 {
 		return l.Calendar.Policy(uint64(l.Requests))

@@ -128,7 +128,7 @@ func TestMatch(t *testing.T) {
 		"path=x":                            9,
 		"path=x,addr=1":                     10,
 		"path=x,addr=1,addr=1":              -1,
-		"a=b":                               11, // the key and the value are joined, as in the reference
+		"a=b":                               11, // the key and the value are joined, as in envoyproxy/ratelimit
 		"a_b=":                              11,
 		"a_b=c":                             11,
 		"free=x":                            0,

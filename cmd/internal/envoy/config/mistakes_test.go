@@ -161,8 +161,8 @@ var mistakes = []struct{ name, text, want string }{
 		"b.yaml:1:9: duplicate domain 'd' in config file"},
 }
 
-// TestMistakes: each wrong file is refused. The error has the place of the mistake, and the reference's reason if the
-// reference has one.
+// TestMistakes: each wrong file is refused. The error has the place of the mistake, and envoyproxy/ratelimit's reason
+// if envoyproxy/ratelimit has one.
 func TestMistakes(t *testing.T) {
 	for _, test := range mistakes {
 		t.Run(test.name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 	assert.Contains(t, err.Error(), "more than 2000000 values")
 }
 
-// TestWarnings: some values cannot be intended, although the reference accepts them. They get a warning.
+// TestWarnings: some values cannot be intended, although envoyproxy/ratelimit accepts them. They get a warning.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a known key in another place", "domain: d\nunit: second", "a.yaml:2:1: 'unit' has no effect here"},

@@ -43,7 +43,7 @@ func Parse(file string, text []byte) (*Document, error) {
 	return d.document, nil
 }
 
-// syntaxError returns an error of the parser in the reference's words, with its place if known.
+// syntaxError returns an error of the parser in envoyproxy/ratelimit's words, with its place if known.
 func syntaxError(file string, err error) *yamlfile.Error {
 	e := &yamlfile.Error{File: file, Line: 1, Column: 1, Message: "error loading config file: " + err.Error()}
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
@@ -300,7 +300,7 @@ func (d *decoder) period(n *yaml.Node, to *time.Duration) {
 	*to = period
 }
 
-// text reads a scalar. As in the reference, a whole number or Boolean counts as its text.
+// text reads a scalar. As in envoyproxy/ratelimit, a whole number or Boolean counts as its text.
 func (d *decoder) text(n *yaml.Node, to *string) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -312,7 +312,7 @@ func (d *decoder) text(n *yaml.Node, to *string) {
 	}
 }
 
-// flag reads a Boolean. As in the reference, the words of YAML 1.1 count.
+// flag reads a Boolean. As in envoyproxy/ratelimit, the words of YAML 1.1 count.
 func (d *decoder) flag(n *yaml.Node, to *bool) {
 	if n.Kind == yaml.ScalarNode && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
 		switch strings.ToLower(n.Value) {
@@ -327,7 +327,7 @@ func (d *decoder) flag(n *yaml.Node, to *bool) {
 	d.Fail(n, "error loading config file: want true or false, not %s", shown(n))
 }
 
-// count reads a whole number from 0 to 4,294,967,295. A leading 0 makes it octal, as in the reference.
+// count reads a whole number from 0 to 4,294,967,295. A leading 0 makes it octal, as in envoyproxy/ratelimit.
 func (d *decoder) count(n *yaml.Node, to *uint32) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!float" {
 		d.Fail(n, "error checking config: want a whole number, not %s", n.Value)

@@ -81,7 +81,7 @@ func (s *sample) add(value float64) {
 	}
 }
 
-// take returns the sample and ends it. The result of is the number of durations observed since the last take.
+// take returns the stored durations, and the number of durations observed since the last take. Then it starts over.
 func (s *sample) take() (values []float64, of uint64) {
 	if s == nil {
 		return nil, 0

@@ -31,8 +31,8 @@ type mapped struct {
 // ErrNoMapping is returned if the mapping file does not exist.
 var ErrNoMapping = fs.ErrNotExist
 
-// DefaultMapping returns the mapping to the reference's names. If milliseconds is true, times are in milliseconds
-// although the names say seconds. The reference has an option that does this.
+// DefaultMapping returns the mapping to envoyproxy/ratelimit's names. If milliseconds is true, times are in
+// milliseconds although the names say seconds. envoyproxy/ratelimit has an option that does this.
 func DefaultMapping(milliseconds bool) (*Mapping, error) {
 	m := &Mapping{}
 	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
@@ -51,8 +51,8 @@ func MappingOf(path string) (*Mapping, error) {
 }
 
 // defaultMapping returns the text of DefaultMapping. A rule's labels are its domain and the levels of its descriptor.
-// The label key3 has the fourth level and all deeper levels. The reference's default mapping drops all levels from the
-// third on.
+// The label key3 has the fourth level and all deeper levels. envoyproxy/ratelimit's default mapping drops all levels
+// from the third on.
 func defaultMapping(milliseconds bool) string {
 	scale, buckets := "0.001", "0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10"
 	if milliseconds {

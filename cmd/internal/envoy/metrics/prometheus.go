@@ -1,4 +1,4 @@
-// Package metrics exports the service's counters to Prometheus and statsd, under the reference's names.
+// Package metrics exports the service's counters to Prometheus and statsd, under envoyproxy/ratelimit's names.
 package metrics
 
 import (

@@ -119,8 +119,8 @@ func TestMilliseconds(t *testing.T) {
 	assert.Contains(t, ranks, uint64(0))
 }
 
-// TestDefaultNames: the default names are the reference's, except that the third level of a descriptor also has a
-// label.
+// TestDefaultNames: the default names are envoyproxy/ratelimit's, except that the third level of a descriptor also has
+// a label.
 func TestDefaultNames(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, "")
 	calls := NewCalls(mapping)

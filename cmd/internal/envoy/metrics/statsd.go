@@ -24,7 +24,7 @@ const patience = 5 * time.Second
 type Statsd struct {
 	Network, Address string
 	Every            time.Duration     // the time between two flushes
-	Tags             map[string]string // appended to each name, as the reference's library does
+	Tags             map[string]string // appended to each name, as envoyproxy/ratelimit's library does
 	Failed           func(error)       // called when sending begins to fail
 
 	last       map[string]uint64

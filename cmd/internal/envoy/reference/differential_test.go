@@ -20,7 +20,8 @@ import (
 
 const requests = 4000
 
-// modes has the settings for weir-envoy and for the reference. In every mode, the reference counts in a Redis.
+// modes has the settings for weir-envoy and for envoyproxy/ratelimit. In every mode, envoyproxy/ratelimit counts in a
+// Redis.
 var modes = []struct {
 	name, what  string
 	environment []string

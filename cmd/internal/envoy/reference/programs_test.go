@@ -26,8 +26,8 @@ import (
 // pinned is the commit of envoyproxy/ratelimit to which docs/envoy.md refers.
 const pinned = "f2fb15770f7fd1c88ca6c3a1b58ee513917ace96"
 
-// checkout returns the folder of the reference with its programs, built by its Makefile. Without this folder, it skips
-// the test.
+// checkout returns the folder of envoyproxy/ratelimit with its programs, built by its Makefile. Without this folder, it
+// skips the test.
 func checkout(t *testing.T) string {
 	t.Helper()
 	folder := os.Getenv("WEIR_ENVOY_REFERENCE")

@@ -23,7 +23,7 @@ var needs = map[string]string{
 	"TestMultiNodeMemcache":                "",
 }
 
-// TestSuite runs the reference's integration suite against weir-envoy. The suite must be compiled as
+// TestSuite runs envoyproxy/ratelimit's integration suite against weir-envoy. The suite must be compiled as
 // bin/integration.test. In it, testdata/runner.go must replace the package src/service_cmd/runner.
 func TestSuite(t *testing.T) {
 	folder := checkout(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestVariablesOfReference: weir-envoy knows every variable that the reference's settings read.
+// TestVariablesOfReference: weir-envoy knows every variable that envoyproxy/ratelimit's settings read.
 func TestVariablesOfReference(t *testing.T) {
 	settings, err := os.ReadFile(filepath.Join(checkout(t), "src", "settings", "settings.go"))
 	require.NoError(t, err)

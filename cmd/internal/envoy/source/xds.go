@@ -38,7 +38,7 @@ type Backoff struct {
 	Jitter       bool          // each wait is shortened at random, to between half of its length and all of it
 }
 
-// wait returns the time before the next try. The number of failed tries in a row is failed.
+// wait returns the time before the next try. The parameter failed is the number of failed tries in a row.
 func (b Backoff) wait(failed int) time.Duration {
 	wait := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(failed))
 	wait = min(wait, float64(max(b.Initial, b.Max)))

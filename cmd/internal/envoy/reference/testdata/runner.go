@@ -1,5 +1,5 @@
-// Package runner replaces the package runner of the reference's integration suite. It starts the program named by
-// WEIR_ENVOY, with the suite's settings as environment variables, and reads statistics from the debug port.
+// Package runner replaces the package runner of envoyproxy/ratelimit's integration suite. It starts the program named
+// by WEIR_ENVOY, with the suite's settings as environment variables, and reads statistics from the debug port.
 package runner
 
 import (
