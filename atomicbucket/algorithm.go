@@ -23,8 +23,8 @@ func (r Record) After(payload uint64) Record {
 //
 // A time in nanoseconds (nanos) counts from any fixed origin and is not negative. A time in ticks (now) counts the
 // algorithm's own ticks. Payloads hold times modulo a power of two, so two bounds apply. Two times that one call
-// compares must be at most MaxSkew apart. The time at which a record is read must be at least the time of its last
-// write minus MaxSkew, and at most that time plus 12 MaxSkew.
+// compares must be at most MaxSkew apart. A record must be read no earlier than MaxSkew before its last write, and no
+// later than 12 MaxSkew after that write.
 //
 // A result is valid for the state that was read. A caller makes its change with a compare-and-swap from that state, or
 // else reads the state again.
@@ -49,8 +49,8 @@ type Algorithm interface {
 	// holds another state by now.
 	Flush(r Record, now uint64, at *Word) bool
 	// Receipt returns the receipt of a take, for a refund. The parameter after is the state after the take, and cost is
-	// the cost of the take. If a part of the take was given back, they are the result of [State.Less] and the cost of
-	// the rest.
+	// the cost of the take. If a part of the take was given back, after is the result of [State.Less], and cost is the
+	// cost of the rest.
 	Receipt(after State, nanos int64, cost uint64) Receipt
 	// Refund gives the cost of a take back to the record. It gives back less if the record does not show that all of
 	// the cost may come back: a refund never makes room for a request that the limit must refuse. The parameter at is
@@ -87,7 +87,7 @@ type Algorithm interface {
 
 // A Receipt identifies a take for the algorithm that admitted it. The zero Receipt identifies no take.
 type Receipt struct {
-	tick  uint64 // when the tokens have come back, or the end or index of the window, or the time of the request
+	tick  uint64 // what identifies the take: see the method Receipt of each algorithm
 	cost  uint64 // of the tokens that were not given back; only for a token bucket
 	nanos int64  // time of the take
 	seen

@@ -50,7 +50,7 @@ func (p Period) day(n int) int64 {
 type Calendar struct {
 	period Period
 	zone   string
-	begins []int64 // when each period begins, from earliest on, in nanoseconds since 1970
+	begins []int64 // when each period begins, in nanoseconds since 1970; the first is the period number earliest
 }
 
 // earliest is the number of the first period of a calendar. In every zone, this period begins before 1970 begins in
@@ -118,7 +118,7 @@ func beginnings(p Period, zone *time.Location) (begins []int64) {
 				break
 			}
 			at, from = until, until.Unix()
-			if _, until = at.ZoneBounds(); !until.IsZero() && !until.After(at) { // on the last day of a leap year
+			if _, until = at.ZoneBounds(); !until.IsZero() && !until.After(at) { // on a leap year's last day
 				until = at.Add(24 * time.Hour)
 			}
 		}

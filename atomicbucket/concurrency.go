@@ -89,8 +89,8 @@ func (c *Concurrency) counts(s State) (previous, current uint64) {
 func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 
 // Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. If a tenure was ended by
-// force, the key's next tenure must have another number. Otherwise the record was idle, and the period in an old
-// receipt shows that its tokens are forgotten.
+// force, the key's next tenure must have another number. If a tenure ended because the record was idle, the period in
+// an old receipt shows that the receipt's tokens are forgotten.
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
 // inside returns how many tokens of the previous and of the current period are in flight at the tick now. ahead is by

@@ -64,8 +64,7 @@ func TestConvertTokenBucket(t *testing.T) {
 	}
 }
 
-// TestConvertBatchBucket: after a conversion to another bucket that is refilled in batches, such a bucket continues as
-// the model does.
+// TestConvertBatchBucket: after a conversion, a bucket that is refilled in batches continues as the model does.
 func TestConvertBatchBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 4))
 	for seed := range trials(1500) {

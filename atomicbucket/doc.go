@@ -19,18 +19,21 @@
 // exactly the same payload. (The payload of a tentative record is always zero, so for that record such a number of
 // claims is enough.)
 //
-// payload is the bucket while the slot is live, and zero otherwise.
+// payload is the bucket while the slot is live. While the slot is claimed, it is the number of the claimant. Otherwise
+// it is zero.
 //
 // # The transitions
 //
-// Only these methods of [Word] change a state word. Correctness depends on the transitions marked C. The transition
-// marked H is optional.
+// Only these methods of [Word] change a state word. Correctness depends on the transitions marked C. Those
+// marked H are optional.
 //
 //	transition  from              to                 made by
 //	Claim       never used, FREE  CLAIM, version+1   any call                    C
 //	Claim       LIVE              CLAIM, version+1   any call, if idle, or by
 //	                                                 eviction (counted)          C
 //	Publish     CLAIM             TENT               the claimer only            C
+//	Abandon     CLAIM             FREE               the sweeper, if the claimer
+//	                                                 is dead                     H
 //	Commit      TENT              LIVE               any call, with its own take C
 //	Abort       TENT              FREE               any call, after a search;
 //	                                                 a sweep, a change of plan   C

@@ -158,7 +158,8 @@ func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 // Convert returns the payload unchanged: the tokens in flight stay.
 func (e *Entries) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }
 
-// An Entry is the holder word of an entry: its state, and the number of the process to which it belongs.
+// An Entry is the holder word of an entry: its state (what), how often it was taken (generation), and the number of the
+// process to which it belongs (claimant).
 //
 //	 63   62 61        54 53                 0
 //	+-------+------------+--------------------+

@@ -356,8 +356,8 @@ func TestADemandForNothingIsMet(t *testing.T) {
 	}
 }
 
-// TestNewTicksByHeart: a tick is two nanoseconds for the longest times that just do not fit into ticks of one
-// nanosecond, and for those that just fit into ticks of two.
+// TestNewTicksByHeart: a tick is two nanoseconds for the shortest time that does not fit into ticks of one nanosecond,
+// and for the longest time that fits into ticks of two.
 func TestNewTicksByHeart(t *testing.T) {
 	for _, longest := range []time.Duration{1<<51 + 1, 1 << 52} {
 		b, err := NewTicks(longest)

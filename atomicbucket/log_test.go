@@ -8,7 +8,7 @@ import (
 )
 
 // TestALogOfTwoNanoseconds: with ticks of two nanoseconds, a request leaves the window one tick late. The same is true
-// in a log that follows this log. Its window must be so long that two ticks are at most a hundred-thousandth of it.
+// in a log that follows this log. Two ticks must be at most a hundred-thousandth of the following log's window.
 func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 	mine := priceOf(version, token, s)
 	for {
 		old := w.Load()
-		if at.Load() != s { // after the word: so the word does not hold the price of the current version
+		if at.Load() != s { // after the load of w: so old is not the price of the current version
 			return 0, false
 		}
 		if (old^mine)&(1<<tokenBit-1) == 0 {
@@ -106,8 +106,8 @@ func shiftedBy(n uint64, by int) uint64 {
 	return n << by
 }
 
-// Sixteenths returns how many sixteenths of a nanosecond a number of ticks take. The result is rounded down, and is 1
-// to 2^55.
+// Sixteenths returns how many sixteenths of a nanosecond a number of ticks take. The result is rounded down. It is at
+// least 1 and at most 2^63-1.
 func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
 	const parts = 16
 	mul, shift := b.speed()

@@ -23,8 +23,8 @@ import (
 // In an exact algorithm a nanosecond is a whole number of ticks, and nothing is rounded (round is 0). Let the rate be
 // m/n tokens per nanosecond, as a reduced fraction. Then a tick is 1/n of a token, and m ticks pass in a nanosecond.
 // This needs m <= 16, and burst * n within 2^51 ticks. It covers every rate whose tokens are a whole number of
-// nanoseconds apart, or of halves, thirds, ... sixteenths of a nanosecond. Bursts must come back within 39 hours; for
-// some rates, longer ones fit, too.
+// nanoseconds apart, or of halves, thirds, ... sixteenths of a nanosecond. A burst that comes back within 39 hours
+// always fits. For some rates, bursts that take longer fit, too.
 //
 // Any other algorithm divides the token into 2^frac ticks. Each tick is half a nanosecond to a nanosecond long, or
 // longer if the burst would otherwise exceed 2^51 ticks. The current tick is rounded down, and tokens that are taken
@@ -33,8 +33,8 @@ import (
 //
 // The payload counts ticks on a circle, and a full turn takes 13 days or longer. A TAT can be ahead of now by at most
 // the burst and the skew between two clocks. So a TAT more than 2^51 + 2^50 + 1 ticks ahead is read as past. The past
-// has 13/16 of the circle, which is 10 days. Within this time the table must forget or use an idle record. After it,
-// the record would look as if it owed something.
+// has 13/16 of the circle, at least 10 days. Within this time the table must forget or use an idle record. After
+// it, the record would look as if it owed something.
 //
 // # Batches
 //
@@ -80,8 +80,8 @@ func (b *TokenBucket) Span(ticks uint64) time.Duration {
 	return time.Duration(b.clock.first(max(ticks/b.step, 1) - 1))
 }
 
-// MaxSkew returns how far apart two instants may be if one call compares them: at least 19 hours, and at most 18 years
-// (2^59 ns). It is a sixteenth of the payload's circle, unless that is longer than the range of time.
+// MaxSkew returns how far apart two instants may be if one call compares them: a sixteenth of the payload's circle, but
+// at most 2^59 ns (18 years). That is at least 19 hours.
 func (b *TokenBucket) MaxSkew() time.Duration {
 	if b.exact != 0 {
 		return time.Duration(maxSkew / b.exact)

@@ -80,7 +80,7 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 
 // TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket with the same history. Any other
 // algorithm is never early, and late by at most two ticks. So the exact bucket must admit whatever the algorithm
-// admits. If reduced by two ticks, it must refuse whatever the algorithm refuses.
+// admits. An exact bucket with two ticks less must refuse whatever the algorithm refuses.
 func TestTokenBucketAgainstRationals(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
@@ -209,8 +209,8 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), algorithm.Wait(math.MaxInt64, 1<<22), "beyond the last tick")
 }
 
-// TestTokenBucketMaxSkew: the skew of an algorithm is at least 19 hours, and a sixteenth of the circle, unless that is
-// longer than the timeline.
+// TestTokenBucketMaxSkew: the skew of an algorithm is at least 19 hours. It is a sixteenth of the circle, but at most
+// 2^59 ns.
 func TestTokenBucketMaxSkew(t *testing.T) {
 	for _, p := range policies {
 		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)

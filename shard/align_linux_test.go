@@ -50,8 +50,8 @@ func TestAnAnnouncedPlanMakesNoWindowLonger(t *testing.T) {
 	assert.LessOrEqual(t, status.ResetAfter, 61*time.Second)
 }
 
-// TestTimesOfRealignedThatNobodyWrote (R20): whatever the word realigned contains, a window counts, and it ends within
-// two windows.
+// TestTimesOfRealignedThatNobodyWrote (R20): whatever the word realigned contains, a window counts. It ends at most two
+// lengths of a window after the call that begins it.
 func TestTimesOfRealignedThatNobodyWrote(t *testing.T) {
 	for _, word := range []uint64{0, 1, uint64(start), uint64(start) + 1<<40, 1 << 60, 1<<63 - 1, 1 << 63, math.MaxUint64} {
 		table := realignedTable(t)

@@ -98,9 +98,9 @@
 // version, a compare-and-swap that was prepared in one tenure could succeed in a later one. If the key were written
 // after TENT, a call could settle the record under the previous owner's label.
 //
-// The version also changes at a conversion (R9), and at a refund that takes something out of a log (R10). It changes at
-// a refund of a token bucket, too, with one exception: the first refund of a take after which nothing else was taken
-// (TokenBucket.Refund).
+// The version also changes at a conversion (R9, R27), and at a refund that takes something out of a log (R10). It
+// changes at a refund of a token bucket, too, with one exception: the first refund of a take after which nothing else
+// was taken (TokenBucket.Refund).
 //
 // R4. An insert publishes first and searches second. If two goroutines insert one key at the same time, both publish
 // before they search. Go's atomics are sequentially consistent, so at least one of them sees the other's record. If
@@ -163,10 +163,10 @@
 // SweepEpoch leaves records that have been idle for less than a skew, so that keys that come back find them. If more
 // than half of the slots hold a record, it also frees records that were idle at the last complete sweep. A payload is
 // recognized as past for thirteen skews; a record that stays idle for longer would look indebted again. A record that a
-// sweep leaves has been idle for one skew at most. It is visited again at most five skews later: four by which the
-// watermark moves when it is within one skew of the last complete sweep. A call may be one skew ahead of the watermark,
-// and a refund may move the time at which the record became idle back by two. So a record is idle for at most nine
-// skews.
+// sweep leaves has been idle for one skew at most. It is visited again at most five skews later: a step is at most four
+// skews, and before a step the watermark is at most one skew ahead of the last complete sweep. A call may be one skew
+// ahead of the watermark, and a refund may move the time at which the record became idle back by two. So a record is
+// idle for at most nine skews.
 //
 // A time that a caller supplies ahead of the limiter's clock applies only to the decision of this call. The watermark
 // follows only the clock, so a record that is idle only at the supplied time is not forgotten. (But the call may charge

@@ -14,7 +14,7 @@ type inFlightVerb uint8
 
 const (
 	enters inFlightVerb = iota
-	leaves              // gives back the last take that its process still has, if any, or number n of these
+	leaves              // gives back take n of those that its process still has, or the last one if n is 0
 	reaps
 	sweepsAll
 	resetsKey

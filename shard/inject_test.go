@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// injected calls [interleave.Inject]. Inject runs the function call once for each of the call's operations, and runs
-// the function other before that operation.
+// injected calls [interleave.Inject], which makes another call before each operation of a call.
 func injected(t *testing.T, make func() (call, other func(), check func(what string))) {
 	t.Helper()
 	interleave.Inject(make)

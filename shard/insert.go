@@ -158,7 +158,7 @@ search:
 			mine.state.Abort(tentative) // R6: the live one stays, else the lower one
 			return undecided
 		}
-		if !other.state.Abort(s) { // R6: kill the higher one
+		if !other.state.Abort(s) { // R6: abort the higher one
 			goto search // it changed, and may be live now
 		}
 	}

@@ -65,7 +65,7 @@ func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, n
 func (t *Table) latest(p Place, now int64) int64 {
 	latest, promised := t.ahead(p, now) // after the state: R15
 	if latest = max(latest, promised); t.now != nil {
-		latest = max(latest, t.now()) // also after the state: its grants read the clock before
+		latest = max(latest, t.now()) // also after the state: calls that charged the record have read the clock before
 	}
 	return latest
 }
@@ -106,7 +106,7 @@ func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (a
 	if !plan.idle(v.from, t.Watermark()) {
 		t.hasten(plan, min(v.price, v.of))
 		if v.of > v.price {
-			t.raise(v.earliest) // what has come back later has come back at the faster price
+			t.raise(v.earliest) // what has come back later than a late call's time came back at the lower price: R27
 		}
 	}
 	return t.reprice(sl, v, plan, payload, now)
@@ -170,8 +170,8 @@ func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.Stat
 	return tick + owed, owed <= plan.most
 }
 
-// hasten stores, before a conversion, the price at which the record is converted. Refunds use the lowest such price,
-// because debts may have come back at its rate.
+// hasten is called before a conversion, with the lower of the record's two prices. It stores that price if it is the
+// lowest of all conversions so far. Refunds use the stored price, because debts may have come back at its rate.
 func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }

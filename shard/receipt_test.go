@@ -149,7 +149,8 @@ func TestAReceiptOfAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestAdoptionsDoNotAddUp: the rounding errors of several replacements cancel out, so a key's share changes little.
+// TestAdoptionsDoNotAddUp: rounding errors of many replacements do not add up. A key has about as many tokens left
+// after them as before.
 func TestAdoptionsDoNotAddUp(t *testing.T) {
 	of := func(limit uint64) *Plan {
 		window, err := atomicbucket.NewFixedWindow(limit, 200, time.Hour, false)

@@ -161,8 +161,8 @@ func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogAheadOfItsClock: if a refund is ahead of its clock, it is made at the clock's time, when the older
-// request is still in the window. If a refund is before its clock's time, it is made at its own time.
+// TestARefundOfALogAheadOfItsClock: a refund that is ahead of its clock is made at the clock's time. At that time, the
+// older of the two requests is still in the window. A refund before its clock's time is made at its own time.
 func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)

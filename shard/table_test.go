@@ -462,8 +462,7 @@ func TestIdleRecordNeverComesRound(t *testing.T) {
 	require.Equal(t, 1, records(table, 1))
 }
 
-// TestLoadOfSixTenths: if the table has MaxKeys keys, which fill 0.6 of the slots, about one insert in 1,600 finds no
-// room.
+// TestLoadOfSixTenths: if keys fill 0.6 of the slots, about one insert in 1,600 finds no room.
 func TestLoadOfSixTenths(t *testing.T) {
 	const keys = 300_000
 	table := newTable(t, keys*10/6, 0, func(c *Config) { c.Shards = 8; c.Overflow = Refuse })

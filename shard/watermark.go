@@ -6,8 +6,9 @@ import "time"
 // idle only if it is idle at the watermark. Two times that one call compares are never so far apart that their
 // difference would be misread on the circle (R7).
 //
-// Four things move the watermark: a sweep, an insert that claims a record which became idle after the watermark, a call
-// whose time is far ahead of the watermark, and a replacement of the plan. All other calls only read it.
+// Five things move the watermark: a sweep, an insert that claims a record which became idle after the watermark, a call
+// whose time is far ahead of the watermark, a call that raises the price of a record (R27), and a replacement of the
+// plan. All other calls only read it.
 
 // Distances on the payload's circle, in skews. A bucket owes at most two skews, and was charged at most one skew ahead
 // of the watermark.
