@@ -144,7 +144,8 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under applies to the check the policy p that comes with the request. After an error, the check is unchanged.
+// The method under applies the policy p, which comes with the request, to the check. After an error, the check is
+// unchanged.
 func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source

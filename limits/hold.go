@@ -32,12 +32,12 @@ type Held interface {
 // docs/budgets.md states by how much a key may exceed its limit if requests cost more than was taken.
 type Hold struct {
 	of      Held
-	receipt engine.Receipt // what the field of points to, if the limit is in memory
+	receipt engine.Receipt // for a limit in memory: the field of points to this receipt
 	settled atomic.Uint64  // 2*(cost+1), plus settling; 0: the cost is not known
 }
 
-// settling is a bit of Hold.settled. It is set while a call settles the first cost. Larger costs that other calls
-// report meanwhile are charged by that call afterwards: before, the key may have no room for them.
+// settling is a bit of Hold.settled. It is set while a call settles the first cost. Afterwards, that call also charges
+// larger costs that other calls have reported meanwhile. Earlier, the key may have no room for them.
 const settling = 1
 
 // mostCost is the largest cost that Hold.settled can store.

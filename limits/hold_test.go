@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// budget returns a limit of 1000 tokens per hour. The number that is the request is its estimate.
+// budget returns a limit of 1000 tokens per hour. A request is a number: its estimate.
 func budget(t testing.TB, o ...engine.Option) limits.Limit[int] {
 	return limits.Limit[int]{Name: "tokens", Key: limits.Everyone[int], Hold: true, Cost: func(n int) uint64 { return uint64(n) },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(1000, time.Hour), o...)}
@@ -124,7 +124,7 @@ func (i *interrupted) Release() bool {
 }
 
 // TestAUsageThatComesWhileAHoldIsGivenBack: a usage that is reported while a hold is given back is charged when this is
-// done. Before, a full window has no room for it.
+// done. Earlier, a full window would have no room for it.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -267,7 +267,7 @@ func TestTheBoundOfABudget(t *testing.T) {
 		most        uint64 // how many times its limit the key may owe
 		later       time.Duration
 		next        bool
-		burst, rate uint64 // two terms of the bound, for that time
+		burst, rate uint64 // two terms of the bound, for the time in later
 		overdraft   uint64
 		lost        uint64
 	}{

@@ -225,7 +225,8 @@ func (c *Check[R]) Answered() bool { return c.answered }
 
 // Unlimited reports whether [engine.Unlimited] decided, so that there are no numbers for a client.
 func (c *Check[R]) Unlimited() bool {
-	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in Limit
+	// Limit is compared first, because it differs in most decisions.
+	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited
 }
 
 var unlimited = engine.Decision{Allowed: true, Limit: engine.Unlimited().Limit(), Remaining: engine.Unlimited().Limit()}

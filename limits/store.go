@@ -81,7 +81,7 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 }
 
 // refusals returns a function that reports whether a decision is a refusal. It returns nil if no decision is. A zero
-// Decision usually means that the store did not reach the source. It counts as a refusal only if no other decision is a
+// Decision usually means that the store did not reach the ask. It counts as a refusal only if no other decision is a
 // refusal and the store returned no error.
 func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }

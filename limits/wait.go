@@ -12,7 +12,7 @@ import (
 type waiting struct {
 	waited time.Duration // how long the request has waited so far
 	on     number        // the refusing check with the longest wait for which the request may wait
-	turn   number        // the check whose turn has come, so that the request has its tokens
+	turn   number        // the check whose turn has come, so that the request has the tokens of this check
 }
 
 // A number is the index of a check plus 1.

@@ -84,8 +84,8 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestATurnWithoutAWaitThatAnotherLimitEnds: the same as above, but the tokens are already there when the request takes
-// its place in line.
+// TestATurnWithoutAWaitThatAnotherLimitEnds: as in the test above, the other limit has no tokens. But the tokens of the
+// line are already there when the request takes its place in it.
 func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)

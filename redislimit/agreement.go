@@ -37,7 +37,7 @@ func (c *clientConfig) settings() string {
 	return fmt.Sprintf("format=%d prefix=%s partitions=%d keys=%s secret=%s", format, c.prefix, c.partitions, keys, secret)
 }
 
-// numbers returns the numbers of a limit as text; they may differ between nodes.
+// numbers returns the numbers of a limit as text. Nodes with other numbers still share the counts.
 func numbers(policy engine.Policy, limit script.Terms) string {
 	text := fmt.Sprintf(" policy=(%v)", policy)
 	if limit.MaxDebt > 0 {
@@ -58,10 +58,10 @@ type agreement struct {
 	key, own string
 	same     string // the beginning of own; the same for all nodes of the limit
 	isBusy   atomic.Bool
-	isOver   atomic.Bool     // the user may not use the key
+	isOver   atomic.Bool     // the store refuses this key, so nothing is compared any more
 	next     int64           // when to compare again; only for the background goroutine
 	told     map[string]bool // settings that were logged; only for the goroutine that compares
-	met      int64           // when other settings were last seen; only for that goroutine
+	met      int64           // when another node's settings were last seen; only for the goroutine that compares
 	differs  atomic.Pointer[string]
 }
 

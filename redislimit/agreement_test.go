@@ -54,7 +54,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 		l, log := node(settings)
 		require.Eventually(t, func() bool { return l.Stats().Differs != "" }, backSoon, time.Millisecond, option)
 		assert.Equal(t, mine, l.Stats().Differs)
-		var said []string // the log is written after the number
+		var said []string // the log is written after Differs is set
 		require.Eventually(t, func() bool { said = log.With("other settings"); return len(said) > 0 }, backSoon, time.Millisecond, option)
 		if assert.Len(t, said, 1) {
 			assert.Contains(t, said[0], `here="`+option+`"`)

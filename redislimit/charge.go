@@ -38,8 +38,8 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 }
 
 // MaxDebt bounds what a key may owe, in multiples of its limit. A key owes tokens because of [Limiter.Charge], of
-// [ChargeRefusals], and of requests that shares admitted. The default is 3, or 2 for a sliding log. It is also the
-// minimum, because shares need it. All nodes must use the same value.
+// [ChargeRefusals], and of requests that shares admitted. The default is 3, or 2 for a sliding log. The default is also
+// the minimum, because a share may make a key owe that much. All nodes must use the same value.
 //
 // [New] returns an error, with the largest possible MaxDebt, if the debt would take more than 30 years to come back or
 // is too large for the scripts.

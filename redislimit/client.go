@@ -243,10 +243,9 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 // requests of closed limiters are in flight ([Limiter.Enter]), the connections stay open, but Close does not wait for
 // them.
 //
-// The wait is bounded because in rueidis v1.0.79, pipe.Close may wait forever for the answer to its PING. The cause is
-// a concurrent call that counts itself as waiting before pipe.Close reads the count, but reads the connection's state
-// only after pipe.Close has changed it. That call then reads no answers. The connection is closed by then, so only one
-// goroutine leaks.
+// The wait is bounded because in rueidis v1.0.79, pipe.Close may wait forever for the answer to its PING. This happens
+// if another call begins at the same moment: pipe.Close counts it as waiting, but the call finds the connection closing
+// and reads no answers. The connection itself is closed, so only one goroutine leaks.
 func (c *Client) Close() error {
 	c.limiters.kin.end()
 	if c.limiters.flights.close() {
@@ -285,7 +284,7 @@ const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
 type Health struct {
-	Parts    int   // parts that can fail independently: partitions of a cluster, else one; one before the first answer
+	Parts    int   // parts that can fail independently: a cluster's partitions; otherwise, or before the first answer, 1
 	Lost     int   // parts that are lost because they do not answer; all parts if the store drops keys
 	Calls    int64 // script calls made
 	Keys     int64 // keys in these calls
@@ -301,7 +300,7 @@ type Health struct {
 
 	// Evicts is the name of the policy by which the store drops keys when its memory is full, such as allkeys-lru. It
 	// is "" if the store drops none or does not report its policy. If keys are dropped, the store counts as lost until
-	// 20 seconds after the last one.
+	// 20 seconds after the last drop.
 	Evicts string
 
 	LastError string // error of the last failed call; "" if no call has failed

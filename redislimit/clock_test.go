@@ -35,7 +35,7 @@ func fast() map[string]engine.Policy {
 	}
 }
 
-// all takes tokens until a request is refused.
+// The function all takes tokens until a request is refused.
 func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal engine.Decision) {
 	t.Helper()
 	for {
@@ -49,7 +49,8 @@ func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal eng
 }
 
 // If the server's clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If the clock jumps
-// back, a key gets nothing. It loses at most the tokens that had come back, or one more window, and it lives no longer.
+// back, a key gets nothing. It loses at most the tokens that had come back, or one more window. The key's lifetime in
+// the store does not grow.
 func TestServersClockJumps(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -116,7 +117,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 		require.Equal(t, redislimit.Leased, each[i].Mode())
 	}
 	admitted := 0
-	use := func(want int) { // takes until that many tokens are admitted, and a while longer
+	use := func(want int) { // takes until the number want of tokens is admitted, and a while longer
 		t.Helper()
 		more := 0
 		require.Eventually(t, func() bool {

@@ -19,7 +19,7 @@ import (
 )
 
 // The server executes nothing but scripts, so no key can end between two commands. Each script uses only declared keys,
-// because a cluster routes it by them. It gives the keys a time to live. No command contains a node's time.
+// because a cluster routes it by them. Each script gives its keys a time to live. No command contains a node's time.
 func TestWhatTheServerCarriesOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartWithClock(t, noon)

@@ -53,8 +53,8 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
-// newDesigns returns the design of a limiter, and then the designs of its tiers. The design of a tier that is unlimited
-// or blocked has no limit.
+// newDesigns returns the design of a limiter, and then the designs of its tiers. In the design of a tier that is
+// unlimited or blocked, the field limit is nil.
 func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func (d *design) chooseMode() (err error) {
 		return err
 	}
 	if d.terms.First > 0 {
-		// d.first counts the first requests of a key. They must count until a charge removes them, so its window is the
-		// longest possible.
+		// d.first counts the first requests of a key. They must count until a charge removes them, so the window of
+		// d.first is the longest possible.
 		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil

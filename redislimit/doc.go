@@ -53,7 +53,7 @@
 //
 // N is the number of nodes, and D is the largest [Overdraft]. O is the number of tokens that all nodes had in hand when
 // T began; each node has at most half the burst in hand. In strict mode O and N*D are 0. For a fixed window, the limit
-// replaces burst + rate*T. Holds and requests in flight add to the bound.
+// of each window replaces burst + rate*T. Holds and requests in flight add to the bound.
 //
 // # When the store fails
 //

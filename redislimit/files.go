@@ -85,7 +85,7 @@ type dialer struct {
 
 	opened, closed atomic.Int64
 
-	ofSentinels net.Resolver // marks connections to sentinels, which are dialed with it; resolves like the default
+	ofSentinels net.Resolver // a default resolver; a net.Dialer with this resolver connects to a sentinel
 }
 
 type connection struct {

@@ -82,11 +82,11 @@ func (f *flight) remove(key string, n uint64) { f.places.remove(placesOf{f.limit
 // places.
 type Entry struct {
 	claim   lease.Claim
-	limiter *Limiter // nil for an entry of nothing
+	limiter *Limiter // nil for an entry without places
 	key     string
 	n       uint64
-	number  int64 // identifies the places in the store; AnyWindow before it knows them. Changed by renewals
-	due     int64 // when the places must be renewed; changed like number
+	number  int64 // identifies the places in the store; AnyWindow until the store knows them; renewals change it
+	due     int64 // when the places must be renewed; each renewal changes it
 	end     int64
 }
 
@@ -99,8 +99,9 @@ var _ limits.Held = (*Entry)(nil)
 // The node renews the places ([PlaceLife]) until they are released, but not longer than the policy's lifetime. It does
 // so even after [Limiter.Close] and [Client.Close].
 //
-// While the store is lost, [FailShare] lets a node have up to limit/[Nodes] places of a key in flight, rounded down.
-// Places that it took earlier count, too. With [FailOpen], places are not counted.
+// While the store is lost, [FailShare] lets a node have up to its share of a key's places in flight: limit/[Nodes],
+// rounded down, or the fraction of [LocalShare]. Places that it took earlier count, too. With [FailOpen], places are
+// not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter does not count requests in " +

@@ -40,7 +40,7 @@ type receipt struct {
 	window int64 // the window in the store's answer
 }
 
-// are notes in the receipt where the tokens were taken. A nil receipt notes nothing.
+// The method are notes in the receipt where the tokens were taken. With a nil receipt, it does nothing.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from

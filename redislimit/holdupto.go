@@ -68,7 +68,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 		ask = q.askUpTo(least, 0, 0)
 		ask.Need -= min(ask.Need, there)
 	}
-	ask.Window = script.AnyWindow // so that the answer also has a window for a bucket
+	ask.Window = script.AnyWindow // so that the answer for a bucket also has a window
 	a, err := l.ask(ctx, key, ask)
 	switch {
 	case err == nil:

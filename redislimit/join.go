@@ -14,8 +14,8 @@ const openTime = 5 * time.Second
 
 // JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost ([OnLoss]), and the
 // client tries to connect four times per second. If the store does not accept a certificate, a password or the rights,
-// Open still returns an error. If this happens later, [Health] reports it. A node that restarts during a loss has a
-// full share again, unless its limiters have [DebtFiles].
+// Open still returns an error. If the store rejects one of them only later, [Health] reports the error. A node that
+// restarts during a loss has a full share again, unless its limiters have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true

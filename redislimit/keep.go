@@ -73,7 +73,7 @@ func (l *Limiter) probe(queue *queue, part int) {
 		quota = script.Quota{Tokens: 1, Units: 1}
 	}
 	take := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Debt: 1, Quota: quota}}
-	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // not sent if the last probe was a moment ago
+	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // not sent if the next probe is not due
 		if err == nil {
 			back := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}}
 			_ = queue.putOne(back, nil, func(script.Answer, error) {})
@@ -81,8 +81,8 @@ func (l *Limiter) probe(queue *queue, part int) {
 	})
 }
 
-// canWait reports whether a question that is not urgent can be sent now. It cannot during a loss, because requests can
-// still spend the lease's tokens.
+// canWait reports whether a question that is not urgent can be sent now. During a loss it cannot: a settlement would
+// take tokens out of hand that requests can still spend.
 func (l *Limiter) canWait(key string) bool {
 	queue := l.queueOf(key)
 	return !queue.isLost() && !queue.isBusy()

@@ -67,7 +67,7 @@ func (n *namer) name(partition int, key string) string {
 	return n.before + string(number[:]) + n.after + "#" + string(code[:])
 }
 
-// probe returns a name in a partition that no key has.
+// probe returns a name in the partition. No key has this name.
 func (n *namer) probe(partition int) string { return n.name(partition, "")[:len(n.before)+4] + "}" }
 
 func checkName(name string) error {

@@ -12,7 +12,7 @@ import (
 // from both shares.
 type kin struct {
 	mu      sync.RWMutex
-	of      map[string][]*Limiter // by limit: open limiters, and closed ones that owe something
+	of      map[string][]*Limiter // by life.node: open limiters, and closed ones that owe something
 	isEnded bool
 	ended   chan struct{}  // closed when the client is closed
 	charge  sync.WaitGroup // the work of closed limiters
@@ -33,15 +33,14 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack says how many tokens are missing from shares. The number n is in tokens of the limiter from.
+// A lack says how many tokens are missing from shares. The field n counts tokens of the limiter in the field from.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns the tokens that are missing from the shares of a limit: those that were spent and have not come back.
-// It does not matter whether they were charged since. All shares that existed when the tokens were spent lack the same
-// tokens.
+// lacking returns the tokens that are missing from the shares of a limit: tokens that were spent and have not come
+// back, whether they were charged or not. A spent token is missing from every share that existed at that time.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {
@@ -79,7 +78,7 @@ func (k *kin) same(l *Limiter) (all []*Limiter) {
 	return all
 }
 
-// If l and before have the same [SharedName], unite makes one limit of their two limits.
+// If the limiters l and before have the same [SharedName], unite makes one limit of their two limits.
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

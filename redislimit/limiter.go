@@ -29,7 +29,7 @@ type Limiter struct {
 	owed   *shares.Debts[owing] // debts that must be charged to the store
 	debts  *debtFile            // the file of these debts; nil without DebtFiles
 	share  *share               // decides while the store is lost; nil without FailShare
-	flight *flight              // nil for other policies
+	flight *flight              // nil unless the policy is engine.Concurrency
 	own    Quota
 	life   life
 
@@ -129,8 +129,9 @@ func (d *design) sharedNumbers() string {
 	return numbers(d.policy, d.config.limit)
 }
 
-// Follow makes l the successor of before, a limiter of the same client and name with other numbers. Both must have the
-// option [SharedName]. Call Follow before l gets requests for keys that before had.
+// Follow makes l the successor of the limiter in the argument before. That limiter has the same client and name, and
+// other numbers. Both must have the option [SharedName]. Call Follow earlier than the first request to l for a key of
+// the old limiter.
 //
 // While the store is lost, all limiters that follow each other have one common share of each key. Follow visits each
 // key whose share lacks tokens.
@@ -162,7 +163,7 @@ func (l *Limiter) makeLocal() (err error) {
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
-		_ = l.settleAll(ctx, false) // the time is over
+		_ = l.settleAll(ctx, false) // an error only means that debts remain
 		cancel()
 		close(l.stop)
 		l.done.Wait()
@@ -273,14 +274,14 @@ func (l *Limiter) Allow(key string) bool {
 }
 
 // Take takes n tokens from the key, all or none. If n is 0, the request is allowed; if n is above the limit, it is
-// always refused. In both cases, the store is not asked.
+// always refused. In both cases, the store is not asked, except to charge a refusal ([ChargeRefusals]).
 //
 // A strict limiter waits for the store's answer until the client's [Timeout] is over or the context is done. A leased
 // limiter waits in two cases: the request is larger than a lease, or the key's overdraft is used up while the store has
 // plenty of tokens.
 //
-// For a short time after a refusal, both refuse similar requests without asking the store ([TrustRefusals]). Remaining,
-// RetryAfter and ResetAfter then come from the store's last answer.
+// For a short time after a refusal, limiters of both modes refuse similar requests without asking the store
+// ([TrustRefusals]). Remaining, RetryAfter and ResetAfter then come from the store's last answer.
 //
 // If the store fails and the policy is [FailClosed], the error is [ErrStore] with its cause. Take may also return the
 // context's error.
@@ -317,7 +318,7 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	return d, false
 }
 
-// Refund gives back n tokens that were taken from the key. A leased limiter puts them to its tokens in hand, and a
+// Refund gives back n tokens that were taken from the key. A leased limiter adds them to its tokens in hand, and a
 // strict limiter gives them to the store. While the store is lost, they go to the node's share.
 //
 // Refunds never give a key more than its limit. But do not give back more tokens than were taken, because a node does

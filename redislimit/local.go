@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides a request if the node can, and known is then true. Otherwise the request goes to the store, and with
-// the renewal of the lease carrier if it is not nil.
+// local decides a request if the node can, and known is then true. Otherwise the request goes to the store. If carrier
+// is not nil, the request goes with the renewal of this lease.
 func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)
@@ -70,7 +70,7 @@ func (l *Limiter) forget(key string, held *lease.Lease) {
 	})
 }
 
-// decision returns a decision by a lease, with waits from the store's last answer.
+// decision returns a decision by a lease, with RetryAfter and ResetAfter from the store's last answer.
 func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 	d := engine.Decision{Allowed: allowed, Limit: l.limit.Tokens(), Remaining: held.Remaining()}
 	retry, reset := held.Waits(l.now())

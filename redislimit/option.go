@@ -19,7 +19,7 @@ const (
 	// Strict asks the store about every request, except for [TrustRefusals]. While the store answers, the limit is
 	// exact.
 	Strict
-	// Leased spends tokens on the node that the store has charged in advance.
+	// Leased lets the node spend tokens that the store has charged in advance.
 	Leased
 )
 
@@ -124,8 +124,8 @@ func OnLoss(p FailurePolicy) Option {
 }
 
 // LocalShare sets the fraction of the limit that a node admits with [FailShare]: above 0 and at most 1, by default
-// 1/[Nodes]. A reason for a smaller share is a loss for only some nodes: they admit their shares in addition to the
-// complete limit.
+// 1/[Nodes]. A smaller share can be useful because only some nodes may lose the store: they then admit their shares in
+// addition to the complete limit.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {

@@ -17,7 +17,7 @@ type part struct {
 	quota   Quota
 	carrier *lease.Lease // its renewal carries the request
 	receipt receipt
-	inHand  uint64 // taken from the tokens in hand, for a request that can use fewer
+	inHand  uint64 // taken from the tokens in hand, for a request that can use fewer than N
 	decided bool   // the limiter has decided, or the tokens were given back
 	taken   bool
 }
@@ -88,8 +88,8 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes the store's answer. all means that the whole group was admitted; the part then keeps its tokens in
-// hand.
+// answered notes the store's answer. If all is true, the whole group was admitted, and the part keeps the tokens that
+// it took in hand.
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}

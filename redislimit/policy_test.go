@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestPoliciesWithoutNumbers: the error of New says that a store cannot keep a policy without a limit.
+// TestPoliciesWithoutNumbers: the error of New says that a store cannot keep a policy without numbers.
 func TestPoliciesWithoutNumbers(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.Unlimited(), engine.Blocked()} {
 		err := redislimit.Check("shared", policy)

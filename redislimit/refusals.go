@@ -13,7 +13,7 @@ import (
 
 // TrustRefusals sets for how long a node trusts a refusal of the store: 0 to 1 minute, 100ms by default. During this
 // time, the node itself refuses requests for the same key that cost as much or more. It stops earlier if the refused
-// request could pass by then.
+// request could pass earlier.
 //
 // For a larger cost, RetryAfter is then a lower bound. These refusals are exact, unless another node refunds tokens to
 // the key or resets it meanwhile.
@@ -38,7 +38,7 @@ type refusals struct {
 type refusal struct {
 	quota    script.Quota
 	need     uint64
-	sent     int64 // before the store decided, so that the refusal never applies for too long
+	sent     int64 // when the request was sent: before the store decided, so the refusal never applies for too long
 	until    int64
 	decision engine.Decision
 }

@@ -20,7 +20,7 @@ type share struct {
 	owed *shares.Debts[owing]
 	slow *shares.Slow[string] // by key, for shares of less than a token
 
-	spent *xsync.Map[owing, engine.Key] // debts that may still be missing from the share, with their keys in it
+	spent *xsync.Map[owing, engine.Key] // debts that the share may still lack, each with its key in the share
 	most  int                           // the maximum length of spent
 	next  int64                         // when to sweep; only for the background goroutine
 }
@@ -128,8 +128,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf is for a debt of from, another limiter of the same limit. It returns the key that the debt has in l's share.
-// ok is false if l decides no requests with this key.
+// shareOf returns the key that a debt has in l's share. The debt is of the limiter in the argument from, which has the
+// same limit. ok is false if l decides no requests with this key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -145,7 +145,8 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	return key, !l.limit.IsOfQuotas() // l's share does not have this quota, so no request has it
 }
 
-// spendShare takes the n tokens of a debt of from from l's share. The share may then owe tokens.
+// spendShare takes the n tokens of a debt from l's share, which may then owe tokens. The debt is of the limiter in the
+// argument from.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return

@@ -69,7 +69,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 				}
 				require.LessOrEqual(t, admitted, part+inHand)
 
-				// No request is needed.
+				// The debt is charged without a further request.
 				failed := l.client.Health().Failures
 				proxy.Clear()
 				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.owed.Of(owing{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,

@@ -39,7 +39,7 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 		assert.Equal(t, "timeout", h.LastErrorKind)
 		assert.Contains(t, h.LastError, "no answer within")
 		assert.WithinDuration(t, time.Now(), h.LastErrorAt, time.Minute)
-		var all []string // the log is written after the number
+		var all []string // the log is written after Health counts the loss
 		require.Eventually(t, func() bool { all = log.With("the store is lost"); return len(all) >= loss }, backSoon, time.Millisecond)
 		require.Len(t, all, loss)
 		assert.Contains(t, all[loss-1], "kind=timeout")

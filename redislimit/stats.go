@@ -79,8 +79,8 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 	return uint64(bound)
 }
 
-// shortest returns the length of the shortest period of a policy. For a month, this is 28 days. Periods of a calendar
-// are three hours shorter, because clocks may be put forward.
+// shortest returns the length of the shortest period of a policy. For a month, this is 28 days. Three hours are
+// subtracted from periods of a calendar, because clocks may be put forward.
 func shortest(p engine.Policy) time.Duration {
 	switch per, _, _ := p.Calendar(); per {
 	case engine.Day, engine.Week:

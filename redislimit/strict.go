@@ -28,7 +28,7 @@ func (l *Limiter) strict(
 		}
 		ask := script.Ask{Need: n, Want: n, Quota: q.numbers}
 		if r != nil {
-			ask.Window = script.AnyWindow // so that the answer also has a window for a bucket
+			ask.Window = script.AnyWindow // so that the answer for a bucket also has a window
 		}
 		a, err = l.ask(ctx, key, ask)
 		paid = a.Granted == n

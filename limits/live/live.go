@@ -119,9 +119,9 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	return to, nil
 }
 
-// HandOver makes l and its previous limiters the previous limiters of to, so that keys still owe what they owe now. The
-// Limiter to must be new: it has no previous limiters and has not decided anything. HandOver does not change l, because
-// the new configuration may still fail.
+// HandOver makes l and its previous limiters the previous limiters of another Limiter, the argument to. So keys still
+// owe what they owe now. The other Limiter must be new: it has no previous limiters and has not decided anything.
+// HandOver does not change l, because the new configuration may still fail.
 //
 // HandOver sweeps the previous limiters, and drops each one in which no key owes anything. If too many remain, or they
 // take too much memory, HandOver returns an error. To drop them anyway would give their keys full buckets. If the new
@@ -187,7 +187,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep adds an owner to each previous limiter and returns them. If of is not nil, it is one of them.
+// keep adds an owner to each previous limiter and returns them. If the argument of is not nil, it is the first of them.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -205,17 +205,17 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	return all
 }
 
-// Move charges l with the debt that a request's key has in the previous limiters. The key in l is to, and keyOf returns
-// the key in a previous limiter, or false if the request has none there. If l has no room for a part of the debt, that
-// part stays in the previous limiter. If to is under [engine.Blocked] or [engine.Unlimited], the complete debt stays.
-// So a limit that is lowered and raised again hands out no token twice. A debt in both limiters does not come back at
-// the sum of their rates.
+// Move charges l with the debt that a request's key has in the previous limiters. The argument to is the key in l.
+// keyOf returns the key in a previous limiter, or false if the request has none there. If l has no room for a part of
+// the debt, that part stays in the previous limiter. If the key in l is under [engine.Blocked] or [engine.Unlimited],
+// the complete debt stays. So a limit that is lowered and raised again hands out no token twice. A debt in both
+// limiters does not come back at the sum of their rates.
 //
 // Move charges l before the previous limiter forgets the debt, so every request finds it. A lock ensures that it is
 // charged only once.
 //
 // While a previous configuration still decides requests, its limiter keeps the debts. The tokens that these requests
-// take are charged to l, too. Tokens that have come back since the key's last request are not.
+// take are charged to l, too. Tokens that have come back since the key's last request are not charged.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
 		_, lost := l.Charge(to, n)

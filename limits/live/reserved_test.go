@@ -12,7 +12,7 @@ import (
 )
 
 // TestALowerLimitWhileSomebodyWaits: a refund does nothing while a reservation of the key is not due. Even so, only the
-// part of the debt without room in the next limiter stays.
+// part of the debt for which the next limiter has no room stays in the previous limiter.
 func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
 	const many = 100
 	clock := testclock.New()

@@ -16,7 +16,7 @@ type Error struct {
 // Error returns the message, after the name of the tier.
 func (e *Error) Error() string { return e.of("tier") }
 
-// of returns the text of Error, with word instead of "tier".
+// The method of returns the text of Error, with the argument word instead of "tier".
 func (e *Error) of(word string) string {
 	if e.Tier != "" {
 		return fmt.Sprintf("%s %q: %s", word, e.Tier, e.Message)

@@ -29,11 +29,11 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter whose policy is own, and whose quotas have at most most
-// tokens.
+// Room returns the argument of [engine.MaxQuota] for a limiter whose policy is own. The argument most is the largest
+// number of tokens of its quotas.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
-		return MaxBurst // for these algorithms, this takes no more memory than a room of 1
+		return MaxBurst // for a token bucket, this takes no more memory than a room of 1
 	}
 	return max(own.Limit(), most)
 }

@@ -28,7 +28,7 @@ const (
 	// MaxJitter bounds the random time that is added to a RetryAfter.
 	MaxJitter = time.Hour
 	// InFlight is the shortest time after which a request that has not ended may be forgotten. A server knows when each
-	// of its requests ends, so none should be forgotten before.
+	// of its requests ends, so no request should be forgotten earlier.
 	InFlight = MaxWindow
 	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client. A provider usually
 	// assigns at least all addresses with these bits to one customer.

@@ -27,7 +27,7 @@ type Result struct {
 	Refused  float64       `json:"refused"`         // refused tokens in % of Offered
 	Falsely  float64       `json:"falsely_refused"` // Exact - Admitted, in % of Offered
 	// Bound is burst + rate*Time + N*D. D is 0 in strict mode. The bound has no tokens in hand at the start, because
-	// there are none. It is 0 for a way that promises no bound.
+	// there are none. Bound is 0 for a way that promises no bound.
 	Bound  uint64        `json:"bound"`
 	Calls  float64       `json:"calls"`     // script calls per second
 	Median int64         `json:"median_ns"` // ns per decision: the median of the nodes' medians

@@ -297,8 +297,8 @@ func (w *budgetWorld) check(t *testing.T) {
 	}
 }
 
-// givenBack sums the tokens that holds gave back after the time from and until the time to. Only requests that were in
-// flight at the time from count.
+// givenBack sums the tokens that holds gave back between two times. It counts only requests that were in flight at the
+// first of the two.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {

@@ -22,7 +22,7 @@ func TestCostsAreNotRefusedFalsely(t *testing.T) {
 					strict, leased := results[0], results[1]
 					assert.Empty(t, leased.Note)
 					most := 0.001
-					if len(costs) > 1 { // a large request may lack just the debt of small requests
+					if len(costs) > 1 { // the debt of small requests may be just what a large request lacks
 						most = 0.0025
 					}
 					assert.LessOrEqual(t, leased.RefusedShare, most)

@@ -51,9 +51,10 @@ type Result struct {
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
-	// Bound is burst + rate*T + O + N*D over the run. O is Held. D is the overdraft for leases and, for comparison, for
-	// settling later; otherwise it is 0. With shares, each loss of the store adds one burst. It also adds the tokens
-	// that come back until all nodes have noticed that the store is back.
+	// Bound is burst + rate*T + O + N*D over the run. O is Held. D is 0 for strict nodes, and otherwise the overdraft
+	// of leases. Settling later has no overdraft, but is compared with the bound of leases. With shares, each loss of
+	// the store adds one burst. It also adds the tokens that come back until all nodes have noticed that the store is
+	// back.
 	Bound float64 `json:"bound"`
 	// Worst is the largest excess of any key over any interval. The excess is the admitted tokens, minus rate*T and
 	// minus the tokens in hand when the interval began. For windows, intervals begin at the start of the run and end

@@ -18,7 +18,7 @@ type count struct {
 	window  int64
 	known   uint64 // tokens of all nodes, by the last reply
 	own     uint64 // own tokens that known does not include
-	told    uint64 // own tokens of this window that the node has already reported to the store
+	told    uint64 // the tokens of own that the last report to the store contained
 	about   int64
 	answer  uint64
 	talking bool

@@ -19,7 +19,7 @@ type question struct {
 	failed bool   // there is no answer, or the answer came too late
 	gone   bool   // the question did not reach the store
 	since  int64  // when it was put into the queue
-	until  int64  // until when a refusal that was known then applies; 0 if there was none
+	until  int64  // the end of the refusal that the node knew at the time since; 0 for none
 
 	isComing bool // it failed at the node, but is on its way to the store
 }

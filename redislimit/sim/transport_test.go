@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// until handles all events until the time t.
+// The method until handles all events up to the time t.
 func (w *world) until(t time.Duration, l limiting) {
 	for len(w.events.heap) > 0 && w.events.heap[0].at <= int64(t) {
 		e := w.events.take()

@@ -15,7 +15,7 @@ type world struct {
 	keys      []account
 	calls     uint64
 	questions uint64
-	most      int64 // the most tokens of one key that all nodes held at one time
+	most      int64 // the most tokens of one key that all nodes together held at one time
 	window    int64 // length in µs of windows, which grant their tokens at their start; 0 without windows
 }
 
@@ -32,7 +32,7 @@ type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
 	asked    uint64  // questions to the store
-	low      float64 // the lowest start sum; always 0 for windows: two that meet admit two limits at once
+	low      float64 // the lowest start sum; 0 for windows, as two adjacent windows may admit two limits at once
 	excess   float64 // of the worst interval
 }
 

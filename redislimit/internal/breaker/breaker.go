@@ -16,7 +16,7 @@ const ProbeEvery = 250 * time.Millisecond
 // All methods may be called from any goroutine.
 type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
-	silent   atomic.Int64 // when the first of the calls that failed since the last success was sent; 0 for none
+	silent   atomic.Int64 // when the first call that failed after the last success was sent; 0 for none
 	probeAt  atomic.Int64 // while the breaker is open: when the next probe is due; otherwise 0
 	opened   atomic.Int64 // when the breaker last opened, or when a call last tried to open it; never decreases
 	late     atomic.Int64 // when a call was last answered after its timeout

@@ -15,8 +15,8 @@ func (w *world) begin(th *thread) {
 	th.idle, h.touched = !h.touched, false
 }
 
-// changed checks a change that a thread has made to the word of a lease. before is the thread before this step: in that
-// state, it must be allowed to make the change.
+// changed checks a change that a thread has made to the word of a lease. before is the thread's state before this step,
+// which must allow the change.
 func (w *world) changed(th *thread, before thread, i int, from, to state) error {
 	h := &w.leases[i]
 	if from&retired != 0 {

@@ -38,7 +38,7 @@ var (
 	one, two = takes(1), takes(2)
 
 	// Each of these lists of calls prepares a lease. The third renewal is the first that brings tokens. After hasTwo,
-	// two tokens are in hand, and taking the second starts a renewal. After hasOne, one of these is left. After
+	// two tokens are in hand, and taking the second starts a renewal. After hasOne, one of the two is left. After
 	// hasFour, four are in hand, and taking the first starts a renewal for four more.
 	hasTwo  = []call{one, one.at(10), one.at(20)}
 	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}

@@ -19,7 +19,7 @@ const (
 	refill // no call: tokens come back in the store. Only used before the threads start
 )
 
-// A call is one call of package redislimit. During the call, the clock shows the time late.
+// A call is one call of package redislimit. During the call, the clock shows the time in the field late.
 type call struct {
 	verb verb
 	n    uint64

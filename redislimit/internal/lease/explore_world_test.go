@@ -195,7 +195,7 @@ func (w *world) remember(th *thread, before thread, a word.Access, from uint64) 
 	if th.made != before.made || th.again {
 		th.History, th.again = 0, false
 	}
-	for i, h := range w.leases { // it reads what is not shared by words at any time, if it has the duty
+	for i, h := range w.leases { // a thread with the duty may read the fields that are not words at any time
 		if h.owner == th {
 			th.History = interleave.Mix(th.History, w.fields(i).hash())
 		}

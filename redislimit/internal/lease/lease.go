@@ -8,8 +8,8 @@ import (
 )
 
 // A Lease contains the tokens of one key that a node has in hand. Take, Refund, Held, Remaining and Waits may be called
-// from any goroutine, and Expire by one goroutine at a time. The other methods are only for the caller to which Take
-// has returned renew, or Expire settle.
+// from any goroutine, and Expire by one goroutine at a time. The other methods are only for the caller that got renew
+// from Take, or settle from Expire.
 type Lease struct {
 	word      word.Word  // a state
 	denyUntil word.Int64 // until then, the node refuses without asking
@@ -160,8 +160,8 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 }
 
 // deny makes the lease refuse until the store can have enough tokens again. If the refused request needed more tokens
-// than a worthwhile renewal, only requests of at least its size are refused. Otherwise all requests are refused. That
-// time is partly random, so that the nodes do not return together.
+// than a worthwhile renewal, only requests of at least its size are refused. Otherwise all requests are refused, for a
+// time that is partly random, so that the nodes do not all ask again together.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {

@@ -177,7 +177,7 @@ func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	tokens, debt := l.Held()
 	assert.Zero(t, tokens+debt)
 
-	paced(t) // if such requests come often, one call brings more than one of them costs
+	paced(t) // if such requests come often, one call brings more tokens than one request costs
 }
 
 // If the store refuses a large request, the lease still asks it about a small one.

@@ -22,7 +22,7 @@ type Terms struct {
 	Nodes     int           // how many nodes share it
 	First     uint64        // the part of D that a node admits before it has a lease for the key
 	Overdraft uint64        // the other part of D, which belongs to the lease; at most MaxDebt
-	Ahead     time.Duration // τ: a renewal asks for twice this, and is made when half of that is left
+	Ahead     time.Duration // τ: a renewal asks for the tokens of the next 2τ, and is made when half of them are left
 	Life      time.Duration // L: how long tokens are kept, and the longest time for which a refusal is trusted
 	// Random returns numbers in [0, 1), from any goroutine. If it is nil, math/rand/v2 is used.
 	Random func() float64
@@ -56,7 +56,7 @@ func Suits(p engine.Policy, nodes int) bool {
 	case engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow:
 		return p.Limit() >= 4*uint64(nodes) && p.Rate().PerSecond()*ahead.Seconds() >= 1
 	}
-	return false // and any other algorithm: a lease must know how many tokens come back in the store, and when
+	return false // other algorithms: a lease must know how many tokens come back in the store, and when
 }
 
 func (t *Terms) random() float64 {

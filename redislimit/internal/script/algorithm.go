@@ -22,8 +22,8 @@ type algorithm struct {
 	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does
 }
 
-// algorithms contains every algorithm of which a limit can be in a store. If a connection breaks, the client library
-// does not repeat the call of a script, because the server may have carried it out.
+// algorithms contains every algorithm of which a limit can be in a store. The client library does not repeat the call
+// of such a script when a connection breaks, because the server may have carried the call out.
 var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmTokenBucket: {
 		0, "bucket", 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A double, the type of numbers in Lua, represents every whole number up to exactly, but not every larger one.
+// A double, the type of numbers in Lua, represents every whole number up to this constant.
 const exactly = 1<<53 - 1
 
 // slowest is the longest time that a bucket may take to fill.
@@ -31,7 +31,7 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 
 // fraction returns num/den for a rate in tokens per microsecond. A double must represent debts+1 limits exactly, in
 // units of 1/den. If den of the rate itself is too large for this, fraction returns the largest fraction below the rate
-// whose den is not. It is lower by less than two millionths.
+// whose den is small enough. This fraction is lower than the rate by less than two millionths.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {

@@ -153,7 +153,7 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	// The debt is bounded because the scripts represent larger numbers of tokens only approximately.
 	most := l.debts * l.most / max(l.tokens, l.terms.MaxQuota, 1)
 	if fill > 0 {
-		most = max(min(most, uint64(longestDebt/fill)), l.debts) // a slower fill is another error
+		most = max(min(most, uint64(longestDebt/fill)), l.debts) // a limit that fills too slowly gets another error
 	}
 	if l.terms.MaxDebt < l.debts || l.terms.MaxDebt > most {
 		return fmt.Errorf("MaxDebt(%d): want %d limits, because the shares of nodes may owe so much, to %d", l.terms.MaxDebt, l.debts, most)

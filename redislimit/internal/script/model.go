@@ -140,7 +140,8 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// holds returns how many tokens the current window can count. Without debt, these are all of the count tokens.
+// holds returns how many tokens the current window can count. If m.wide is 0, the result is at least count, the number
+// of the window's tokens.
 func (m *Model) holds(l *Limit, count uint64) uint64 {
 	if m.wide > 0 {
 		return max(l.widest, m.wide)
@@ -148,7 +149,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many windows must end, after the current one, until at most room of the count tokens are left.
+// after returns how many windows must end, after the current one, until count has fallen to at most room.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0

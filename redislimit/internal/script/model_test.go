@@ -202,8 +202,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				// Such an ask is a read. Under a faster quota, it converts the state, and from then on the owed tokens
-				// come back faster. So RetryAfter is not checked.
+				// An ask of quotas that wants nothing is a read. Under a faster quota, it converts the state, and from
+				// then on the owed tokens come back faster. So RetryAfter is not checked.
 				looks := p.IsOfQuotas() && a.Want == 0
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++

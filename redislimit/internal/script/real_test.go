@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// each contains a limit of 10 for every algorithm. No tokens come back during a test.
+// The map each contains a limit of 10 for every algorithm. No tokens come back during a test.
 var each = map[string]engine.Policy{
 	"token bucket":   engine.TokenBucket(engine.Per(10, time.Hour), 10),
 	"fixed window":   engine.FixedWindow(10, time.Hour),

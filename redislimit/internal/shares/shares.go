@@ -38,7 +38,7 @@ func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (e
 // Of returns a node's share of the policy p. The share is the same policy, with the rate and the limit divided by
 // divisor, which is at least 1. It has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
-	if longest := p.Longest(); longest > 0 { // a share of one token or more may fill more slowly, by this factor
+	if longest := p.Longest(); longest > 0 { // a share of one token or more may fill more slowly, by the factor divisor
 		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil
 	}
 	limit := max(uint64(float64(p.Limit())/divisor), 1)

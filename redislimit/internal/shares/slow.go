@@ -31,7 +31,7 @@ type Slow[K comparable] struct {
 	most  int64
 }
 
-// NewSlow returns a Slow with room for that many keys. Requests for further keys are refused.
+// NewSlow returns a Slow with room for the number most of keys. Requests for further keys are refused.
 func NewSlow[K comparable](most int) *Slow[K] {
 	return &Slow[K]{spent: xsync.NewMap[K, int64](), most: int64(most)}
 }
@@ -62,7 +62,8 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	return wait
 }
 
-// Drop forgets each key for which the function is returns true. A key can be forgotten as soon as the store is back.
+// Drop calls the function is for each key, and forgets the key if the result is true. A key can be forgotten as soon as
+// the store is back.
 func (s *Slow[K]) Drop(is func(key K) bool) {
 	if s.count.Load() == 0 {
 		return

@@ -65,7 +65,7 @@ func (p *Pace) End() {
 	}
 }
 
-// Answered notes the answer to a call. isShort means that enough questions were waiting to fill one more call.
+// Answered notes the answer to a call. If isShort is true, enough questions were waiting to fill one more call.
 func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShort bool) {
 	p.size -= size
 	took := max(now-sent, 1)
@@ -137,7 +137,8 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 // IsTooLate reports whether a question that has waited so long is dropped, because it cannot be answered within the
 // timeout. There are two exceptions:
 //
-//   - After an empty queue in the last two seconds, no question is dropped, however large a burst is.
+//   - If the queue was empty at some time in the last two seconds, no question is dropped, however many have come
+//     since.
 //   - While the store answers, a question is not dropped before half the timeout. Otherwise there might be no calls,
 //     and the pace could not notice that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }
