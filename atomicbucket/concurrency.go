@@ -10,8 +10,8 @@ import (
 // payload is packed {index of the period, tokens taken in the previous period, tokens taken in this period, number of
 // the tenure}.
 //
-// A period is one tick. Tokens that are never given back are forgotten when the period after their take is over. A
-// refund with a receipt names the period of its take and lowers the count of that period.
+// A period is one tick. Tokens that are never given back are forgotten when the period after the period of their
+// take is over. A refund with a receipt lowers the count of the period of its take.
 //
 // The widths of the fields do not depend on the limit, so a conversion changes only the version of a record. A new
 // version therefore does not mean a new tenure. That is why the payload has the number of the tenure: see

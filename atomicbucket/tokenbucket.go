@@ -149,8 +149,8 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 //     take. The cost of the part comes back, or the cost of the whole take minus the time since that tick, if that is
 //     less.
 //   - If there were also other refunds, that tick is not known. The cost of the part comes back, or the cost of the
-//     whole take minus the time since the take, if that is less. This case can be distinguished, because every refund
-//     except the first one changes the version.
+//     whole take minus the time since the take, if that is less. This case can be distinguished, because only a refund
+//     of the second case leaves the version unchanged.
 //
 // All of this is calculated at the latest of three times: the refund's own time, the time of the latest take, and the
 // time at which the last reservation is due. At an earlier time the bucket owes more because of the take, but a later

@@ -7,7 +7,8 @@ import (
 )
 
 // When the length of the windows of the clock changes, the table may already have forgotten a key's last window of the
-// old length. So the first window of each key after the change lasts at least as long as a whole window (R29).
+// old length. So a key's first window after the change ends no sooner than the first whole window of the new length
+// (R29).
 
 // take calls the algorithm's Take, without an indirect call for the algorithms listed here. It may end a new aligned
 // window later (R29).

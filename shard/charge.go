@@ -237,7 +237,7 @@ func (t *Table) moveBy(
 		if r.status != nil {
 			*r.status = plan.statusOf(seen, r.now, asks)
 		}
-		room := r.mode == filling && r.status != nil && r.status.RetryAfter == 0 // by a concurrent exchange: R10
+		room := r.mode == filling && r.status != nil && r.status.RetryAfter == 0 // an exchange made room: R10
 		if sl.state.Load() == seen.from && !room {                               // R2
 			return seen.State, Refused
 		}
@@ -277,7 +277,7 @@ func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, q
 	bound := plan.bound(quota, m)
 	n := min(r.n, plan.room(seen.Record, r.now, quota, bound))
 	if r.n <= plan.room(seen.Record, r.now, quota, quota.limit) {
-		return undecided // by a concurrent exchange: R10
+		return undecided // an exchange has made room meanwhile: R10
 	}
 	if n == 0 && seen.speeds() {
 		t.speed(p, sl, seen, plan, r)

@@ -14,7 +14,8 @@ import (
 // table's plan at the time now. The other plan must be able to follow the table's algorithm, and must not be in use.
 // Debts may leave out a slot that changes hands during the call. It writes nothing to the table.
 //
-// If all is false, the plan of the table was replaced during the call, and the caller must ignore what visit got.
+// The result is false if the plan of the table was replaced during the call. The caller must then ignore what visit
+// got.
 func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)) (all bool) {
 	defer runtime.KeepAlive(t)
 	plan, at := t.current(), t.judge(now)

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. If n is above
-// the limit, it counts as 0. Peek reads the record as it is at the time now, or at the watermark (a time that has
+// Peek returns the record of the key at p, and its status for a request for n tokens under a tier. If n is above the
+// limit, it counts as 0. Peek reads the record as it is at the time now, or at the watermark (a time that has
 // certainly been reached) if that is later. For a key without a record, Peek returns a full record. It takes nothing,
 // but may move the watermark to now, as Take does.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {

@@ -146,8 +146,8 @@ func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
 	}
 }
 
-// Status returns the status of a token bucket's record, as returned by [Table.Hit], for a client in a tier that asks
-// for n tokens.
+// Status returns the status of a token bucket's record, as returned by [Table.Hit], for a request for n tokens under a
+// tier.
 func (p *Plan) Status(s atomicbucket.State, nanos int64, n uint64, tier uint8) atomicbucket.Status {
 	return p.bucket.Status(s.Record(), nanos, p.quotas[tier%MaxTiers].Demand(n))
 }

@@ -28,12 +28,11 @@ func (r *Receipt) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint32(to, number)
 }
 
-// ReadTokens returns the number of tokens of the receipt from which [Receipt.Append] made text. The text has
-// [ReceiptBytes] bytes.
+// ReadTokens returns the number of tokens of a receipt, from the [ReceiptBytes] bytes that [Receipt.Append] appended.
 func ReadTokens(text []byte) uint64 { return binary.LittleEndian.Uint64(text[16:]) }
 
-// ReadReceipt returns the receipt from which [Receipt.Append] made text. The text has [ReceiptBytes] bytes. If the plan
-// of the take has been replaced since (R15), the receipt identifies no take, even if it is for a log.
+// ReadReceipt returns a receipt, from the [ReceiptBytes] bytes that [Receipt.Append] appended. If the plan of the take
+// has been replaced since (R15), the receipt identifies no take, even if it is for a log.
 func (t *Table) ReadReceipt(text []byte) (r Receipt) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(text[8*i:]) }
 	plan, token, tokens := t.Plan(), word(3), word(4)

@@ -12,9 +12,9 @@ import (
 type Shared struct {
 	Memory []byte // [Config.SharedBytes] bytes, starting at a page
 	Owner  Owner
-	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. It must also accept
-	// any other numbers (R20). A call that finds a plan of another process calls Build; several calls may do so at the
-	// same time.
+	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. For any
+	// other numbers, it must return a plan or an error (R20). A call that finds a plan of another process calls Build.
+	// Several calls may do so at the same time.
 	Build func(numbers []uint64) (*Plan, error)
 	// Clock returns the time of a clock that all processes share, and that no process can move. The watermark moves
 	// only to times that this clock has reached (R23). If Clock is nil, the clocks of all calls are trusted.

@@ -111,7 +111,7 @@ type common struct {
 	watermark word.Word
 	planned   word.Word            // the number of the current plan of a shared table; 0 in other tables: R21
 	_         [lineBytes - 16]byte // Hit reads the words above, so no word that is often written may share their line
-	leading   word.Word            // the latest time ahead of its clock at which a request was granted
+	leading   word.Word            // the latest time at which a request ahead of its clock was granted
 	lowering  word.Word            // the stage of the sweep that lowers probe bounds
 	changes                        // the words by which the plan of a shared table is replaced
 	fastest   word.Word            // 2^63-1 minus the lowest price of any conversion; 0 if there was none (R27)

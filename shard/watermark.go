@@ -14,7 +14,7 @@ import "time"
 // of the watermark.
 const (
 	circle   = 16
-	leapStep = 4 // all that was indebted before the step is idle after it
+	leapStep = 4 // a record that owes something before a step of this length is idle after it
 )
 
 // Watermark returns the watermark.
