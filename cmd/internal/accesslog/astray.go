@@ -22,9 +22,9 @@ const (
 var ErrAstray = errors.New("far from the dates of the lines around it")
 
 // astray finds lines with a wrong date, because such a request would count at a wrong time. If the date of a line is
-// not near the date of an earlier line, the line waits for the lines after it. Its date is wrong if the earlier and the
-// later dates are all far from it in the same direction, and the later dates are near each other. Otherwise the log
-// continues at another time, as in concatenated files.
+// not near the date of an earlier line, the line waits for the lines after it. Its date is wrong under two conditions.
+// All earlier and later dates are far from it in the same direction, and the later dates are near each other. Otherwise
+// the log continues at another time, as in concatenated files.
 type astray struct {
 	recent [around]time.Time // times of the latest entries that were passed on
 	passed int

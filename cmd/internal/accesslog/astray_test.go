@@ -90,8 +90,8 @@ func TestADateThatLeaps(t *testing.T) {
 }
 
 // TestADateFarFromThoseAroundIt: a few lines whose dates are far from all dates around them are skipped. Lines after a
-// pause in the log and after a long request are not skipped. Nor are lines of concatenated files and of logs that are
-// in no order.
+// pause in the log or after a long request are not skipped. Lines of concatenated files or of unordered logs are not
+// skipped either.
 func TestADateFarFromThoseAroundIt(t *testing.T) {
 	const hour, day = 3600, 24 * 3600
 	steady := func(from, n int) (all []int) {

@@ -22,8 +22,8 @@ import (
 
 // parseCommon parses a line of the common or the combined format. It refuses lines that may be vhost_combined, because
 // a virtual host must not be mistaken for the client. In such a line, the extra field before the date makes the user
-// name appear to have a space. So parseCommon refuses a user name with a space in two cases: the identity is not "-"
-// (identities are no longer in use), or the first field has a port. It also refuses an identity that is an address.
+// name appear to have a space. So parseCommon refuses a user name with a space if the first field has a port, or if the
+// identity is not "-". (Identities are no longer in use.) It also refuses an identity that is an address.
 func (p *parser) parseCommon(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {

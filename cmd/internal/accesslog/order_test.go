@@ -76,7 +76,7 @@ func wide(text string) *Log {
 }
 
 // TestALineTooLateForTheWindow: a line that is too late ends the reading with an error. Widen then holds back more
-// lines, and at last sorts on disk.
+// lines, and finally sorts on disk.
 func TestALineTooLateForTheWindow(t *testing.T) {
 	for lines, widened := range map[int]int{0: 0, 1: 1, fewLines - 1: 1, fewLines: 2, manyLines - 1: 2, manyLines: 3} {
 		name := writeFiles(t, strings.Repeat(lineAt("a", 9), lines)+lineAt("late", 0)+"nonsense\n"+lineAt("b", 10))[0]

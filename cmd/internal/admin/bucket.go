@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Bucket identifies the bucket of one key under a rule: by Key for a limit in memory, or by Text, never empty, for a
-// limit in a store.
+// A Bucket identifies the bucket of one key under a rule. For a limit in memory, Key identifies the bucket. For a limit
+// in a store, Text identifies it, and is never empty.
 type Bucket struct {
 	Key   engine.Key
 	Text  string

@@ -25,7 +25,7 @@ func TestWhatIsAdmittedTogether(t *testing.T) {
 	for name, c := range map[string]struct{ racy, counts bool }{"one step": {}, "all are counted": {racy: true, counts: true},
 		"some are not counted": {racy: true}} {
 		if testing.Short() && c.counts {
-			continue // no limit is found, and the search through all limits takes seconds
+			continue // there is no limit to find, and the search takes seconds
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -58,7 +58,7 @@ func (b Bucket) Under(p engine.Policy) Bucket {
 	if b.limit = p; p != (engine.Policy{}) {
 		table := b.ask.table
 		b.ask.byValue(p)
-		b.ask.table = table // the key has a record there even if nothing is counted now
+		b.ask.table = table // the key may have a record there, even if the limit p counts nothing
 	}
 	return b
 }

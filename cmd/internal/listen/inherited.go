@@ -84,8 +84,8 @@ func (i *Inherited) holder(address string) *inheritedSocket {
 	return i.sockets[at]
 }
 
-// overlaps reports whether a socket blocks an address: the addresses are equal, or the ports are equal and the socket
-// or the address is for all hosts.
+// overlaps reports whether a socket blocks an address. It does if the addresses are equal. It also does if the ports
+// are equal, and the socket or the address is for all hosts.
 func overlaps(bound net.Addr, address string) bool {
 	is, isTCP := bound.(*net.TCPAddr)
 	host, text, err := net.SplitHostPort(address)

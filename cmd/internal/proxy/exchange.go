@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// An Exchange is a request to an upstream, and its answer. A caller that has a struct for each request can save an
-// allocation: it includes an Exchange in the struct, and puts it into the request's context under [ExchangeKey].
+// An Exchange is a request to an upstream, and its answer. A caller that has a struct for each request can include an
+// Exchange in this struct, to save an allocation. The caller puts the Exchange into the request's context under
+// [ExchangeKey].
 type Exchange struct {
 	http.ResponseWriter                 // of the client
 	client              context.Context // ends when the client goes

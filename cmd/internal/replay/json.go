@@ -19,8 +19,8 @@ type jsonReport struct {
 	RefusedKeys []jsonKey `json:"refused_keys"`
 }
 
-// jsonOrder has three numbers: the requests out of order, the longest delay of such a request, and the lines that were
-// skipped because their date is far from the dates around them.
+// jsonOrder has three numbers: the requests out of order, the longest delay of such a request, and the skipped lines
+// whose date is far from the dates around them.
 type jsonOrder struct {
 	Late     uint64  `json:"out_of_order"`
 	MostLate float64 `json:"out_of_order_seconds"`

@@ -121,7 +121,7 @@ func TestHowBytesArriveDoesNotMatter(t *testing.T) {
 			for rest := sent; rest != ""; {
 				n, err := io.WriteString(c, rest[:min(size, len(rest))])
 				if err != nil {
-					return // what was answered is looked at below
+					return // the answers are checked below
 				}
 				rest = rest[n:]
 			}

@@ -121,7 +121,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 // tables matches the tables of the document that the program writes. The name of a table's section is before the table.
 var tables = regexp.MustCompile(`(?m)^<!-- keys of (\w+) -->\n\n((?:\|.*\n)*)`)
 
-// TestTheReferenceIsTheProgramS: the document has, unchanged, all tables that the program makes from its entries.
+// TestTheReferenceIsTheProgramS: docs/configuration.md has all tables of the program, unchanged.
 func TestTheReferenceIsTheProgramS(t *testing.T) {
 	text, want := document(t), Reference()
 	seen := map[string]bool{}

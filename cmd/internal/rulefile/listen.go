@@ -236,7 +236,7 @@ var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what,
 }))
 
 // overlap reports whether weir cannot listen on both addresses, which must be valid. They overlap if they have the same
-// port and one of these is true: the hosts are equal, or one of them means all hosts.
+// port, and the hosts are equal or one host means all hosts.
 func overlap(a, b string) bool {
 	if isSocket(a) {
 		return a == b

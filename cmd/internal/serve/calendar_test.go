@@ -8,7 +8,7 @@ import (
 )
 
 // TestALimitOfTheCalendar: header fields show the end of the period. Tokens that were used still count after a reload,
-// even if the algorithm or the period changes. A Retry-After of weeks is valid (pitfall 38).
+// even if the algorithm or the period changes. A Retry-After of weeks is valid (pitfall 38 of docs/budgets.md).
 func TestALimitOfTheCalendar(t *testing.T) {
 	const monthly = "rules: [{name: a, rate: 5/month, algorithm: fixed-window, zone: Europe/Berlin, max_keys: 100}]\n"
 	s := start(t, monthly)                                  // 1 January 2026, 01:00 in Berlin

@@ -22,7 +22,8 @@ import (
 
 const chat = "/v1/chat/completions"
 
-// A model is a test upstream that acts as a language model. It is behind a running server.
+// A model is a test upstream that acts as a language model. It is behind a running server. The tests below name
+// pitfalls by their numbers in docs/budgets.md.
 type model struct {
 	*running
 	mu    sync.Mutex
@@ -496,8 +497,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestWindows (pitfalls 31, 32, 33): a hold may be settled in the window after its own. This does not remove tokens of
-// the later window, and does not extend it.
+// TestWindows (pitfalls 31, 32, 33): a hold may be settled in a later window than the window of its request. It then
+// gives no tokens back to the later window, and does not extend that window.
 func TestWindows(t *testing.T) {
 	for _, actual := range []int{10, 500, 900} {
 		release, began := make(chan struct{}), make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelingCosts (attacker): a client that cancels its requests pays for each. In the end it is refused.
+// TestCancelingCosts: a client that cancels its requests pays for each. In the end it is refused.
 func TestCancelingCosts(t *testing.T) {
 	came := make(chan struct{}, 100)
 	m := startModel(t, tokenRule("estimate: 1000"), func(_ http.ResponseWriter, r *http.Request) {
@@ -42,8 +42,8 @@ func TestCancelingCosts(t *testing.T) {
 	assert.Empty(t, came)
 }
 
-// TestModelsThatAreNotThere (attacker): a request for an unknown model costs nothing, and no cost is learned from it.
-// While it is in progress, tokens are held for it.
+// TestModelsThatAreNotThere: a request for an unknown model costs nothing, and no cost is learned from it. While it is
+// in progress, tokens are held for it.
 func TestModelsThatAreNotThere(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: learned, default_output: 100"), answers(404, jsonType, `{"error":{}}`))
 	for i := range 300 {
@@ -61,8 +61,8 @@ func TestModelsThatAreNotThere(t *testing.T) {
 	m.isSettled("tokens", 10)
 }
 
-// TestNoReader (attacker): if a client does not read a stream, send_timeout ends the stream. The cost is the larger
-// number of the held tokens and the sent tokens.
+// TestNoReader: if a client does not read a stream, send_timeout ends the stream. The cost is the larger number of the
+// held tokens and the sent tokens.
 func TestNoReader(t *testing.T) {
 	ended, sent := make(chan struct{}), 0
 	rule := "{name: tokens, key: global, rate: 1000000000/h, tokens: {estimate: 500}}"
@@ -86,7 +86,7 @@ func TestNoReader(t *testing.T) {
 	assert.LessOrEqual(t, m.used("tokens"), sent/4+1300, "and what it was about to send")
 }
 
-// TestGiantLine (attacker): a line of megabytes passes unchanged. The usage after this line is read.
+// TestGiantLine: a line of megabytes passes unchanged. The usage after this line is read.
 func TestGiantLine(t *testing.T) {
 	stream := "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("long ", 1<<20) + "\"}}]}\n\n" + lastBytes + endEvent
 	for _, rule := range []string{"", "ask_usage: true"} {

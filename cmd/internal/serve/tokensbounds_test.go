@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exact returns a server that reads a request exactly as OpenAI's API does: keys have one spelling, and of several
-// members with one name the last counts. Its answer has as many tokens as the request permits, or 5,000 if there is no
-// bound. It adds these tokens to served.
+// exact returns a server that reads a request exactly as OpenAI's API does. Each key has one spelling. If several
+// members have the same name, the last one counts. Its answer has as many tokens as the request permits, or 5,000 if
+// there is no bound. It adds these tokens to served.
 func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := seen()
@@ -64,7 +64,7 @@ var ignored = []string{
 	`"requests":[{"params":{"max_tokens":1}},{"params":{"max_tokens":1}}]`,
 }
 
-// TestIgnoredBounds (attacker): if the server ignores a bound in a request, the bound does not lower the held tokens.
+// TestIgnoredBounds: if the server ignores a bound in a request, the bound does not lower the held tokens.
 func TestIgnoredBounds(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, tokenRule("estimate: worst, ask_usage: true, clamp: true, api: openai"), func(w http.ResponseWriter, _ *http.Request) {
@@ -86,8 +86,8 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 }
 
-// TestIgnoredBoundsAreClamped (attacker): a request has a bound that the server ignores. Its answer is still cut to the
-// tokens left.
+// TestIgnoredBoundsAreClamped: a request has a bound that the server ignores. Its answer is still cut to the tokens
+// left.
 func TestIgnoredBoundsAreClamped(t *testing.T) {
 	for _, body := range ignored {
 		var served atomic.Int64
@@ -103,8 +103,8 @@ func TestIgnoredBoundsAreClamped(t *testing.T) {
 	}
 }
 
-// TestKeptIsWhatCame (attacker): a client that disconnects pays for what it has received, if this is more than the held
-// tokens. The same is true if the answer has no usage.
+// TestKeptIsWhatCame: a client that disconnects pays for what it has received, if this is more than the held tokens.
+// The same is true if the answer has no usage.
 func TestKeptIsWhatCame(t *testing.T) {
 	for _, leaves := range []bool{true, false} {
 		var served atomic.Int64
@@ -129,8 +129,8 @@ func TestKeptIsWhatCame(t *testing.T) {
 	}
 }
 
-// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client asks for none. If weir cannot
-// change the body, the received text counts.
+// TestAskedInSpite: weir asks for the usage of a stream even if the client asks for none. If weir cannot change the
+// body, the received text counts.
 func TestAskedInSpite(t *testing.T) {
 	var served atomic.Int64
 	m := startExact(t, tokenRule("estimate: none, unknown: free, ask_usage: true"), &served, nil)

@@ -169,7 +169,7 @@ func TestPrices(t *testing.T) {
 		used += c.want
 		m.isSettled("dollars", used)
 	}
-	for _, batch := range []string{ // the models of a batch are inside (pitfall 40)
+	for _, batch := range []string{ // the models of a batch are inside (pitfall 40 of docs/budgets.md)
 		`{"requests":[{"params":{"model":"tiny","max_tokens":1}}]}`, `{"model":"tiny","requests":[{"params":{"model":"big","max_tokens":1}}]}`,
 	} {
 		m.post("/v1/messages/batches", batch)

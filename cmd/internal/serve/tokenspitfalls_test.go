@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswersDoNotWaitForTheStore (pitfall 14): no answer waits while tokens go back to the store.
+// TestAnswersDoNotWaitForTheStore (pitfall 14 of docs/budgets.md): no answer waits while tokens go back to the store.
 func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	for status, want := range map[int]string{200: "00000100", 500: "00000000"} {
 		store := miniredis.RunT(t)

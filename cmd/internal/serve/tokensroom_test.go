@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBodiesThatOneClientHoldsBack (attacker): unfinished bodies of one client use at most a share of the memory for
-// bodies. The client may use many addresses of its network. Other clients are served.
+// TestBodiesThatOneClientHoldsBack: unfinished bodies of one client use at most a share of the memory for bodies. The
+// client may use many addresses of its network. Other clients are served.
 func TestBodiesThatOneClientHoldsBack(t *testing.T) {
 	upstream := newUpstream(t, answers(200, jsonType, usageOf(10)))
 	m := start(t, "admin: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\nupstream: "+upstream+"\n"+

@@ -32,8 +32,8 @@ func endFixture(f *Fixture, s *Scanner) {
 	}
 }
 
-// TestCorpus (pitfalls 17, 21 to 26, 29) reads each fixture in several ways: byte by byte, and in two pieces for every
-// place of the cut.
+// TestCorpus (pitfalls 17, 21 to 26, 29 of docs/budgets.md) reads each fixture in several ways: byte by byte, and in
+// two pieces for every place of the cut.
 func TestCorpus(t *testing.T) {
 	for _, f := range Corpus() {
 		for cut := range len(f.Body) + 1 {

@@ -26,8 +26,8 @@ var (
 	ofBatch    = &Bounds{Batch: true}
 )
 
-// TestBounds (pitfalls 6, 7, 9, 40): if a request has several bounds, the largest counts, times the number of answers.
-// If a server may ignore a bound, this bound does not lower the result.
+// TestBounds (pitfalls 6, 7, 9, 40 of docs/budgets.md): if a request has several bounds, the largest counts, times the
+// number of answers. If a server may ignore a bound, this bound does not lower the result.
 func TestBounds(t *testing.T) {
 	const standard = 1024
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileUsage (pitfall 28): a field of a usage counts as absent if its value is not a whole number from 0 to 10^7.
-// Bad counts such fields.
+// TestHostileUsage (pitfall 28 of docs/budgets.md): a field of a usage counts as absent if its value is not a whole
+// number from 0 to 10^7. Bad counts such fields.
 func TestHostileUsage(t *testing.T) {
 	for _, bad := range []string{
 		"-600", `"2147483647"`, "9223372036854775807", "10000001", "1e3", "12.0", "1.5", "true", "-0", "18446744073709551616",

@@ -73,8 +73,8 @@ type finder struct {
 	refusals bool
 }
 
-// periods returns periods to try: the usual ones, and a series of periods in which each is longer than the one before
-// by the fraction step. None is longer than the log.
+// periods returns periods to try: the usual periods, and a series of periods. In the series, each period is longer than
+// the previous period by the fraction step. No period is longer than the log.
 func (f *fitter) periods(step float64) (all []time.Duration) {
 	for _, d := range usual {
 		if d <= f.span {

@@ -26,7 +26,7 @@ type domain struct {
 	allOrNothing bool
 }
 
-// A node has the descriptors that follow the same path.
+// A node of the tree is the place for all descriptors with the same path of keys and values.
 type node struct {
 	children  map[string]*node // the map's keys are a descriptor's key, or key_value
 	wildcards []*node          // descriptors for several values, in the order of the file
