@@ -46,7 +46,8 @@ func (p Period) day(n int) int64 {
 // A Calendar knows when the days, weeks or months of a time zone begin, until 2262. A period begins at the first
 // instant whose local date is the period's first day or later. So a day has 23 or 25 hours if clocks change in it, a
 // day without a midnight begins at one o'clock, and a day that a zone skipped has length 0. A Calendar is immutable.
-// Two calendars with the same period and zone are the same pointer.
+// Two calendars are the same pointer if their periods, the names of their zones and the beginnings of their periods are
+// equal.
 type Calendar struct {
 	period Period
 	zone   string

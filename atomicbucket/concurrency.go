@@ -35,7 +35,7 @@ const (
 
 // NewConcurrency returns the algorithm that allows limit tokens in flight. Records have room for counts up to most. The
 // ranges are 1 <= limit <= most <= [MaxInFlight]. A period (longest) is a microsecond to [MaxWindow]; if it is shorter
-// than eight seconds, only smaller limits fit. For numbers out of range, the error names the value and the range.
+// than 7.5 seconds, only smaller limits fit. For numbers out of range, the error names the value and the range.
 func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, error) {
 	if longest < time.Microsecond || longest > MaxWindow {
 		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)

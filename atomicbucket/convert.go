@@ -195,8 +195,8 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 //   - the time at which that many tokens have come back at the new rate, counted from the latest time.
 //
 // This preserves a bound: over any time t a key gets at most one limit and what the fastest rate grants in t. For the
-// proof, take a bucket with the highest limit and the fastest rate that has granted the same tokens. The estimate E is
-// at least the debt of this bucket, because the count of the previous window falls by at most one limit per window.
+// proof, imagine a bucket with the highest limit and the fastest rate, which granted the key's tokens. The estimate E
+// is at least the debt of this bucket, because the count of the previous window falls by at most one limit per window.
 // After a conversion, the estimate falls by E only in the last window before it is gone, of length s. The new limit M
 // needs E*s/M from the latest time to grant E tokens. If the estimate lasts at least that long, it is never below the
 // debt of the bucket. If it lasts at least as long as without the change, it is never below the estimate without the

@@ -12,7 +12,7 @@ import (
 //
 // For an aligned window, a tick is a window. Otherwise a tick is a nanosecond, if the two fields then fit into 54 bits,
 // or else a larger power of two of nanoseconds. With such a larger tick, the window is never shorter than requested,
-// and up to two ticks longer. Two ticks are less than a hundred-thousandth of the window.
+// and up to two ticks longer. Two ticks are at most a hundred-thousandth of the window.
 type FixedWindow struct {
 	clock  divider
 	window time.Duration

@@ -19,7 +19,7 @@ import (
 // ring.
 //
 // A tick is a nanosecond, if the fields then fit into 54 bits, or else a larger power of two of nanoseconds. With such
-// a larger tick, a request leaves the window up to two ticks late, but never early. Two ticks are less than a
+// a larger tick, a request leaves the window up to two ticks late, but never early. Two ticks are at most a
 // hundred-thousandth of the window.
 type SlidingLog struct {
 	clock  divider

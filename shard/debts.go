@@ -7,7 +7,7 @@ import (
 )
 
 // Debts calls the function visit for every key that owes something at the time now, as [Table.Survey] counts these
-// keys. The function gets the key's label, its debt, and the price of a token (0 if records have no prices, R27). The
+// keys. The function gets the key's label, its debt, and the price of a token (0 if records are not token buckets). The
 // debt is in units of the table's plan, unless another plan is given (the parameter in).
 //
 // With another plan, the debt is in units of that plan: it is what the record would owe if that plan replaced the

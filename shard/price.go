@@ -21,7 +21,7 @@ func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
 }
 
 // priceWord returns the word with the price of a record in state s. The two prices of a record take as much memory as a
-// slot, so prices and slots have the same offsets.
+// slot, so they have the offset of their slot.
 func (t *Table) priceWord(sl *slot, s atomicbucket.State) *word.Word {
 	at := uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first)) + uintptr(s.Version()&1)*8
 	return (*word.Word)(unsafe.Add(t.prices, at))

@@ -27,8 +27,8 @@ type Stats struct {
 	Reclaimed  uint64 // idle records freed by sweeps
 	Evictions  uint64 // records forgotten although they were not idle
 	Forgiven   uint64 // tokens that those records still owed, rounded up for each record
-	NoRoom     uint64 // requests refused because their probe window was full
-	Unrecorded uint64 // requests admitted without a record because their probe window was full
+	NoRoom     uint64 // requests refused because their probe window was full, or no entry was free
+	Unrecorded uint64 // requests admitted, but not recorded, for one of the same two reasons
 	Forgotten  uint64 // tokens of limits in flight that were never given back
 	Retries    uint64 // searches restarted because another call had succeeded, without hits that were retried in place
 }

@@ -17,16 +17,16 @@ const (
 	Doubtful
 	// Admitted: the tokens were charged to the key's record.
 	Admitted
-	// NoRoom: the key has no record, its probe window is full, and the policy is to refuse. The state belongs to the
-	// record in the probe window that will be idle first.
+	// NoRoom: refused, because there is no slot for a record of the key, or no free entry (R26). Without a slot, under
+	// the policy Refuse, the state belongs to the record in the probe window that will be idle first.
 	NoRoom
-	// Unrecorded: as NoRoom, but the policy is to admit. The state is what the key's record would have.
+	// Unrecorded: as NoRoom, but the policy is to admit. Without a slot, the state is what the key's record would have.
 	Unrecorded
-	// TooMuch: the call asks for more tokens than the limit. It has read no record.
+	// TooMuch: the call asks for more tokens than the limit. The outcome has no state.
 	TooMuch
 	// Undecided: nothing was taken, and the caller must continue with another call.
 	Undecided
-	// UnlimitedQuota: the quota admits everything. The call has read no record.
+	// UnlimitedQuota: the quota admits everything. The outcome has no state.
 	UnlimitedQuota
 )
 
@@ -77,8 +77,8 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 }
 
 // Decide does what [Table.Take] does, and sets *status to what the client may want to know: the status of the record
-// after the take, or the wait if the record refused. If the call read no record, or there was no room, *status is
-// unchanged.
+// after the take, or the wait if the record refused. *status is unchanged if the outcome has no state, or if a full
+// probe window gave the verdict NoRoom.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
