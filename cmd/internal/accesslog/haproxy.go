@@ -13,7 +13,7 @@ import (
 //	srv_queue/backend_queue {captured_request_headers} {captured_response_headers} "http_request"
 //
 // HAProxy writes a quote, and a brace in a header, as # with two hexadecimal digits. So the first quote of a line is
-// the one before the request. Captured headers are not used, because they have no names in the log. The date has no
+// the quote before the request. Captured headers are not used, because they have no names in the log. The date has no
 // zone and is read as UTC.
 //
 // https://docs.haproxy.org/3.0/configuration.html#8.2.3 (HTTP log format), #8.6 (non-printable characters)

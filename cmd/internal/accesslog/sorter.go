@@ -135,7 +135,7 @@ type sorted struct {
 	merge
 	entry     Entry
 	names     map[string]string // names of header fields
-	all, read int64             // bytes of all records, and of those that were read
+	all, read int64             // bytes of all records, and of the records that were read
 }
 
 // sorted returns the entries that were added. No entry may be added afterwards.

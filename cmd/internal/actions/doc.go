@@ -11,8 +11,8 @@
 //   - Otherwise one action applies to each rule: the action for the request's key, or else for the rule, or else for
 //     the network.
 //
-// The client's address is the one that rules use: from a header if a trusted proxy has written it. A client on a Unix
-// socket has no address and is in no network.
+// The client's address is the address that rules use. It comes from a header if a trusted proxy has written the header.
+// A client on a Unix socket has no address and is in no network.
 //
 // A key is stored as a MAC of its text under a secret. This MAC identifies the key even after a restart. If the rule
 // file does not show keys, the file of actions does not reveal their texts. An action for a key applies only while the

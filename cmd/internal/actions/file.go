@@ -208,8 +208,8 @@ func (t *Table) Open(folder string) error {
 	return err
 }
 
-// merge adds the actions in mine, which come from the table, to the actions in all, which come from the file. The
-// parameter secret is the one under which the table made the ids of its keys.
+// merge adds the actions in mine, which come from the table, to the actions in all, which come from the file. The table
+// made the ids of its keys under the secret in the parameter secret.
 func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
 	for _, a := range mine {

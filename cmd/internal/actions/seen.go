@@ -11,7 +11,7 @@ import (
 // The first three constants bound how many requests are noted. The last three are the numbers from which a ban causes a
 // warning.
 const (
-	seenPerSecond = 16               // requests; the first ones of each second are noted
+	seenPerSecond = 16               // the number of requests that are noted in each second, from its start
 	seenFor       = 10 * time.Minute // how long they are remembered
 	seenMost      = seenPerSecond * int(seenFor/time.Second)
 	manyClients   = 5 // clients in a network

@@ -117,7 +117,7 @@ func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 }
 
 // TestFieldsAreHeldAgainstTheLimit: the audit compares fields of answers with the limit, and finds exactly the wrong
-// ones.
+// fields.
 func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	said := func(wait time.Duration, left int) func(s *simulated) {
 		return func(s *simulated) {

@@ -126,8 +126,8 @@ func (s *Service) anyOver(asks []ask) bool {
 	return false
 }
 
-// nearest returns the index of the ask that the headers report: the last one that refuses. If no ask refuses, it is the
-// first of those with the fewest hits left. The result is -1 if no header is wanted or no limit applies.
+// nearest returns the index of the ask that the headers report: the last ask that refuses. If no ask refuses, it is the
+// first ask with the fewest hits left. The result is -1 if no header is wanted or no limit applies.
 func (s *Service) nearest(asks []ask) int {
 	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
 		return -1

@@ -98,8 +98,8 @@ func (s *Service) rules() []*config.Rule {
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
 // Settle charges the stores with the hits that were admitted while a store was lost. It ends when the context ends. Its
-// error says how many counters could not be charged. The stores then admit the hits of these counters once more. Call
-// Settle after the last request, before Close.
+// error says how many counters could not be charged. For these counters, the stores may then admit the same number of
+// hits again. Call Settle after the last request, before Close.
 func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
 
 // Close stops the tables' sweepers. Requests must have ended.

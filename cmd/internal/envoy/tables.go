@@ -73,7 +73,7 @@ type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
 
-// keyUnder returns the key of a counter that has its own limit, quota. Debts in previous limiters are charged under
+// keyUnder returns the key of a counter that has its own limit (quota). Debts in previous limiters are charged under
 // this limit, too.
 func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)

@@ -164,7 +164,7 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	}
 	if err == nil {
 		err = s.each(asks, shadows, func(a *ask) error {
-			if refused || a.holds { // if a rule in shadow mode refuses, nothing is held: all is counted later
+			if refused || a.holds { // an estimate under a rule in shadow mode holds nothing
 				return a.wouldPass(ctx, s.now())
 			}
 			return s.take(ctx, a)

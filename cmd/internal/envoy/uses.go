@@ -14,7 +14,8 @@ type uses struct {
 func (s *Service) acquire() *active {
 	for {
 		now := s.active.Load()
-		// acquire fails for a configuration that has been replaced. But then another one is active, so try again.
+		// acquire fails for a configuration that has been replaced. But then another configuration is active, so try
+		// again.
 		if now == nil || now.uses.acquire() {
 			return now
 		}

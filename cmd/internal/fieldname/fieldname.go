@@ -17,9 +17,9 @@ func IsPlain(name string) bool {
 }
 
 // Misleads reports whether a name is the name of a field that servers and frameworks trust too much. From such a field,
-// they may read a client's address or user, or a URL, host or method that is not the one of the request. Even a trusted
-// proxy may pass on such a field as its client has sent it. So the fields are also removed from requests of trusted
-// proxies.
+// they may read a client's address or user. They may also read a URL, host or method that the request does not have.
+// Even a trusted proxy may pass on such a field as its client has sent it. So the fields are also removed from requests
+// of trusted proxies.
 func Misleads(name string) bool {
 	switch name {
 	case "X-Real-Ip", "True-Client-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "X-Remote-Ip", "X-Remote-Addr",

@@ -15,12 +15,12 @@ import (
 // A proxyProtocol reads the address of the client, which a load balancer writes at the start of a connection. It knows
 // versions 1 and 2 of the PROXY protocol.
 type proxyProtocol struct {
-	trusts  func(netip.Addr) bool // reports whether a peer is such a load balancer
+	trusts  func(netip.Addr) bool // reports whether a peer's header is trusted
 	timeout time.Duration         // for reading the header
 }
 
 // wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send a PROXY protocol header.
-// The header of another peer is not recognized. Because it is not HTTP, the connection then ends with an error.
+// If another peer sends such a header, the connection ends with an error, because the header is read as HTTP.
 //
 // The header is read by the first call of RemoteAddr or Read, in the connection's own goroutine. So a slow header does
 // not delay other connections.

@@ -110,8 +110,8 @@ func (c *claim) giveSpare() {
 	c.spare = 0
 }
 
-// sizeOf returns how much memory a buffer of n bytes can take at most. The allocator rounds up to the next of its
-// sizes. Up to 32 KiB, this adds at most about an eighth plus 16 bytes. Larger sizes are multiples of a page.
+// sizeOf returns how much memory a buffer of n bytes can take at most. The allocator rounds up to the next of its size
+// classes. Up to 32 KiB, this adds at most about an eighth plus 16 bytes. Larger sizes are multiples of a page.
 func sizeOf(n int) int64 {
 	if n <= 32<<10 {
 		return int64(n + n/8 + 16)

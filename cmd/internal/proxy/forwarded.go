@@ -12,7 +12,7 @@ import (
 )
 
 // A Forwarding sets the header fields that describe the client to an upstream. It removes fields with which a client
-// could describe itself as another one.
+// could describe itself as another client.
 type Forwarding struct {
 	Trusted []netip.Prefix // addresses of trusted proxies
 	Headers []string       // canonical names of other fields that only trusted proxies may set

@@ -12,7 +12,7 @@ import (
 type member struct {
 	Target
 	transport http.RoundTripper
-	seconds   prometheus.Observer // until the header of an answer
+	seconds   prometheus.Observer // the time until the header of an answer
 	pool      *pool
 	log       *slog.Logger
 

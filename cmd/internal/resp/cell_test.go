@@ -17,7 +17,7 @@ import (
 // number of tokens, not the same time.
 type cell struct {
 	full  map[string]*big.Rat
-	token map[string]*big.Rat // the time that one of the tokens that the key owes is worth
+	token map[string]*big.Rat // the time that one token of the key's debt is worth
 	tick  *big.Rat            // the worth of a token is rounded up to a multiple of tick
 }
 

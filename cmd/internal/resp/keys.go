@@ -24,7 +24,7 @@ func (t Table) owes(text []byte) (left time.Duration) {
 	return left
 }
 
-// exists answers EXISTS key... with the number of those keys that owe something.
+// exists answers EXISTS key... with the number of the named keys that owe something.
 func exists(_ *conn, b *batch, args [][]byte) {
 	owing := int64(0)
 	for _, arg := range args[1:] {

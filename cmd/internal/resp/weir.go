@@ -153,7 +153,7 @@ func weirCharge(_ *conn, b *batch, args [][]byte) {
 // anyLimit is a limit for reading the debt of a key. For this, any limit would do.
 var anyLimit = engine.TokenBucket(engine.PerSecond(1), 1)
 
-// resetKeys answers DEL and WEIR.RESET key... with the number of those keys that owed something.
+// resetKeys answers DEL and WEIR.RESET key... with the number of the named keys that owed something.
 func resetKeys(_ *conn, b *batch, args [][]byte) {
 	quota, err := b.limiter.Quota(anyLimit)
 	if err != nil {

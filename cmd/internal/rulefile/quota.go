@@ -261,7 +261,7 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
 	a.Every, b.Every = 0, 0
-	a.limit.InStore, b.limit.InStore = nil, nil // functions never compare equal; these depend on store and numbers
+	a.limit.InStore, b.limit.InStore = nil, nil // functions, which never compare equal
 	return reflect.DeepEqual(a, b)
 }
 

@@ -26,7 +26,7 @@ type Refusal struct {
 
 // RefusalValues are the values for a template.
 type RefusalValues struct {
-	Rule       string // the rule that refuses; if several do, the one with the longest wait
+	Rule       string // the rule that refuses; if several refuse, the rule with the longest wait
 	Status     int
 	Limit      uint64 // the limit of the rule for this client
 	Remaining  uint64 // tokens that are left, fewer than the request costs

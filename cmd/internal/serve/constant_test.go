@@ -64,8 +64,8 @@ rules:
 	}
 }
 
-// TestARuleThatWaits: each request waits longer for its tokens than the one before. If it would wait longer than
-// max_wait, it is refused.
+// TestARuleThatWaits: each request waits longer for its tokens than the previous request. A request that would wait
+// longer than max_wait is refused.
 func TestARuleThatWaits(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 100/s, burst: 1, max_wait: 30ms}]")
 	assert.Equal(t, "200 200 200 200 429", s.statuses(5))

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// snippet returns a configuration of another program from docs/operations.md. It is the one in which weir has the given
+// snippet returns a configuration of another program from docs/operations.md. In this configuration, weir has the given
 // port.
 func snippet(t *testing.T, language, port string, replace ...string) string {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stated returns a rule file like that of the constant one, but with a state folder.
+// stated returns a rule file with a state folder. Its rule is like the rule in the constant named one.
 func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
@@ -136,8 +136,8 @@ func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	}
 }
 
-// TestAStateOfAnotherLayout: if weir cannot read the layout of a state file, it keeps the file and creates another one.
-// It logs this.
+// TestAStateOfAnotherLayout: if weir cannot read the layout of a state file, it keeps the file and creates another
+// file. It logs this.
 func TestAStateOfAnotherLayout(t *testing.T) {
 	dir := t.TempDir()
 	assert.Equal(t, "200", start(t, stated(dir, "")).statuses(1))

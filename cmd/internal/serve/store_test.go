@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// stored returns a rule file like that of the constant one, but with a store that two machines share.
+// stored returns a rule file with the constant named one, and with a store that two machines share.
 func stored(address, more string) string {
 	return administered + "store: {url: \"redis://" + address + "\", timeout: 2s, nodes: 2" + more + "}\n" + one
 }

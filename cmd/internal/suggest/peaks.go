@@ -13,7 +13,7 @@ const (
 	// paces is the number of rates for which the peaks of a key are computed.
 	paces = 24
 	// slowest is the first of these rates, in tokens per second. It is half a token per day. Each further rate is twice
-	// the one before.
+	// the previous rate.
 	slowest = 0.5 / 86400
 	// few is a total cost. If the requests of a key do not cost more, its peaks are not worth the memory.
 	few = 16

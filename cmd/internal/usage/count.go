@@ -30,7 +30,7 @@ const (
 
 // Usage is the cost of a request, as far as it is known.
 type Usage struct {
-	Input      uint64 // tokens of the prompt, including cached ones
+	Input      uint64 // tokens of the prompt, including cached tokens
 	Cached     uint64 // part of Input that was read from a cache
 	CacheWrite uint64 // part of Input that was written to a cache
 	Output     uint64 // tokens of the answer, including thoughts

@@ -8,7 +8,7 @@ import (
 const (
 	maxModels = 64    // models of a rule; all other models share one entry
 	enough    = 20    // fewest costs from which the usual cost is computed
-	fresh     = 1_000 // after this many costs, all earlier ones count half
+	fresh     = 1_000 // at this number of costs, the counts of all costs are halved
 )
 
 // Learned has the costs of previous requests, by model. The zero Learned has none. It is safe for concurrent use.

@@ -34,7 +34,7 @@ type Request struct {
 
 // A batch has the numbers of a request that combines several requests.
 type batch struct {
-	is      bool // the path says that it is a batch; without this, a field of the same name has no meaning
+	is      bool // the path says that it is a batch; otherwise the fields of a batch have no meaning
 	items   uint64
 	unbound uint64 // number of items without a bound
 	bounds  uint64 // sum over all items of the item's largest value that looks like a bound

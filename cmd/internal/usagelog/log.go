@@ -38,7 +38,7 @@ type Log struct {
 
 // Options has the settings for reading a log.
 type Options struct {
-	Key    string        // a path of names to the key, such as "metadata.team"; "" for the first of the usual ones
+	Key    string        // a path of names to the key, such as "metadata.team"; "" for the first of the usual paths
 	Counts usage.Weights // which tokens are counted
 }
 

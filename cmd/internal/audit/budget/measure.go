@@ -23,7 +23,7 @@ const within = 30 * time.Second
 // steps is how many requests measure the rest of a budget.
 const steps = 60
 
-// ErrNoBudget means that the gateway's budget is not the one in the options, so nothing can be measured.
+// ErrNoBudget means that the gateway's budget differs from the budget in the options, so nothing can be measured.
 var ErrNoBudget = errors.New("the budget cannot be measured")
 
 // A key is one key of the gateway. It has its own budget.

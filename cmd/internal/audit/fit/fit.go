@@ -75,7 +75,8 @@ type Result struct {
 	// RunnerUp is the best limit of another kind. RunnerUpMisfits is the number of decisions that it does not explain.
 	RunnerUp        Limit
 	RunnerUpMisfits int
-	// Same has the kinds that explain the log equally well, because its requests cannot distinguish them.
+	// Same has the other kinds that explain the log as well as Limit does. The requests of the log cannot distinguish
+	// these kinds.
 	Same []check.Promise
 	// Returned says that a request was admitted after a refusal. If none was, the kind and the period are unknown.
 	Returned bool

@@ -84,7 +84,7 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 type blocked struct {
 	until time.Duration // the last time without room
 	ever  bool
-	held  []charge // admissions that were delayed, each for longer than all later ones
+	held  []charge // delayed admissions, each delayed for longer than all later admissions
 }
 
 type charge struct{ at, held time.Duration }

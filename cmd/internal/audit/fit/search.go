@@ -25,8 +25,8 @@ func (c *candidate) try(f *fitter, l Limit) {
 	}
 }
 
-// kinds has the promises to search for, the simplest first. If two explain the log equally well, the earlier one is
-// used.
+// kinds has the kinds of limits to search for, the simplest first. If two kinds explain the log equally well, the
+// earlier kind is used.
 var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow, check.SlidingExact, check.SlidingEstimate,
 	check.BatchRefill}
 

@@ -53,7 +53,7 @@ type Rule struct {
 
 	per    string // if the descriptor has several limits: the end of the rule's name in statistics
 	domain string
-	levels []level // from the first descriptor to the one with the limit
+	levels []level // from the first descriptor to the descriptor with the limit
 }
 
 // A level is one descriptor on the path from a domain to a rule.
