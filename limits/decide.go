@@ -144,8 +144,7 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// The method under applies the policy p, which comes with the request, to the check. After an error, the check is
-// unchanged.
+// under applies a policy that comes with the request to the check.
 func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
@@ -177,9 +176,8 @@ func (c *Check[R]) refuseQuota() {
 	}
 }
 
-// attempt takes from all limits that are not in shadow mode, those in memory first. It reports whether all of them
-// admit the request; otherwise it gives everything back. If the request may wait for every limit that refuses, the
-// verdict stays Admitted, and w.on is the limit with the longest wait.
+// attempt takes from all limits that are not in shadow mode, and reports whether all of them admit the request.
+// Otherwise it gives everything back.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -269,9 +267,7 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	}
 }
 
-// undo gives back all tokens of a refused request. Then it peeks at the limits in memory that have not refused, so that
-// their decisions are current. The decision of the i-th limit stays as it is. A negative i means that no decision
-// stays.
+// undo gives back all tokens of a refused request, and peeks at limits in memory for current decisions.
 func (res *Result[R]) undo(ctx context.Context, i int) {
 	res.giveBackAll(ctx, false)
 	for j := range res.n {
@@ -310,8 +306,7 @@ func (c *Check[R]) peek() engine.Decision {
 	return d
 }
 
-// giveBackAll gives tokens back to all limits. If waits is true, the request is about to wait. It then keeps its places
-// in flight, because a waiting request is in flight.
+// giveBackAll gives tokens back to all limits. A request that is about to wait keeps its places in flight.
 func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	var asks []Ask
 	for i := range res.n {
@@ -339,8 +334,8 @@ func (res *Result[R]) abandon() {
 	res.leave()
 }
 
-// giveBack gives back, at most once, the tokens that the check has taken. A settled hold is not given back. Tokens that
-// a store took without a hold are given back by refund, and giveBack only marks the check.
+// giveBack gives back, at most once, the tokens that the check has taken. Tokens that a store took without a hold are
+// given back by refund instead.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {

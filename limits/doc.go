@@ -25,9 +25,9 @@
 //     taken nothing, and the limits that took earlier give their tokens back.
 //  3. If all limits admit the request, limits in shadow mode take. They never refuse.
 //
-// Other requests see the effect of each step immediately. So a request may be refused because of tokens that another
-// decision has just taken, even if that decision gives them back a moment later. But a request that should be refused
-// is never admitted because of this ([engine.TakeAll]).
+// Requests that are decided at the same time see the effect of each step immediately. So a request may be refused
+// because of tokens that another decision gives back a moment later. But a request that should be refused is never
+// admitted because of this, as with [engine.TakeAll].
 //
 // # When a store fails
 //

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestAClientThatHasGonePassesNoStore: if a store gives up because the client has gone, this is not a failure of the
-// store. So OnLoss does not decide.
+// TestAClientThatHasGonePassesNoStore: if a store gives up because the client has gone, OnLoss does not decide.
 func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	c, db := testclock.New(), &database{take: context.Canceled}
 	memory, first := inMemory(t, c, "memory", 2)

@@ -55,15 +55,14 @@ func (h Hasher) KeyUint64(n uint64) engine.Key {
 	return h.limiter.KeyUint64(n)
 }
 
-// A record is for a Hasher without a limiter, which makes texts instead of keys. It stores the last text, which
-// includes the kind of the value.
+// A record is for a Hasher without a limiter, which makes texts instead of keys.
 type record struct {
 	text []byte
 }
 
-// Join makes one key of several parts, without allocating. For each part it calls the function part with the number i
-// of the part, and that call makes the part's key with h. If a call returns false, Join returns false, too. The key
-// contains the kind and the length of each part.
+// Join makes one key of several parts, without allocating. It calls the function part once for each part, with the
+// part's number i and a Hasher for the part's key. If a call returns false, Join returns false, too. The key contains
+// the kind and the length of each part.
 func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
 	s := scratches.Get().(*scratch)
 	defer s.release()

@@ -10,13 +10,14 @@ import (
 // A Held stands for the tokens taken for a request: an [engine.Receipt], or the receipt of a [Holder]. Its methods may
 // be called concurrently, and do not wait for a store.
 type Held interface {
-	// Settle reports the cost of the request, and gives back or charges the difference. lost is how many tokens were
-	// not charged, as far as that is known. After the first Settle or Release, Settle does nothing.
+	// Settle reports the cost of the request, and gives back or charges the difference to the tokens taken. The result
+	// lost is how many tokens were not charged, as far as that is known. After the first Settle or Release, Settle does
+	// nothing.
 	Settle(actual uint64) (lost uint64)
 	// Release gives back everything, and reports whether this call settled the request.
 	Release() bool
-	// Charge takes n more tokens, whether the key has them or not, even after Settle and Release. lost is as for
-	// Settle.
+	// Charge takes n more tokens, whether the key has them or not, even after Settle and Release. The result lost is as
+	// for Settle.
 	Charge(n uint64) (lost uint64)
 	// Taken returns how many tokens were taken: the estimate, or the limit if that is less.
 	Taken() uint64
@@ -36,19 +37,19 @@ type Hold struct {
 	settled atomic.Uint64  // 2*(cost+1), plus settling; 0: the cost is not known
 }
 
-// settling is a bit of Hold.settled. It is set while a call settles the first cost. Afterwards, that call also charges
-// larger costs that other calls have reported meanwhile. Earlier, the key may have no room for them.
+// settling is a bit of Hold.settled, which is set while a call settles the first cost. That call then charges larger
+// costs that were reported meanwhile, because before that the key may have no room for them.
 const settling = 1
 
 // mostCost is the largest cost that Hold.settled can store.
 const mostCost = 1<<63 - 2
 
-// Settle reports the cost of the request. The first call gives back or charges the difference to the tokens taken
-// ([engine.Receipt.Settle]). A later call charges only the part of its cost above the largest cost so far.
+// Settle reports the cost of the request. The first call gives back or charges the difference to the tokens taken, as
+// [engine.Receipt.Settle] does. A later call charges only the part of its cost above the largest cost so far.
 //
-// Settle returns in lost how many tokens were not charged, as far as this is known, because the key already owes as
-// much as it may ([engine.MaxDebt]). If another call settles concurrently, that call may charge the cost and return the
-// lost tokens.
+// The result lost is how many tokens were not charged, as far as this is known. Tokens are not charged if the key
+// already owes as much as [engine.MaxDebt] allows. If another call settles concurrently, that call may charge the cost
+// and return the lost tokens.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {
@@ -71,7 +72,7 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// rest charges larger costs that other calls reported while the hold was being settled at cost.
+// rest charges costs above the settled cost that were reported meanwhile.
 func (h *Hold) rest(cost uint64) (lost uint64) {
 	for {
 		now := h.settled.Load()
@@ -84,9 +85,10 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 	}
 }
 
-// Release gives back everything, for a request that costs nothing, for example because it did not reach the server.
-// first reports whether this call settled the hold. A cost that is reported later is charged by [Hold.Settle]. Release
-// itself charges a cost that is reported while it runs. lost is how many tokens of such a cost were not charged.
+// Release gives back everything, for a request that costs nothing, for example because it did not reach the server. The
+// result first reports whether this call settled the hold. A cost that is reported later is charged by [Hold.Settle].
+// Release itself charges a cost that is reported while it runs. The result lost is how many tokens of that cost were
+// not charged.
 func (h *Hold) Release() (first bool, lost uint64) {
 	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
@@ -130,8 +132,8 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, holdsKey{}, h)
 }
 
-// HoldFrom returns the hold of a limit, from the context of the request's handler. Settle it ([Hold.Settle]) when the
-// cost is known, even after the handler has returned:
+// HoldFrom returns the hold of a limit, from the context of the request's handler. Call [Hold.Settle] when the cost is
+// known, even after the handler has returned:
 //
 //	hold := limits.HoldFrom(ctx, "tokens")
 //	answer := complete(ctx, prompt)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// budget returns a limit of 1000 tokens per hour. A request is a number: its estimate.
+// budget returns a limit of 1000 tokens per hour. A request is a number, which is its estimate.
 func budget(t testing.TB, o ...engine.Option) limits.Limit[int] {
 	return limits.Limit[int]{Name: "tokens", Key: limits.Everyone[int], Hold: true, Cost: func(n int) uint64 { return uint64(n) },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(1000, time.Hour), o...)}
@@ -30,8 +30,7 @@ func held(t testing.TB, set *limits.Set[int], n int) *limits.Hold {
 
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestARequestCostsItsLargestUsage: a request costs its largest usage once, in whatever order and however often usages
-// are reported.
+// TestARequestCostsItsLargestUsage: a request costs its largest usage once, however often usages are reported.
 func TestARequestCostsItsLargestUsage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -84,7 +83,7 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A heldStore is a store of one limiter in memory. Before it gives back a hold, it calls the function before.
+// A heldStore is a store of one limiter in memory. It calls a function before it gives back a hold.
 type heldStore struct {
 	limiter *engine.Limiter
 	before  func()
@@ -124,7 +123,7 @@ func (i *interrupted) Release() bool {
 }
 
 // TestAUsageThatComesWhileAHoldIsGivenBack: a usage that is reported while a hold is given back is charged when this is
-// done. Earlier, a full window would have no room for it.
+// done.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -214,8 +213,7 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.Zero(t, h.Taken())
 }
 
-// TestAnEstimateAboveTheLimitOfOne: an estimate above a limit counts as the limit. So a limit admits such a request,
-// and its check reports this even if another limit refuses.
+// TestAnEstimateAboveTheLimitOfOne: an estimate above a limit counts as the limit.
 func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -230,8 +228,7 @@ func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
 }
 
-// TestLeast: a request takes from each limit the tokens that are left. If one limit has fewer tokens than Least, the
-// request is refused and takes nothing.
+// TestLeast: a request for at least Least tokens takes from each limit the tokens that are left.
 func TestLeast(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"

@@ -26,8 +26,8 @@ type Limit[R any] struct {
 	// refused request takes nothing from it: at a high rate, a Spread cannot give back all tokens. A limit with a
 	// Spread has only tier 0, and cannot have Refund, Hold, Quota or MaxWait.
 	Spread *engine.Spread
-	// Formers are the previous limiters of the limit (package live). When a request comes, its key's debt in them is
-	// charged to Limiter or Spread. A limit of requests in flight cannot have Formers.
+	// Formers are the previous limiters of the limit, from package live. When a request comes, the debt of its key in
+	// the previous limiters is charged to Limiter or Spread. A limit of requests in flight cannot have Formers.
 	Formers *live.Formers
 	// Source decides instead of Limiter, in a store that several processes share. Limiter is then only the fallback for
 	// [Local]. For [engine.Concurrency], the Source must be a [Holder].

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestQuotaElse: QuotaElse applies if the quota of a request is not accepted. Without a valid one, the request is
-// refused.
+// TestQuotaElse: QuotaElse applies if the quota of a request is not accepted.
 func TestQuotaElse(t *testing.T) {
 	own := engine.TokenBucket(engine.Per(1, time.Hour), 2)
 	limiter, err := engine.New(own, engine.MaxKeys(10), engine.MaxQuota(100))

@@ -287,7 +287,7 @@ func (res *Result[R]) sum() {
 	}
 }
 
-// tighter reports whether this check is tighter than other ([Result.Tightest]).
+// tighter compares this check with another one, as [Result.Tightest] describes.
 func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
 	if c.InFlight() != other.InFlight() && (!refused || c.Never() == other.Never()) {
 		return other.InFlight()

@@ -63,7 +63,7 @@ func TestBadInput(t *testing.T) {
 	assert.ErrorContains(t, err, `limits 1 and 2 of 2 have the same name, "good"`)
 }
 
-// TestMoreLimitsThanAResultHolds: limits beyond the inline ones take and give back as the others do.
+// TestMoreLimitsThanAResultHolds: limits for which a result has no inline room take and give back as all limits do.
 func TestMoreLimitsThanAResultHolds(t *testing.T) {
 	c := testclock.New()
 	var list []limits.Limit[int]

@@ -37,9 +37,8 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 	return engine.Policy{}
 }
 
-// askSpreads checks the limits with a Spread, which take last, and reports whether all admit the request. If one
-// refuses, everything is given back. If takes is false, askSpreads only peeks. This comes before a call to a store, so
-// that no store is called for a request that a Spread refuses.
+// askSpreads takes from the limits with a Spread, or only peeks if takes is false, and reports whether all admit. The
+// peek comes before a call to a store, so that no store is called for a request that a Spread refuses.
 func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	for i := range res.n {
 		c := res.at(i)

@@ -137,7 +137,7 @@ func TestASpreadDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestALimitThatIsSpread: the debt of a limit stays when the limit becomes spread, and when it stops being spread.
+// TestALimitThatIsSpread: the debt of a limit stays when the limit changes between a limiter and a Spread.
 func TestALimitThatIsSpread(t *testing.T) {
 	c := testclock.New()
 	minutely := engine.TokenBucket(engine.Per(100, time.Minute), 100)
@@ -196,8 +196,7 @@ func TestALimitThatIsSpread(t *testing.T) {
 }
 
 // TestChangesUnderLoad: while a limit changes between a limiter and a Spread, all requests together get exactly the
-// burst. For this, the current configuration must decide every request: a replaced configuration could hand out tokens
-// that the current one has handed out already.
+// burst.
 func TestChangesUnderLoad(t *testing.T) {
 	const burst, changes = 20_000, 200
 	c := testclock.New()

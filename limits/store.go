@@ -25,8 +25,8 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 		}
 		err := st.TakeAll(ctx, asks)
 		if err != nil && ctx.Err() != nil && refusals(asks, err) == nil {
-			// The client has gone, and the store has not failed. OnLoss does not apply, so that a client cannot avoid
-			// being counted by going away.
+			// OnLoss does not apply when the client has gone, so that a client cannot avoid being counted by going
+			// away.
 			res.verdict, res.err = Ended, ctx.Err()
 			res.undo(ctx, -1)
 			return false
@@ -80,9 +80,8 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	}
 }
 
-// refusals returns a function that reports whether a decision is a refusal. It returns nil if no decision is. A zero
-// Decision usually means that the store did not reach the ask. It counts as a refusal only if no other decision is a
-// refusal and the store returned no error.
+// refusals returns a function that reports whether a decision is a refusal, or nil if no decision is one. A zero
+// Decision usually means that the store did not reach the ask.
 func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }
 	zero := false

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A database is a store that decides all asks of a request in one call. It fails if a test sets an error.
+// A database is a store that decides all asks of a request in one call.
 type database struct {
 	calls, refunds int
 	take, refund   error // the errors of the next calls

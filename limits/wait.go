@@ -20,11 +20,10 @@ type number int
 
 const none number = 0
 
-// enforce takes from the limits that are not in shadow mode, and waits if a limit with a MaxWait refuses. It reports
-// whether all limits admit the request.
+// enforce takes from the limits that are not in shadow mode, and waits if a limit with a MaxWait refuses.
 //
-// While a request waits for one limit, it has no tokens of other limits. These are checked again after the wait. If a
-// request kept the tokens that it took on arrival, more requests could pass at one time than a limit admits.
+// While a request waits for one limit, it has no tokens of other limits. Otherwise more requests could pass at one time
+// than a limit admits.
 func (res *Result[R]) enforce(ctx context.Context) bool {
 	var w waiting
 	for !res.attempt(ctx, &w) {
@@ -38,8 +37,7 @@ func (res *Result[R]) enforce(ctx context.Context) bool {
 	return true
 }
 
-// patient reports whether the request may wait for the i-th check. If this wait is the longest so far, w.on becomes the
-// check.
+// patient reports whether the request may wait for the i-th check. The check with the longest wait becomes w.on.
 func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	c := res.at(i)
 	if c.limit.MaxWait == 0 {
@@ -54,7 +52,7 @@ func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	return true
 }
 
-// patience returns how much longer the request may wait for the check's tokens. ok is false if they come too late.
+// patience returns how much longer the request may wait for the check's tokens, or false if they come too late.
 func (c *Check[R]) patience(ctx context.Context, waited time.Duration) (longest time.Duration, ok bool) {
 	longest = c.limit.MaxWait - waited
 	if deadline, has := ctx.Deadline(); has {
@@ -74,8 +72,7 @@ func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	}
 }
 
-// mayWait reports whether the request may wait for the check's key, and gives it a place if so. It may not if all
-// places are taken, or if the key already has its share of them.
+// mayWait gives the request a place to wait for the check's key, and returns false if it has none.
 func (res *Result[R]) mayWait(c *Check[R]) bool {
 	if !res.queued {
 		if res.queued = res.set.waiting.Add(1) <= int64(res.set.options.MaxWaiting); !res.queued {
@@ -105,8 +102,7 @@ func (res *Result[R]) leave() {
 	}
 }
 
-// wait waits for the limit w.on: in the line of a token bucket, or until the tokens of another algorithm should be
-// available. If it returns false, the request is refused.
+// wait waits for the limit w.on. If it returns false, the request is refused.
 func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	i := int(w.on) - 1
 	w.on = none
@@ -173,8 +169,7 @@ func (c *Check[R]) come() {
 	c.receipt, c.turn = c.turn.Come(), nil
 }
 
-// takeAhead takes tokens in advance from a limit in shadow mode, if a request could wait for them. The request itself
-// does not wait.
+// takeAhead takes tokens in advance from a limit in shadow mode, if a request could wait for them.
 func (c *Check[R]) takeAhead(ctx context.Context) {
 	longest, ok := c.patience(ctx, 0)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient returns a limit with a MaxWait. The time is the simulated time of synctest.
+// patient returns a limit with a MaxWait.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))
@@ -84,8 +84,8 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestATurnWithoutAWaitThatAnotherLimitEnds: as in the test above, the other limit has no tokens. But the tokens of the
-// line are already there when the request takes its place in it.
+// TestATurnWithoutAWaitThatAnotherLimitEnds: if another limit refuses a request that does not have to wait in line, the
+// request takes nothing.
 func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)
@@ -109,7 +109,7 @@ func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestAKeyWithoutRoomDoesNotWait: no one knows when the table has room for a key, so its request does not wait.
+// TestAKeyWithoutRoomDoesNotWait: a request for whose key the table has no room does not wait.
 func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
 	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.Per(1, time.Minute), 1)} {
 		synctest.Test(t, func(t *testing.T) {

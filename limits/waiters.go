@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiterShare bounds the waiting requests of one key: they may have an eighth of all places, rounded up.
+// waiterShare bounds the waiting requests of one key to an eighth of all places, rounded up.
 const waiterShare = 8
 
 // waiters counts the waiting requests of each key.

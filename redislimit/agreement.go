@@ -52,8 +52,7 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 	return text
 }
 
-// An agreement finds out whether other nodes have settings that differ from this node's. Each node writes its settings
-// to one key of the store, and gets the settings that the key had before. The key lives for a minute.
+// An agreement finds out whether other nodes have settings that differ from this node's.
 type agreement struct {
 	key, own string
 	same     string // the beginning of own; the same for all nodes of the limit

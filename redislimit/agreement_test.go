@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Nodes with different settings have separate limits. The later node logs this once, with both settings.
+// Nodes with different settings have separate limits, and the later node logs this once.
 func TestSettingsThatDifferAreSaid(t *testing.T) {
 	server := redistest.Start(t)
 	secret := "a secret of the test"

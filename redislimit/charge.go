@@ -53,9 +53,10 @@ func MaxDebt(limits uint64) Option {
 	}
 }
 
-// ChargeRefusals makes refused requests cost tokens, even requests above the limit ([engine.ChargeRefusals]). They cost
-// the available tokens, or all tokens that they asked for, up to [MaxDebt]. The limiter is then strict and asks the
-// store about every request, without [TrustRefusals]. A refusal by the node's share is charged only to the share.
+// ChargeRefusals makes refused requests cost tokens, even requests above the limit. As with [engine.ChargeRefusals],
+// they cost the available tokens or, up to [MaxDebt], all tokens that they asked for. The limiter is then strict and
+// asks the store about every request, without [TrustRefusals]. A refusal by the node's share is charged only to the
+// share.
 func ChargeRefusals(charge engine.RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > engine.ChargePenalty {

@@ -243,9 +243,9 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 // requests of closed limiters are in flight ([Limiter.Enter]), the connections stay open, but Close does not wait for
 // them.
 //
-// The wait is bounded because in rueidis v1.0.79, pipe.Close may wait forever for the answer to its PING. This happens
-// if another call begins at the same moment: pipe.Close counts it as waiting, but the call finds the connection closing
-// and reads no answers. The connection itself is closed, so only one goroutine leaks.
+// The wait is bounded, because pipe.Close of rueidis v1.0.79 may wait forever for the answer to its PING. The cause is
+// a concurrent call. It counts itself as waiting before pipe.Close reads the count, but reads no answers because
+// pipe.Close has then changed the connection's state. The connection is closed by then, so only one goroutine leaks.
 func (c *Client) Close() error {
 	c.limiters.kin.end()
 	if c.limiters.flights.close() {

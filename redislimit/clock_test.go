@@ -48,9 +48,7 @@ func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal eng
 	}
 }
 
-// If the server's clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If the clock jumps
-// back, a key gets nothing. It loses at most the tokens that had come back, or one more window. The key's lifetime in
-// the store does not grow.
+// If the server's clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst.
 func TestServersClockJumps(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -105,8 +103,7 @@ func TestServersClockJumps(t *testing.T) {
 	}
 }
 
-// The bound of TestServersClockJumps also applies to leases, because they consist of tokens that the server has
-// charged.
+// The bound of TestServersClockJumps also applies to leases.
 func TestServersClockJumpsUnderLeases(t *testing.T) {
 	const limit, nodes, overdraft = 1000, 2, 8
 	server := redistest.StartWithClock(t, noon)
@@ -148,8 +145,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 	}
 }
 
-// A real server must answer as a model that never forgets. So no key may end before its state does, although the
-// lifetime of a key is in milliseconds.
+// No key of a real server ends before its state does.
 func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())

@@ -18,8 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// The server executes nothing but scripts, so no key can end between two commands. Each script uses only declared keys,
-// because a cluster routes it by them. Each script gives its keys a time to live. No command contains a node's time.
+// The server executes nothing but scripts, and each script uses only declared keys.
 func TestWhatTheServerCarriesOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartWithClock(t, noon)
@@ -97,7 +96,7 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 	assert.Greater(t, writes, 100)
 }
 
-// isAbout reports whether a number could be a Unix time, in any unit, within a year of at.
+// isAbout reports whether a number could be a Unix time, in any unit, within a year of the given time.
 func isAbout(number string, at time.Time) bool {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -111,8 +110,7 @@ func isAbout(number string, at time.Time) bool {
 	return false
 }
 
-// In a flood of random keys, the node decides about the keys for which it has leases, and the store about the others.
-// The number of leases is bounded.
+// In a flood of random keys, the number of leases is bounded.
 func TestFloodOfRandomKeys(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())

@@ -58,8 +58,7 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	}
 }
 
-// The log warns about a policy that drops keys that owe something. INFO or CONFIG is enough to find this out. There is
-// no warning about a policy that drops the least recently used keys.
+// The log warns about a policy that drops keys that owe something.
 func TestEvictionIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {

@@ -114,8 +114,8 @@ func (l *Limiter) takeOverFiles() {
 	}
 }
 
-// noteLeases writes the debts of leases to the file. If all is false, it writes only the debts of leases whose part of
-// the store is lost, or that have an entry already. The debt of any other lease usually lasts only until a call ends.
+// noteLeases writes the debts of leases to the file. If all is false, it leaves out debts that usually last only until
+// a call ends.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return

@@ -28,7 +28,7 @@ func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client
 	return clients
 }
 
-// The next limiter charges the debt of a limiter that ended while its store was lost, and starts with a used share.
+// A limiter that starts charges the debt of a limiter that ended while its store was lost.
 func TestDebtsOutliveALimiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -111,7 +111,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 	}
 }
 
-// A running limiter takes over the debts of another process, as in an upgrade, but not before that process has ended.
+// A running limiter takes over the debts of another process, but not before that process has ended.
 func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -191,8 +191,7 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Tokens that have come back since the last write are not charged. A file of another limit is left alone, and logged
-// once.
+// Tokens that have come back since the last write are not charged.
 func TestOldAndForeignDebts(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer

@@ -20,8 +20,8 @@ const (
 
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
-// An eviction contains what a client knows about how its store drops keys when its memory is full. When a key is
-// dropped, its debt is forgotten. So a store that drops keys counts as lost, except for limiters with [FailOpen].
+// An eviction contains what a client knows about how its store drops keys when its memory is full. A store that drops
+// keys counts as lost, because a dropped key's debt is forgotten.
 type eviction struct {
 	next   atomic.Int64 // when to check again
 	isBusy atomic.Bool  // a goroutine checks the store, and may write the fields below
@@ -133,8 +133,7 @@ type evicting struct {
 
 func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }
 
-// evictionOf returns how a server evicts keys. It uses INFO or, if the user may not run INFO, CONFIG, which does not
-// say how many keys were dropped.
+// evictionOf returns how a server evicts keys, by INFO or by CONFIG. CONFIG does not say how many keys were dropped.
 func evictionOf(ctx context.Context, server rueidis.Client) (evicting, error) {
 	text, err := server.Do(ctx, server.B().Arbitrary("INFO").Args("memory", "stats").Build()).ToString()
 	if err == nil {

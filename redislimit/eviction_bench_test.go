@@ -18,9 +18,7 @@ import (
 )
 
 // BenchmarkEviction measures what each maxmemory-policy costs a limit of 5 per hour, on a server full of the keys of a
-// cache. It reports how many requests are admitted in a minute, for a frequent and a rare key. The limiter has
-// FailOpen, so that it keeps asking a store that drops keys. With noeviction the store drops none but refuses to write,
-// so the limiter has FailClosed and then admits nothing.
+// cache. It reports how many requests are admitted in a minute, for a frequent and a rare key.
 func BenchmarkEviction(b *testing.B) {
 	for b.Loop() {
 		var mu sync.Mutex

@@ -27,7 +27,7 @@ func evict(t *testing.T, server *redistest.Server) {
 	server.Do("CONFIG", "SET", "maxmemory", "1gb")
 }
 
-// A store that drops keys counts as lost for a while. Only a limiter with FailOpen continues to ask it.
+// A store that drops keys counts as lost for a while, except for a limiter with FailOpen.
 func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	const limit, share = 8, 2
 	for _, onLoss := range []FailurePolicy{FailShare, FailClosed, FailOpen} {

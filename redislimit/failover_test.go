@@ -319,7 +319,7 @@ func TestSentinelMasterKilled(t *testing.T) {
 	assert.Positive(t, evaluations(t, replica))
 }
 
-// The client follows a failover that an operator starts. It also finds a new master that Sentinel does not announce.
+// The client follows a failover that an operator starts.
 func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
 	_, replica, sentinels := sentinelSet(t)

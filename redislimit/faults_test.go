@@ -160,8 +160,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	}
 }
 
-// A fault without loss of data gives a key no more tokens, because the store still has its decisions. After a loss, a
-// key gets at most one more burst.
+// A fault without loss of data gives a key no more tokens.
 func TestAtMostOneExtraBurst(t *testing.T) {
 	t.Parallel()
 	for name, fault := range faults() {
@@ -207,8 +206,7 @@ func TestFlushAllIsOneExtraBurst(t *testing.T) {
 	}
 }
 
-// While the store is unavailable, a leased limiter first spends its tokens in hand. Then its failure policy decides.
-// Neither waits.
+// While the store is unavailable, a leased limiter first spends its tokens in hand.
 func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	for name, fault := range faults() {
@@ -478,7 +476,7 @@ func TestRefusedTakesNothing(t *testing.T) {
 	}
 }
 
-// The store carries out a request without an answer at most once, because the call is never repeated.
+// The store carries out a request without an answer at most once.
 func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -589,7 +587,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// The tokens in hand of a node that dies are lost, so fewer tokens are admitted, and never more.
+// The tokens in hand of a node that dies are lost, and no more tokens are admitted.
 func TestNodeCrash(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(200), 800)

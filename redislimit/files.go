@@ -178,8 +178,7 @@ func (d *dialer) reached(address string) {
 	}
 }
 
-// A sentinelConn is a connection to a sentinel. Its address has a type of its own, by which the choice of credentials
-// recognizes it.
+// A sentinelConn is a connection to a sentinel. The choice of credentials recognizes it by the type of its address.
 type sentinelConn struct{ net.Conn }
 
 type sentinelAddr struct{ net.Addr }

@@ -50,7 +50,7 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 	assert.ErrorContains(t, err, "certificate has expired")
 }
 
-// Each new connection uses the current files. A file that is half written changes nothing.
+// Each new connection uses the current files.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }

@@ -16,8 +16,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a node renews a place within its lifetime. With 3, the node still has the place after two lost
-// renewals in a row.
+// renewals is how often a node renews a place within its lifetime.
 const renewals = 3
 
 // PlaceLife sets how long the store keeps the place of a request in flight without a renewal: 1 second to 1 hour, 10
@@ -142,7 +141,7 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
 
 // takePlaces decides a request that the store did not decide, by the node's share of the places. If reserve is true,
-// the places of the request count until they are released.
+// the places count until they are released.
 func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
 	most := uint64(float64(q.policy.Limit()) / l.divisor())
 	if !l.flight.add(key, n, most) {
@@ -198,7 +197,7 @@ func (l *Limiter) leave(key string, n uint64, number int64) {
 	_ = queue.putOne(item, nil, func(script.Answer, error) {})
 }
 
-// giveUp is for a request that another limit refused. It gives back the places of the request, and waits for the store.
+// giveUp gives back the places of a request that another limit refused, and waits for the store.
 func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) error {
 	if r.from == fromShare {
 		l.flight.remove(key, n)

@@ -37,7 +37,7 @@ func enter(t *testing.T, l *redislimit.Limiter, key string, n uint64) *redislimi
 	return e
 }
 
-// The places of all nodes count together, and are given back once. A refused request has none.
+// The places of all nodes count together, and are given back once.
 func TestPlacesOfAllNodes(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := places(t, patient(t, server.URL()), 5), places(t, patient(t, server.URL()), 5)
@@ -67,8 +67,7 @@ func TestPlacesOfAllNodes(t *testing.T) {
 	require.ErrorContains(t, err, "want one of engine.Concurrency")
 }
 
-// When a node is cut off, its places end after PlaceLife. When a store has forgotten the requests in flight, nodes
-// report them again.
+// When a node is cut off, its places end after PlaceLife.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -97,8 +96,7 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node may be cut off for longer than its places live. It then reports its requests again, and no request enters
-// until there is room.
+// A node that is cut off for longer than its places live reports its requests again.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -294,8 +292,7 @@ func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond, "the client is closed")
 }
 
-// A closed limiter can still decide a request. It then renews the places of that request until they are released or
-// their lifetime ends.
+// A closed limiter that decides a request renews the places of that request.
 func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -316,7 +313,7 @@ func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond)
 }
 
-// If a limiter replaces another while the store is lost, its node gets no second share.
+// A limiter that replaces another one while the store is lost gives its node no second share.
 func TestTheShareOfANewLimiter(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL())

@@ -66,8 +66,8 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 	if err != nil {
 		return fail(err)
 	}
-	// Fields may be missing because a proxy has switched to another server behind the connection. Up to one percent is
-	// accepted, because other programs may have removed fields meanwhile.
+	// Fields may be missing because a proxy has switched to another server. Up to one percent is accepted, because
+	// other programs may have removed fields meanwhile.
 	if least := min(before, after); found < least-least/100 {
 		return fail(fmt.Errorf("%d fields were read of %d", found, least))
 	}

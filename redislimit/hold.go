@@ -40,7 +40,7 @@ type receipt struct {
 	window int64 // the window in the store's answer
 }
 
-// The method are notes in the receipt where the tokens were taken. With a nil receipt, it does nothing.
+// The method are notes, in the receipt, where the tokens were taken. A nil receipt notes nothing.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from
@@ -107,8 +107,8 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 // whether it is available or not, up to [MaxDebt].
 //
 // Settle does not wait for the store. It gives tokens back at most once, and not while the store is lost. It charges
-// tokens at least once; [Limiter.Settle] waits until they are charged. lost is how many tokens are not charged because
-// the node already remembers the debts of [MaxKeys] keys.
+// tokens at least once; [Limiter.Settle] waits until they are charged. The result lost is how many tokens are not
+// charged because the node already remembers the debts of [MaxKeys] keys.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
 		return 0
@@ -122,8 +122,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// Charge takes n more tokens from the key. It works as Settle does for a cost above the hold, and lost has the same
-// meaning. A hold without tokens charges nothing.
+// Charge takes n more tokens from the key. It works as Settle does for a cost above the hold, and its result has the
+// same meaning. A hold without tokens charges nothing.
 func (h *Hold) Charge(n uint64) (lost uint64) {
 	if n == 0 || h.quota.limiter == nil {
 		return 0
@@ -178,8 +178,7 @@ func (q *Quota) putBack(key string, n uint64) {
 	}
 }
 
-// stillOwed returns how many of n tokens from a lease the key still owes, by the store's last answer. Tokens of a
-// window are owed until the window ends.
+// stillOwed returns how many of n tokens from a lease the key still owes, by the store's last answer.
 func (h *Hold) stillOwed(n uint64) uint64 {
 	l := h.quota.limiter
 	left := h.end - l.now()
@@ -199,8 +198,8 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
-// owe adds n tokens, up to the largest debt of a key, to the debt of the key. The store is charged with them at least
-// once. lost is how many tokens may never be charged, because there is no room or the client is closed.
+// owe adds n tokens to the debt of the key, with which the store is charged at least once. The result lost is how many
+// tokens may never be charged.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

@@ -46,7 +46,7 @@ func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *red
 	return h
 }
 
-// Any node may settle a hold. The hold then costs the settled amount, once. If its node dies, it costs its estimate.
+// Any node may settle a hold, which then costs the settled amount, once.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -94,8 +94,7 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	}
 }
 
-// Tokens of a hold may have come back with time before it is settled. They must not be given back again, and the
-// charges of other requests must stay.
+// A hold gives back no tokens that have come back with time before it is settled.
 func TestAHoldFreesNoOther(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]engine.Policy{
@@ -212,7 +211,7 @@ func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	}
 }
 
-// A hold is settled under the numbers with which it was made. After that, its tokens count under the new numbers.
+// A hold is settled under the numbers with which it was made.
 func TestAHoldOverAChangeOfNumbers(t *testing.T) {
 	server := redistest.Start(t)
 	wide := slowly(200)

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestAHoldOfAnotherProcess: if another process took the tokens of a hold from its lease or share, this process cannot
-// give them back.
+// TestAHoldOfAnotherProcess: a process cannot give back tokens that another process took from its lease or share.
 func TestAHoldOfAnotherProcess(t *testing.T) {
 	store, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

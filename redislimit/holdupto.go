@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// HoldUpTo takes as many tokens as are available, up to most, for a request that can use fewer: see
-// [engine.Limiter.HoldUpTo]. If fewer than least are available, the request is refused and takes nothing, even with
-// [ChargeRefusals]. A least of 0 counts as 1, and a least above the limit counts as the limit. If most is 0, nothing is
-// taken, and the cost is charged when the hold is settled.
+// HoldUpTo takes as many tokens as are available, at most the number most, for a request that can use fewer: see
+// [engine.Limiter.HoldUpTo]. If fewer tokens than the number least are available, the request is refused and takes
+// nothing, even with [ChargeRefusals]. If least is 0, it counts as 1. If least is above the limit, it counts as the
+// limit. If most is 0, nothing is taken, and the cost is charged when the hold is settled.
 //
 // [Hold.Taken] returns how many tokens were taken. Tokens that other nodes have in hand, or that are on their way to
 // this node, are not available. Otherwise HoldUpTo works as [Limiter.Hold] does.
@@ -41,7 +41,7 @@ func (q *Quota) askUpTo(least, most, inHand uint64) script.Ask {
 	return script.Ask{Need: least - min(least, inHand), Want: most - inHand, All: true, Quota: q.numbers}
 }
 
-// takeUpTo takes the available tokens, and returns how many. It notes in r where it took them.
+// takeUpTo takes the available tokens, returns how many, and notes in r where it took them.
 func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r *receipt) (uint64, engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return 0, d, err
@@ -129,7 +129,7 @@ func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *rec
 	return n, d, nil
 }
 
-// takeUpTo takes the available tokens of the share. If the share is less than one token, it takes at most one.
+// takeUpTo takes the available tokens of the share. If the share is less than one token, it takes at most one token.
 func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
 	of := s.Key(key).With(q.share)
 	switch {

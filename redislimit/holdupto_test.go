@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// HoldUpTo takes the available tokens if there are enough, and its hold is settled like any other.
+// HoldUpTo takes the available tokens if there are enough, and its hold is settled like any hold.
 func TestHoldUpTo(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -66,7 +66,7 @@ func TestHoldUpTo(t *testing.T) {
 	}
 }
 
-// Concurrent requests never get fewer tokens than least, and together no more than the limit.
+// Concurrent requests never get fewer tokens than their minimum, and together no more than the limit.
 func TestHoldUpToAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(1000, time.Hour)
@@ -93,8 +93,7 @@ func TestHoldUpToAtOnce(t *testing.T) {
 	assert.EqualValues(t, 1000, sum, "40 of 60 are more than there is, and the last one gets what is left: 1000 = 16 * 60 + 40")
 }
 
-// A leased limiter takes the tokens of a hold from those in hand and from the store. A refused hold takes no tokens
-// from either.
+// A leased limiter takes the tokens of a hold from those in hand and from the store.
 func TestHoldUpToOfALease(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(40_000, time.Minute)
@@ -122,7 +121,7 @@ func TestHoldUpToOfALease(t *testing.T) {
 	}, backSoon, time.Millisecond, "the 200 takes, and a few that are in hand")
 }
 
-// If the usage is above the hold, a leased limiter charges all of it, even if the answer was lost.
+// If the usage is above the hold, a leased limiter charges all of it.
 func TestALeaseIsChargedBeyondItsHold(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

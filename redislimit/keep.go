@@ -8,8 +8,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// keep does the background work until Close: it compares settings, looks for evictions and debt files, forgets old
-// refusals, and calls work.
+// keep does the background work of a limiter until Close.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -64,8 +63,8 @@ func (l *Limiter) probeLost() {
 	}
 }
 
-// probe finds out whether a lost part of the store is back. It takes a token of a key that no request can name, and
-// gives it back. A read is not enough, because some servers answer but refuse writes.
+// probe finds out whether a lost part of the store is back, by taking a token of a key that no request can name. A read
+// is not enough, because some servers answer but refuse writes.
 func (l *Limiter) probe(queue *queue, part int) {
 	key := l.namer.probe(part)
 	var quota script.Quota

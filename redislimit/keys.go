@@ -39,8 +39,8 @@ var noSecret = sha256.Sum256([]byte("weir"))
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:#<hash of the key>
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:=<key>              with FullKeys
 //
-// No two keys have the same name. The prefix and the limit's name contain no braces, a colon in the limit's name is
-// escaped, and a hash has 128 bits.
+// A namer makes the name of a key in the store. No two keys have the same name: the prefix and the limit's name contain
+// no braces, a colon in the limit's name is escaped, and a hash has 128 bits.
 type namer struct {
 	before, after string // the text before and after the number of the partition
 	secret        [sha256.Size]byte

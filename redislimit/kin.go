@@ -7,9 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// kin contains the limiters of a client, grouped by their limit. A node has only one share of a limit. But for some
-// time, as in a reload, two limiters of one limit may exist. Tokens that the share of one limiter admits are then taken
-// from both shares.
+// kin contains the limiters of a client, grouped by their limit. Tokens that one limiter's share admits are taken from
+// all shares of the limit, because a node has only one share.
 type kin struct {
 	mu      sync.RWMutex
 	of      map[string][]*Limiter // by life.node: open limiters, and closed ones that owe something
@@ -20,7 +19,7 @@ type kin struct {
 
 func newKin() kin { return kin{of: map[string][]*Limiter{}, ended: make(chan struct{})} }
 
-// join adds a limiter. Its share begins without the tokens that the limit's other shares lack.
+// join adds a limiter, whose share begins without the tokens that the limit's other shares lack.
 func (k *kin) join(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -33,14 +32,13 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack says how many tokens are missing from shares. The field n counts tokens of the limiter in the field from.
+// A lack says how many tokens are missing from the shares of a limit. They are tokens of its limiter.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns the tokens that are missing from the shares of a limit: tokens that were spent and have not come
-// back, whether they were charged or not. A spent token is missing from every share that existed at that time.
+// lacking returns the tokens that are missing from the shares of a limit: those that were spent and have not come back.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {
@@ -78,7 +76,7 @@ func (k *kin) same(l *Limiter) (all []*Limiter) {
 	return all
 }
 
-// If the limiters l and before have the same [SharedName], unite makes one limit of their two limits.
+// unite makes one limit of the limits of two limiters with the same [SharedName].
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,8 +110,8 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change calls run, which changes the share and the debts of l. If the limit has other shares, run must change them in
-// the same way, and no other change happens meanwhile.
+// change calls run, which changes the share and the debts of l, while no other change happens. If the limit has other
+// shares, run must change them in the same way.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()
 	if len(k.others(l)) == 0 && !l.life.isClosed.Load() {
@@ -159,8 +157,7 @@ func (k *kin) end() {
 	k.charge.Wait()
 }
 
-// owe counts the keys of the limit that owe the store something, including keys of tiers and of closed limiters. lost
-// is how many of these keys are in a lost part of the store.
+// owe counts the keys of the limit that owe the store something, and those of them in a lost part of the store.
 func (k *kin) owe(l *Limiter) (owing, lost int) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

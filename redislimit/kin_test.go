@@ -30,8 +30,7 @@ func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
 	return admitted
 }
 
-// The share of a limiter that replaces another has only the tokens that the old share has left. All admitted tokens are
-// charged.
+// The share of a limiter that replaces another one has only the tokens that the old share has left.
 func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -122,7 +121,7 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	}
 }
 
-// If a limiter replaces or follows another, this must not make a small share earn its token earlier.
+// A limiter that replaces another one does not make a small share earn its token earlier.
 func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 	t.Run("reload", func(t *testing.T) { handsOutNoSecondToken(t, 1) })
 	t.Run("follow", func(t *testing.T) { handsOutNoSecondToken(t, 2, SharedName()) })
@@ -275,7 +274,7 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, uint64(30-15))
 }
 
-// Tokens that a share admitted come back to it only with time, even if they were charged, and after reloads.
+// Tokens that a share admitted come back to it only with time.
 func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 	window := func(limit uint64) engine.Policy { return engine.FixedWindow(limit, time.Hour) }
 	bucket := func(limit uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), limit) }

@@ -129,9 +129,8 @@ func (d *design) sharedNumbers() string {
 	return numbers(d.policy, d.config.limit)
 }
 
-// Follow makes l the successor of the limiter in the argument before. That limiter has the same client and name, and
-// other numbers. Both must have the option [SharedName]. Call Follow earlier than the first request to l for a key of
-// the old limiter.
+// Follow makes this limiter the successor of another limiter, which has the same client and name but other numbers.
+// Both must have the option [SharedName]. Call Follow before this limiter gets requests for keys of the other limiter.
 //
 // While the store is lost, all limiters that follow each other have one common share of each key. Follow visits each
 // key whose share lacks tokens.
@@ -209,8 +208,8 @@ type ways struct {
 
 func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
 
-// follow makes new queues if the client has replaced its link. No question is in progress on the old queues: the old
-// link had no store, so it refused all questions.
+// follow makes new queues if the client has replaced its link. No question is in progress on the old queues, because
+// the old link had no store.
 func (l *Limiter) follow() {
 	link := l.client.link.Load()
 	if old := l.ways.Load(); old != nil && old.link == link {
@@ -237,8 +236,8 @@ func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne puts a question about one key into the queue, or returns the reason why it cannot. Without such an error,
-// answered is called once, unless the question is given up before it is sent.
+// putOne puts a question about one key into the queue, or returns the reason why it cannot. Without such an error, the
+// function answered is called once, unless the question is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -364,8 +363,8 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	return false
 }
 
-// refundFirst gives back n tokens that a key's first requests took. It returns false if a lease has taken over the debt
-// for these tokens, even if the lease no longer exists.
+// refundFirst gives back tokens that a key's first requests took. It returns false if a lease has taken over the debt
+// for these tokens.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false

@@ -180,8 +180,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// TestARefundAfterTheLeaseIsForgotten: if the lease of a key was forgotten, a refund goes to the store. It is not
-// subtracted from the key's first requests, because they took nothing from the store.
+// TestARefundAfterTheLeaseIsForgotten: if the lease of a key was forgotten, a refund goes to the store.
 func TestARefundAfterTheLeaseIsForgotten(t *testing.T) {
 	_, store := miniAs(t, true)
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))

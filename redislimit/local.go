@@ -44,8 +44,7 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, ca
 	}
 }
 
-// lease makes a lease for a key. The lease begins with a debt: the tokens of the key's first requests, about which the
-// store was not asked.
+// lease makes a lease for a key, which begins with a debt for the key's first requests.
 func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	if l.leases.Size() >= l.config.maxKeys {
 		return nil, false
@@ -85,7 +84,7 @@ func (l *Limiter) isLost(key string) bool {
 	return l.queueOf(key).isLost()
 }
 
-// renew asks the store for more tokens. The cause is a request of n tokens, which does not wait for the answer.
+// renew asks the store for more tokens, because of a request of n tokens that does not wait for the answer.
 func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 	l.askFor(held, key, held.Renewal(l.now(), n, false))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Nodes with different options share one limit, because the state of a key does not depend on these options.
+// Nodes with different options share one limit.
 func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 	nodes := map[string][]redislimit.Option{
 		"leased of 4":         {redislimit.Nodes(4), redislimit.InMode(redislimit.Leased)},

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestWhatNothingCountedIsNotGivenBack: a request that FailOpen admitted without the store has taken no tokens.
-// Settling it must give nothing back, because these would be tokens of other requests.
+// TestWhatNothingCountedIsNotGivenBack: settling a request that FailOpen admitted without the store gives nothing back.
 func TestWhatNothingCountedIsNotGivenBack(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

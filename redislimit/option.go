@@ -149,7 +149,7 @@ func MaxKeys(n int) Option {
 }
 
 // SharedName says that limiters of this name have different numbers on purpose, because their keys are different. So
-// their numbers are not compared ([Stats]).
+// [Stats] does not compare their numbers.
 func SharedName() Option {
 	return func(c *config) error {
 		c.isShared = true

@@ -7,7 +7,7 @@ import (
 )
 
 // An outage counts the lost parts of a store, and measures for how long at least one was lost. It reads the clock while
-// it has the lock, so the measured time never decreases. All methods may be called concurrently.
+// it has the lock, so the measured time never decreases.
 type outage struct {
 	mu    sync.Mutex
 	parts int           // lost now
@@ -26,8 +26,7 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// another is called when a part fails in some way. If parts are lost and this kind of failure was not logged in this
-// outage yet, it returns true, and the kind counts as logged.
+// The method another reports whether a kind of failure is new in this outage, and counts it as logged.
 func (o *outage) another(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,7 +37,7 @@ func (o *outage) another(kind string) bool {
 	return true
 }
 
-// end notes that a part is back, and reports whether it was the last lost one.
+// end notes that a part is back, and reports whether it was the last lost part.
 func (o *outage) end(now func() time.Time) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

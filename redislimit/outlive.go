@@ -16,8 +16,8 @@ type life struct {
 	outlives bool
 }
 
-// outlive starts the background work of a closed limiter, if there is work. It is called when the limiter is closed,
-// and for each new entry or debt. It returns false if the client is closed, too.
+// outlive starts the background work of a closed limiter, if there is work. It returns false if the client is closed,
+// too.
 //
 // A limiter of requests in flight renews places until all are released or their lifetime is over, and the client stays
 // open for that long. Any other limiter charges its debts.
@@ -80,8 +80,7 @@ func (l *Limiter) isBusy() bool {
 	return owing > 0
 }
 
-// rests ends the background work if there is nothing to do, and reports whether it has ended. The next call of outlive
-// may start it again.
+// rests ends the background work if there is nothing to do, and reports whether it has ended.
 func (l *Limiter) rests() bool {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()

@@ -33,8 +33,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets the Held of an admitted request. If the request is not counted anywhere, Held is a hold without tokens: any
-// other hold would give back tokens of other requests.
+// keep sets the Held of an admitted request. If the request is not counted anywhere, Held has no tokens, because it
+// would give back tokens of other requests.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
@@ -64,8 +64,7 @@ func (p *part) takeInHand() {
 
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides the part if the node can. A strict limiter also uses a remembered refusal. A leased limiter ignores
-// it, because the lease may have the tokens in hand.
+// remember decides the part if the node can.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()
@@ -88,8 +87,7 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes the store's answer. If all is true, the whole group was admitted, and the part keeps the tokens that
-// it took in hand.
+// answered notes the store's answer. If all is true, the group was admitted, and the part keeps its tokens in hand.
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}

@@ -133,7 +133,7 @@ func TestResetOfALeasedKey(t *testing.T) {
 	assert.Greater(t, peek(t, l, "k", 1).Remaining, uint64(1000*2/3), "all but what may have been on its way")
 }
 
-// If the store does not answer, Peek returns an error in time. Reset, too, notices that the store is lost or back.
+// If the store does not answer, Peek returns an error in time.
 func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

@@ -24,8 +24,7 @@ func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc
 	}
 }
 
-// TestLeasesKeepThePromise: two nodes get at most the limit, the overdrafts and the tokens in hand. The skipped
-// subtests need a limit that gets no tokens back.
+// TestLeasesKeepThePromise: two nodes get at most the limit, the overdrafts and the tokens in hand.
 func TestLeasesKeepThePromise(t *testing.T) {
 	const overdraft, nodes = 8, 2
 	front := rpcfront.Direct("gRPC", func(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {

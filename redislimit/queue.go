@@ -45,9 +45,8 @@ func (q question) weight() (n int) {
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects questions, and sends them to one part of the store. They are the questions of one limiter, or the
-// questions about groups. If few calls are in progress, a question is sent at once. Otherwise questions wait until a
-// call has ended or until they fill a call. So a long round trip does not limit the throughput.
+// A queue collects questions, and sends them to one part of the store. Questions wait only while calls are in progress,
+// and one call carries many, so a long round trip does not limit the throughput.
 //
 // [waiting.Pace] bounds the calls in progress and the time that a question waits. If a question waits longer, its
 // caller gets an error. A queue has no maximum length: each question has a caller that waits for it, or belongs to a
@@ -172,8 +171,8 @@ type call struct {
 	limit     time.Duration // the time that the call may take
 }
 
-// next returns the next call. ok is false if there is none, and the sender then ends. next drops questions that are
-// given up or too late, because tokens charged for them would be lost.
+// next returns the next call, and ok is false if there is none. It drops questions that are given up or too late,
+// because tokens charged for them would be lost.
 func (q *queue) next() (next call, ok bool) {
 	var late []question
 	q.mu.Lock()
@@ -220,8 +219,7 @@ func (q *queue) next() (next call, ok bool) {
 // callTime is shorter than the timeout, so that the caller still gets the reason for a failure.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// ask waits for an answer in pieces of time. A piece does not count if it takes one and a half times as long as
-// planned. At most latePieces pieces do not count.
+// ask waits for an answer in pieces of time, and late pieces do not count.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces

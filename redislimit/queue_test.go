@@ -36,7 +36,7 @@ func testQueue(t *testing.T, now func() int64) *queue {
 	return q
 }
 
-// A question for which no caller waits is not sent. Otherwise the store would charge a token that no request spends.
+// A question for which no caller waits is not sent.
 func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	var givenUp atomic.Bool
 	givenUp.Store(true)
@@ -124,8 +124,7 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	assert.LessOrEqual(t, len(q.waiting), 3*callers)
 }
 
-// If a question of a lease is too late, a request that goes with it must not be refused, because the limit has plenty
-// of tokens.
+// If a question of a lease is too late, a request that goes with it is not refused.
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")

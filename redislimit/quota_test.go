@@ -211,7 +211,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// A refusal takes the available or the requested tokens, even from a request that can never pass.
+// A refusal takes the available or the requested tokens.
 func TestRefusalsThatAreCharged(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1), 10), ChargeRefusals(engine.ChargeTheRest))
 	require.True(t, l.take(4).Allowed)

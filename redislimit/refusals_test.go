@@ -77,8 +77,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// If tokens are given back on this node, its next request asks the store. Another node asks the store only after a
-// tenth of a second.
+// If tokens are given back on this node, its next request asks the store.
 func TestRefusalsAreForgotten(t *testing.T) {
 	policy := engine.TokenBucket(engine.Per(5, time.Minute), 5)
 	l := newTimed(t, policy)

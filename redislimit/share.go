@@ -13,8 +13,7 @@ import (
 
 // A share decides for a node when the store does not answer. The tokens that it admits are charged to the store
 // afterwards. A share gets tokens back only at its own rate, so over any time, all shares together admit at most one
-// limit. Some nodes may notice later than others that the store is back. Until then, the store admits in addition at
-// most the tokens that come back in it.
+// limit.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
@@ -35,8 +34,8 @@ func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], opti
 	}, nil
 }
 
-// takeShare decides a request that the store did not decide. While the store is not lost, a share of less than one
-// token stays empty. So a single late answer gives a node no token.
+// takeShare decides a request that the store did not decide. A share of less than one token stays empty until the store
+// is lost, so a single late answer gives a node no token.
 func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) {
 	interval := shares.Interval(q.policy, l.divisor())
 	if interval == 0 || n > 1 {
@@ -80,8 +79,8 @@ func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added
 	return d, added
 }
 
-// change calls take, which takes tokens of a key and returns how many. It adds these tokens to the debts, and takes
-// them from the limit's other shares, too. It reports whether there was room for the debt.
+// change calls take, which takes tokens of a key, and adds these tokens to the debts. It also takes them from the
+// limit's other shares.
 func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -128,8 +127,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns the key that a debt has in l's share. The debt is of the limiter in the argument from, which has the
-// same limit. ok is false if l decides no requests with this key.
+// shareOf returns the key that a debt of another limiter has in l's share. ok is false if l decides no requests with
+// this key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -145,8 +144,7 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	return key, !l.limit.IsOfQuotas() // l's share does not have this quota, so no request has it
 }
 
-// spendShare takes the n tokens of a debt from l's share, which may then owe tokens. The debt is of the limiter in the
-// argument from.
+// spendShare takes the tokens of another limiter's debt from l's share, which may then owe tokens.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return

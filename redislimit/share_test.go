@@ -14,8 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// However often the store is lost, all shares together admit at most one additional limit, because their tokens are
-// charged.
+// However often the store is lost, all shares together admit at most one additional limit.
 func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	const nodes = 4
 	for name, policy := range map[string]engine.Policy{ // nothing comes back during the test
@@ -213,8 +212,8 @@ func TestFallbackAsksNoStore(t *testing.T) {
 	assert.EqualValues(t, 5, l.share.owed.Of(owing{"k", quota.numbers}))
 }
 
-// TestWhatIsAdmittedWithoutAStoreIsFromNowhere: if FailOpen admits a request, its tokens were taken nowhere, and the
-// receipt must say so. This holds even if a lease was asked first.
+// TestWhatIsAdmittedWithoutAStoreIsFromNowhere: the receipt says that tokens of a request that FailOpen admits were
+// taken nowhere.
 func TestWhatIsAdmittedWithoutAStoreIsFromNowhere(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If the limit is smaller than the number of nodes, no node gets a token when the store is lost. Each earns its part
-// with time.
+// If the limit is smaller than the number of nodes, no node gets a token when the store is lost.
 func TestALimitSmallerThanNodes(t *testing.T) {
 	const nodes = 8
 	for name, policy := range map[string]engine.Policy{
@@ -66,8 +65,7 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 	}
 }
 
-// A quota smaller than the number of nodes has a share of less than one token. This holds even if the limiter's own
-// share is larger.
+// A quota smaller than the number of nodes has a share of less than one token.
 func TestAQuotaSmallerThanNodes(t *testing.T) {
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 	client, err := Open(t.Context(), proxy.URL())

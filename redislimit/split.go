@@ -14,8 +14,8 @@ import (
 // errMoves is the error for a group whose slot is moving. The group has taken no tokens.
 var errMoves = errors.New("the keys of the request are being moved within the cluster")
 
-// run makes a call for some questions. While a slot moves, its two nodes refuse a call for several keys. In this state,
-// run asks about each key in a separate call. For a group, it returns errMoves.
+// run makes a call for some questions. While a slot moves, it asks about each key in a separate call, and returns
+// errMoves for a group.
 func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
 	if q.limit == nil {
 		groups := make([][]script.Item, len(questions))

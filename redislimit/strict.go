@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store about a request. If carrier is not nil, the request goes with the renewal of this lease. If r
-// is not nil, strict notes in r where the tokens were taken.
+// strict asks the store about a request. If carrier is not nil, the request goes with the renewal of this lease.
 func (l *Limiter) strict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
@@ -47,8 +46,7 @@ func (l *Limiter) strict(
 	return l.fallback(q, key, n, err, r)
 }
 
-// fallback is for a request that the store did not decide because of err. The failure policy decides it. If err is not
-// an error of the store, fallback returns err instead.
+// fallback decides a request by the failure policy, or returns err if that is not an error of the store.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !isStore(err) {
 		return engine.Decision{}, err // the context's error
@@ -116,7 +114,7 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 }
 
 // carry asks the store for the n tokens of a request, together with a renewal of the lease. It reports whether the
-// renewal pays for the request. If the context ends before the answer comes, these tokens are lost.
+// renewal pays for the request.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// BenchmarkStrict measures the processor time of a strict request, on the server and in this process, and the processor
-// time of other scripts. Compare only figures of the same run.
+// BenchmarkStrict measures the processor time of a strict request, on the server and in this process. Compare only
+// figures of the same run.
 func BenchmarkStrict(b *testing.B) {
 	server := redistest.Start(b)
 	plain, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// If a key changes its tier, its tokens still count. A request of a tier that does not exist is refused without a call.
+// If a key changes its tier, its tokens still count.
 func TestTiers(t *testing.T) {
 	perDay := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) }
 	for name, of := range map[string]func(uint64) engine.Policy{

@@ -53,7 +53,7 @@ func used(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A request with limits of every algorithm needs one call, and so does its refund. A refused request takes nothing.
+// A request with limits of every algorithm needs one call, and so does its refund.
 func TestARequestIsOneScript(t *testing.T) {
 	_, store := miniAs(t, true)
 	set, all := together(t, store, map[string]engine.Policy{
@@ -171,8 +171,7 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	assert.Greater(t, refused, 50)
 }
 
-// If a strict limit refuses, a leased limit puts its tokens back into the node's hand. If the lease cannot decide, one
-// call asks about both limits.
+// If a strict limit refuses, a leased limit puts its tokens back into the node's hand.
 func TestLeasesJoinAGroup(t *testing.T) {
 	_, store := miniAs(t, true)
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -195,7 +194,7 @@ func TestLeasesJoinAGroup(t *testing.T) {
 	assert.EqualValues(t, 20, used(t, strict, "k"))
 }
 
-// While the store is lost, each limit decides by its failure policy, and shares get refused tokens back.
+// While the store is lost, each limit decides by its failure policy.
 func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Millisecond))
 	list := []limits.Limit[errand]{}
@@ -237,7 +236,7 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
-// A share decides if one answer is late. If another limit then refuses, the share gets its tokens back.
+// If another limit refuses, a share that decided for a late answer gets its tokens back.
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{

@@ -8,10 +8,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// counted stands for the use of an engine.Limiter by one limit. Several limits with different keys may share an
-// engine.Limiter, and each then has its own counted value. The owners of a counted value are the [Limiter] of the
-// limit, and each Limiter with the value among its previous limiters. An engine.Limiter is closed when none of its
-// counted values has an owner.
+// counted stands for the use of an engine.Limiter by one limit, because several limits may share one. Its owners are
+// the Limiters that use it, now or as a previous limiter. An engine.Limiter is closed when none of its counted values
+// has an owner.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
 	Spread          *engine.Spread // replaces Limiter; all requests have the zero Key
@@ -19,15 +18,13 @@ type counted struct {
 	forget          forgetting
 	owners          atomic.Int64
 	users           atomic.Int64 // configurations that use the limit to decide requests
-	// ends is for a limit that shares its engine.Limiter: no key of the limit owes anything from this time on. It is
-	// nil while a configuration uses the limit.
+	// ends is the time from which no key of the limit owes anything, and nil while a configuration uses the limit.
 	ends atomic.Pointer[time.Time]
-	// most is the largest number of tokens that a key hands over. A record may count more, because of refused hits.
+	// most is the largest number of tokens that a key hands over.
 	most atomic.Uint64
 
 	mu sync.Mutex // serializes moves
-	// moved maps an engine.Key to its handed. An entry stays while this limiter may still decide requests. It also
-	// stays while the other limiter had no room for the complete debt.
+	// moved has a handed value for each engine.Key.
 	moved sync.Map
 }
 
@@ -46,8 +43,7 @@ func (c *counted) raiseMost(n uint64) {
 	}
 }
 
-// owed returns in n how many tokens the key k hands over, and in counted how many its record counts. under is k with
-// the tier of the record.
+// owed returns how many tokens the key k hands over, how many its record counts, and k with the tier of the record.
 func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	if c.Spread != nil {
 		counted, under = c.Spread.Owed(), k
@@ -60,9 +56,9 @@ func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 // handed is the part of a key's debt that a limiter has handed over.
 type handed struct {
 	moved uint64 // tokens to take back when no configuration uses the limiter any longer
-	// shared is how many tokens were charged to the other limiter although it had no room for the complete debt. The
-	// key owes these tokens in both limiters. So tokens that come back in this limiter are subtracted from shared
-	// first; otherwise the debt would come back at the sum of both rates.
+	// shared is how many tokens the key owes in both limiters, because the other limiter had no room for the complete
+	// debt. Tokens that come back in this limiter are subtracted from shared first; otherwise the debt would come back
+	// at the sum of both rates.
 	shared uint64
 	seen   uint64 // tokens that the key owed to this limiter, including moved and shared
 }
@@ -77,8 +73,8 @@ func (c *counted) handed(k engine.Key, n uint64) (h handed) {
 	return h
 }
 
-// move calls charge for the part of k's debt that was not charged before. charge returns in lost the tokens for which
-// there was no room.
+// move calls charge for the part of k's debt that was not charged before. charge returns the tokens for which there was
+// no room.
 func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {
@@ -143,7 +139,7 @@ func (c *counted) forgive(k engine.Key) {
 	c.Spread.Reset()
 }
 
-// takeBack reduces a key's debt of n tokens by the number back. No other call may take tokens meanwhile.
+// takeBack reduces a key's debt. No other call may take tokens meanwhile.
 func (c *counted) takeBack(k engine.Key, n, back uint64) {
 	if c.Spread != nil {
 		c.forgive(k)

@@ -22,7 +22,7 @@ func bucket(rate float64, burst uint64) lawful {
 	return lawful{engine.TokenBucket(engine.PerSecond(rate), burst), rate, float64(burst)}
 }
 
-// windowed returns a limit whose burst is 2n: n tokens at the end of one window, and n at the beginning of the next.
+// windowed returns a limit with a burst of 2n tokens: n at the end of one window, and n in the next.
 func windowed(of func(uint64, time.Duration) engine.Policy, n uint64, seconds int) lawful {
 	return lawful{of(n, time.Duration(seconds)*time.Second), float64(n) / float64(seconds), 2 * float64(n)}
 }
@@ -32,8 +32,7 @@ type admission struct {
 	n  int
 }
 
-// checkLaw checks every interval of time. No more may be admitted in it than the highest burst and the highest rate
-// allow together.
+// checkLaw checks that in every interval no more is admitted than the highest burst and the highest rate allow.
 func checkLaw(t *testing.T, limits []lawful, admitted []admission) {
 	t.Helper()
 	var rate, burst float64
@@ -60,7 +59,7 @@ func limitsOfLaw() []lawful {
 	}
 }
 
-// TestADebtComesBackOnce: a debt that is in two limiters must come back at the faster of their rates, not at the sum.
+// TestADebtComesBackOnce: a debt that is in two limiters comes back at the faster of their rates, not at the sum.
 func TestADebtComesBackOnce(t *testing.T) {
 	const step, steps = 70 * time.Millisecond, 50
 	for _, first := range limitsOfLaw()[:4] {

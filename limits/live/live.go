@@ -48,8 +48,8 @@ func NewSpread(s *engine.Spread) *Limiter {
 	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// forgetting is for a limit that shares its engine.Limiter. Its keys owe nothing when the duration after has passed
-// since the last request, by the clock now.
+// forgetting is for a limit that shares its engine.Limiter. Its keys owe nothing when some time has passed since the
+// last request.
 type forgetting struct {
 	after time.Duration
 	now   func() time.Time
@@ -64,10 +64,10 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 	return &Limiter{counted: c}
 }
 
-// Share returns a Limiter, with one user, for another limit with the same engine.Limiter and the same previous limiters
-// as l, but with different keys. The keys of the other limit owe nothing when the duration after has passed, by the
-// clock now. most is the largest number of tokens that a key hands over. It matters if the limit also counts refused
-// requests ([Limiter.RaiseMost]).
+// Share returns a Limiter for another limit that uses the same engine.Limiter with different keys. It has one user and
+// the same previous limiters as l. The argument after is the time after which keys of the other limit owe nothing, by
+// the clock now. The argument most is the largest number of tokens that a key hands over; [Limiter.RaiseMost] raises
+// it. It matters if the limit also counts refused requests.
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {
@@ -109,8 +109,8 @@ func (l *Limiter) Release() {
 	l.release()
 }
 
-// Replace returns a Limiter for next, with one user. It hands over l's debts to the new Limiter ([Limiter.HandOver]).
-// After an error, next is still open.
+// Replace returns a Limiter for the engine.Limiter next, with one user, and hands over the debts by [Limiter.HandOver].
+// After an error, the engine.Limiter is still open.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	to := New(next)
 	if err := l.HandOver(to); err != nil {
@@ -119,13 +119,13 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	return to, nil
 }
 
-// HandOver makes l and its previous limiters the previous limiters of another Limiter, the argument to. So keys still
-// owe what they owe now. The other Limiter must be new: it has no previous limiters and has not decided anything.
-// HandOver does not change l, because the new configuration may still fail.
+// HandOver hands over the debts of a limit to its new Limiter, so that keys still owe what they owe now. The new
+// Limiter gets l and its previous limiters as its previous limiters. The new Limiter must have no previous limiters,
+// and must not have decided anything. HandOver does not change l, because the new configuration may still fail.
 //
-// HandOver sweeps the previous limiters, and drops each one in which no key owes anything. If too many remain, or they
-// take too much memory, HandOver returns an error. To drop them anyway would give their keys full buckets. If the new
-// Limiter has the same engine.Limiter as a previous one, the debts stay in its records.
+// HandOver bounds the number of previous limiters. It sweeps them, and drops each one in which no key owes anything. If
+// too many remain, or they take too much memory, HandOver returns an error. To drop them anyway would give their keys
+// full buckets. If the new Limiter has the same engine.Limiter as a previous one, the debts stay in its records.
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
@@ -187,7 +187,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep adds an owner to each previous limiter and returns them. If the argument of is not nil, it is the first of them.
+// keep adds an owner to each previous limiter and returns them.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -205,11 +205,11 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	return all
 }
 
-// Move charges l with the debt that a request's key has in the previous limiters. The argument to is the key in l.
-// keyOf returns the key in a previous limiter, or false if the request has none there. If l has no room for a part of
-// the debt, that part stays in the previous limiter. If the key in l is under [engine.Blocked] or [engine.Unlimited],
-// the complete debt stays. So a limit that is lowered and raised again hands out no token twice. A debt in both
-// limiters does not come back at the sum of their rates.
+// Move charges the current limiter with the debt that a request's key has in the previous limiters. The argument to is
+// the key in the current limiter l. The function keyOf returns the key in a previous limiter, or false if the request
+// has none there. If l has no room for a part of the debt, that part stays in the previous limiter. If the key is under
+// [engine.Blocked] or [engine.Unlimited], the complete debt stays. So a limit that is lowered and raised again hands
+// out no token twice. A debt in both limiters does not come back at the sum of their rates.
 //
 // Move charges l before the previous limiter forgets the debt, so every request finds it. A lock ensures that it is
 // charged only once.
@@ -255,7 +255,7 @@ func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	}
 }
 
-// keyBy returns the result of keyOf for the previous limiter f. If f is a Spread, keyBy returns its only key.
+// keyBy returns the key of a request in a previous limiter, or the only key of a Spread.
 func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.Key, bool) {
 	if f.Spread != nil {
 		return engine.Key{}, true

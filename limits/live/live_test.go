@@ -85,8 +85,7 @@ func TestDebtAboveTheLimit(t *testing.T) {
 	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek(now.Key("a"), 1).RetryAfter)
 }
 
-// TestALowerLimitInBetween: if a limit is lowered and raised again, no token is handed out twice. The debt for which
-// the lower limit has no room stays in the previous limiter.
+// TestALowerLimitInBetween: if a limit is lowered and raised again, no token is handed out twice.
 func TestALowerLimitInBetween(t *testing.T) {
 	window := time.Hour
 	of := map[string]func(uint64) engine.Policy{
@@ -126,7 +125,7 @@ func TestALowerLimitInBetween(t *testing.T) {
 }
 
 // TestAPolicyThatWasLoweredInPlace: if a limit was lowered in place before it is replaced, keys hand over their
-// complete debt, which may be above the lower limit.
+// complete debt.
 func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
 		"token bucket":   hourly,
@@ -151,8 +150,7 @@ func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	}
 }
 
-// TestTiers: the tier of a key's last take decides how much the key owes. The tier of its next request decides how the
-// debt is charged.
+// TestTiers: the tier of a key's last take decides how much the key owes.
 func TestTiers(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
@@ -176,8 +174,7 @@ func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	require.False(t, take(before, "a", 0))
 }
 
-// TestChainAndBound: debts survive MaxFormers replacements. A further replacement is refused until the debts have come
-// back.
+// TestChainAndBound: debts survive MaxFormers replacements.
 func TestChainAndBound(t *testing.T) {
 	clock := testclock.New()
 	l := live.New(newLimiter(t, clock, hourly(2)))
@@ -223,8 +220,8 @@ func TestForgotten(t *testing.T) {
 	require.False(t, now.Formers().Any())
 }
 
-// TestThePreviousConfigurationStillDecides: the previous configuration may still decide requests. They find the tokens
-// that were handed over, and their own tokens are charged to the next limiter, too.
+// TestThePreviousConfigurationStillDecides: requests that the previous configuration still decides are charged to the
+// next limiter, too.
 func TestThePreviousConfigurationStillDecides(t *testing.T) {
 	window := time.Hour
 	for name, p := range map[string]engine.Policy{

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// TestALowerLimitWhileSomebodyWaits: a refund does nothing while a reservation of the key is not due. Even so, only the
-// part of the debt for which the next limiter has no room stays in the previous limiter.
+// TestALowerLimitWhileSomebodyWaits: while a reservation waits, only the part of a debt without room in the next
+// limiter stays.
 func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
 	const many = 100
 	clock := testclock.New()

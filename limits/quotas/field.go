@@ -32,11 +32,12 @@ type Item struct {
 	Param func(name string) (value any, ok bool)
 }
 
-// Read looks in the lines of a field for the item whose value is f.Name. It returns the limit in that item: q tokens in
-// w seconds. If the item has no w, the period is that of the rate of f.Limit. If q is 0, all requests are refused. ok
-// is false if there is no such item.
+// Read returns the limit of a request from the lines of a field. It looks for the item whose value is f.Name, which
+// allows q tokens in w seconds. If the item has no w, the period is that of the rate of f.Limit. If q is 0, all
+// requests are refused. ok is false if there is no such item.
 //
-// parse parses the list (RFC 9651). item converts a member, and returns the zero Item if it is not an item.
+// The function parse parses the list by RFC 9651. The function item converts a member, and returns the zero Item if the
+// member is not an item.
 //
 // Read returns an error for more than 4,096 bytes, 64 items or 256 parameters. It returns an error if two items have
 // the value f.Name, or an item is not a text. The same holds for a parameter of another type or out of range, and for a

@@ -39,9 +39,9 @@ func (l *Live) Table() *Table { return l.table.Load() }
 // Of returns the policy of a key: see [Table.Of].
 func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
 
-// Follow reads the table at each interval until ctx is done. After an error the current table stays. Follow calls told
-// with each different table and each different error. When reading succeeds after an error, it calls told with the
-// current table again.
+// Follow keeps the table current: it reads the table at each interval until ctx is done. After an error the current
+// table stays. The function told gets each different table and each different error. When reading succeeds after an
+// error, it gets the current table again.
 func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

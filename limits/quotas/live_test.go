@@ -43,8 +43,7 @@ func TestFollow(t *testing.T) {
 			defer mu.Unlock()
 			tables, errs = append(tables, t), append(errs, err)
 		})
-		// until lets time pass. It returns anna's limit, the number of calls of told during that time, and the last
-		// error.
+		// until lets time pass, and returns anna's limit, the number of reports in that time, and the last error.
 		until := func(d time.Duration) (p engine.Policy, told int, last error) {
 			mu.Lock()
 			tables, errs = nil, nil

@@ -101,7 +101,7 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	})
 }
 
-// Pairs reads keys and their limits, such as the fields of a hash in Redis. The function each calls yield for every
+// Pairs reads keys and their limits, such as the fields of a hash in Redis. The function each calls yield for each
 // pair. A limit is "plan", "rate" or "rate,burst", as in a line of CSV. If a key comes twice, the last limit applies.
 // It is an error if there are no keys. An error names the number of the pair, counted from 1.
 func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {

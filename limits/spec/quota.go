@@ -29,8 +29,8 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter whose policy is own. The argument most is the largest
-// number of tokens of its quotas.
+// Room returns the argument of [engine.MaxQuota] for a limiter of the policy own, whose quotas have at most the given
+// number of tokens.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
 		return MaxBurst // for a token bucket, this takes no more memory than a room of 1

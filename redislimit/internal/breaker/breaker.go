@@ -22,14 +22,13 @@ type Breaker struct {
 	late     atomic.Int64 // when a call was last answered after its timeout
 }
 
-// latest is for a store whose answers come too late. The breaker then opens only after this many times the usual
-// duration.
+// latest is by how much longer a breaker waits if the store's answers come too late.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.
 func (b *Breaker) IsOpen() bool { return b.probeAt.Load() != 0 }
 
-// IsFailing reports whether calls have failed, without a success, for at least the duration after.
+// IsFailing reports whether calls have failed, without a success, for at least the given duration.
 func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
 	since := b.silent.Load()
 	return since != 0 && now-since >= int64(after)
@@ -60,7 +59,7 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 func (b *Breaker) Late(now int64) { b.late.Store(now) }
 
 // Failed notes that a call failed now. The call was sent at the time sent, or counts as sent at the last success if
-// that was later. If calls have failed, without a success, for at least the duration after, Failed opens the breaker
+// that was later. If calls have failed, without a success, for at least the given duration, Failed opens the breaker
 // and returns true.
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))

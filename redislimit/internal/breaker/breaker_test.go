@@ -13,7 +13,7 @@ const (
 	after = 200 * time.Millisecond
 )
 
-// Calls that fail at the same moment show only one short delay, so they must not open the breaker.
+// Calls that fail at the same moment must not open the breaker, because they show only one short delay.
 func TestAHiccupDoesNotOpenIt(t *testing.T) {
 	var b Breaker
 	b.Succeeded(1000 * ms)
@@ -57,8 +57,7 @@ func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	assert.True(t, b.IsOpen())
 }
 
-// A loss begins when the breaker opens, and not when the first failed call was sent: other nodes may have got answers
-// in between.
+// A loss begins when the breaker opens, and not when the first failed call was sent.
 func TestALossBeginsWhenItOpens(t *testing.T) {
 	var b Breaker
 	b.Failed(1000*ms, 1050*ms, after)

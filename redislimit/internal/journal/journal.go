@@ -58,8 +58,8 @@ type Journal struct {
 }
 
 // Open makes the file of this process. Its name is the stem, followed by a random word. Files with another identity are
-// not taken over. Open's argument failed is called with the error of a later write, unless the previous write had the
-// same error.
+// not taken over. The function failed is called with the error of a later write, unless the previous write had the same
+// error.
 func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
 		return nil, fmt.Errorf("the path %q: want a full one", stem)

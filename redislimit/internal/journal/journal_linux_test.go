@@ -122,8 +122,7 @@ func TestOfWhomFilesAre(t *testing.T) {
 	}
 }
 
-// TestAnEndThatIsMissing: if the end of a file is missing, read returns the records before it, and no error. An invalid
-// record is an error.
+// TestAnEndThatIsMissing: if the end of a file is missing, read returns the records before it.
 func TestAnEndThatIsMissing(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	first := begin(t, stem)

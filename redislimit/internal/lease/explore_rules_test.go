@@ -15,8 +15,7 @@ func (w *world) begin(th *thread) {
 	th.idle, h.touched = !h.touched, false
 }
 
-// changed checks a change that a thread has made to the word of a lease. before is the thread's state before this step,
-// which must allow the change.
+// changed checks a change that a thread has made to the word of a lease.
 func (w *world) changed(th *thread, before thread, i int, from, to state) error {
 	h := &w.leases[i]
 	if from&retired != 0 {
@@ -129,8 +128,7 @@ func (w *world) flagged(th *thread, before thread, h *held, from, to state) erro
 	return nil
 }
 
-// serve checks the thread's question (L2 to L4), and makes the store answer it. way says whether the question or the
-// answer is lost.
+// serve checks the thread's question (L2 to L4), and makes the store answer it.
 func (w *world) serve(th *thread, way int) error {
 	th.way, th.answer, th.charged = way, script.Answer{}, 0
 	if th.phase != returning {
@@ -164,8 +162,7 @@ func (w *world) serve(th *thread, way int) error {
 	return nil
 }
 
-// check checks the rules for every state, and the answer that the thread has just got (L1, L4, L5). plain contains the
-// fields that are not words, as they were before the step.
+// check checks the rules for every state, and the answer that the thread has just got (L1, L4, L5).
 func (w *world) check(th *thread, plain []fields) error {
 	if th.said != nil {
 		if err := w.checkTake(th); err != nil {
@@ -196,8 +193,8 @@ func (w *world) check(th *thread, plain []fields) error {
 	if w.admitted+balance > w.store.net {
 		return fmt.Errorf("L1: %d admitted, %d in hand less debt, and the store has charged %d", w.admitted, balance, w.store.net)
 	}
-	// This is the bound for one node, without tokens that come back with time. It allows one overdraft: when a lease
-	// has used up its overdraft, no new lease begins until tokens have come back.
+	// This is the bound for one node. It allows one overdraft, because no new lease begins before tokens have come
+	// back.
 	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most)+w.store.back {
 		return fmt.Errorf("L5: %d admitted, want at most %d: what the store had and one overdraft", w.admitted, most)
 	}

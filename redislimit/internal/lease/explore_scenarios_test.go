@@ -4,8 +4,7 @@ package lease
 
 import "cmp"
 
-// A scenario is what one exploration runs on a key with a lease. It makes the calls in before one by one. Then it tries
-// every interleaving of the calls of the threads.
+// A scenario is what one exploration runs on a key with a lease: every interleaving of the calls of its threads.
 type scenario struct {
 	name      string
 	limit     uint64 // of the store; 0 means 16: then a lease has at most 8 tokens, and asks for 4
@@ -18,8 +17,7 @@ type scenario struct {
 	large     bool // explored with -large only
 }
 
-// terms returns the terms for a scenario. A token in hand lives for 100 ns. After a failed call, a lease does not ask
-// the store for 10 ns.
+// terms returns the terms for a scenario.
 func (s scenario) terms() *Terms {
 	return &Terms{
 		Limit: cmp.Or(s.limit, 16), PerSecond: 1e8, Nodes: 1, Overdraft: cmp.Or(s.overdraft, 2),
@@ -37,9 +35,8 @@ func together(calls ...call) (threads [][]call) {
 var (
 	one, two = takes(1), takes(2)
 
-	// Each of these lists of calls prepares a lease. The third renewal is the first that brings tokens. After hasTwo,
-	// two tokens are in hand, and taking the second starts a renewal. After hasOne, one of the two is left. After
-	// hasFour, four are in hand, and taking the first starts a renewal for four more.
+	// These calls prepare a lease. After hasTwo, two tokens are in hand; after hasOne, one token; after hasFour, four
+	// tokens.
 	hasTwo  = []call{one, one.at(10), one.at(20)}
 	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}
 	hasFour = []call{one, one.at(1), one.at(2)}
@@ -76,7 +73,7 @@ var scenarios = []scenario{
 	},
 	{name: "takers while it is refused", others: 14, before: hasTwo, threads: [][]call{{one.at(30), one.at(50)}, {two.at(30)}}},
 
-	// A look settles tokens that have been in hand too long, and debt that is left over.
+	// A look checks a lease for tokens that have been in hand too long, and for debt that is left over.
 	{name: "a look at two tokens beside a taker", before: hasTwo, threads: together(one.at(late), looks().at(late))},
 	{name: "a look at two tokens beside two takers", before: hasTwo, threads: together(one.at(late), one.at(late), looks().at(late))},
 	{name: "a look at four tokens beside a taker", before: hasFour, threads: together(one.at(late), looks().at(late))},

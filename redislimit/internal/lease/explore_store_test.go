@@ -8,8 +8,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store does in one step what the server does. Time passes in it only before the threads begin. After that, tokens
-// come back only if the node gives them back.
+// A store does in one step what the server does.
 type store struct {
 	left int64 // tokens left of the limit; below 0 if debt was charged beyond the limit
 	net  int64 // tokens charged to this node, minus those that it gave back

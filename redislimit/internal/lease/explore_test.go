@@ -8,9 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// The tests in these files explore, with package internal/interleave, every interleaving of a few calls on a lease:
-// requests with their renewals, looks (checks of the lease) with their settlements, refunds, and calls on the next
-// lease of a key whose lease was retired.
+// The tests in these files explore, with package internal/interleave, every interleaving of a few calls on a lease.
 //
 //	explore_scenarios_test.go   what is explored
 //	explore_thread_test.go      a thread, and its calls as package redislimit makes them

@@ -19,7 +19,7 @@ const (
 	refill // no call: tokens come back in the store. Only used before the threads start
 )
 
-// A call is one call of package redislimit. During the call, the clock shows the time in the field late.
+// A call is one call of package redislimit.
 type call struct {
 	verb verb
 	n    uint64
@@ -126,8 +126,8 @@ func (th *thread) rewind() {
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// hash represents the thread's part of the state. It is made from the thread's history, but not from its name, because
-// threads with the same program are interchangeable.
+// hash represents the thread's part of the state, but not its name, because threads with the same program are
+// interchangeable.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
 	for _, c := range th.program[th.made:] {
@@ -136,8 +136,7 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take does what Limiter.local and Limiter.carry of package redislimit do. It leaves out requests that do not involve
-// the lease.
+// take does what Limiter.local and Limiter.carry of package redislimit do.
 func (w *world) take(th *thread, c call) {
 	for {
 		l := w.lookup(th)

@@ -45,7 +45,7 @@ type shared struct {
 	stranded int64 // tokens that were charged and are in no hand, because a question or an answer was lost
 }
 
-// newWorld returns the world of a scenario, after the calls in the scenario's field before.
+// newWorld returns the world of a scenario after the calls that prepare it.
 func newWorld(s scenario) (*world, error) {
 	w := &world{scenario: s, terms: s.terms(), watched: true}
 	w.store.left = int64(w.terms.Limit) - int64(s.others)
@@ -188,8 +188,7 @@ func (w *world) Step(thread, way int) error {
 	return err
 }
 
-// remember updates the thread's history, which must represent all that the thread knows. When a call starts over, the
-// thread forgets what the call has learned.
+// remember updates the thread's history, which must represent all that the thread knows.
 func (w *world) remember(th *thread, before thread, a word.Access, from uint64) {
 	th.said, th.told, th.gone = nil, nil, false
 	if th.made != before.made || th.again {

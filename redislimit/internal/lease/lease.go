@@ -159,9 +159,8 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny makes the lease refuse until the store can have enough tokens again. If the refused request needed more tokens
-// than a worthwhile renewal, only requests of at least its size are refused. Otherwise all requests are refused, for a
-// time that is partly random, so that the nodes do not all ask again together.
+// deny makes the lease refuse until the store can have enough tokens again. That time is partly random, so that the
+// nodes do not return together.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {

@@ -71,8 +71,7 @@ func TestARefusalIsTrusted(t *testing.T) {
 	assert.True(t, renew)
 }
 
-// paced returns a lease with 40 tokens in hand. Its key has spent 2,000 tokens per second until the time 30ms. When
-// fewer than 20 tokens are in hand, the lease asks for more.
+// paced returns a lease with 40 tokens in hand, whose key has spent 2,000 tokens per second.
 func paced(t *testing.T) *Lease {
 	l, now := New(terms(), 0), time.Duration(0)
 	for range 3 {
@@ -165,8 +164,7 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { l.Take(1, now) }))
 }
 
-// A request that costs more than the tokens in hand goes with the renewal. After the answer, only the granted tokens
-// that are left are in hand.
+// A request that costs more than the tokens in hand goes with the renewal.
 func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	l := New(terms(), 0)
 	v, renew := l.Take(60, at(0))

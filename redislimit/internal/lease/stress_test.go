@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// While goroutines take tokens and one goroutine expires, retires and renews leases, the admitted tokens must equal the
-// granted tokens plus the debt (L1, L2).
+// Concurrent calls admit exactly the granted tokens plus the debt (L1, L2).
 func TestNothingIsSpentTwice(t *testing.T) {
 	var current atomic.Pointer[Lease]
 	current.Store(New(terms(), 0))

@@ -137,8 +137,7 @@ func (c *Cluster) BeginMove(slot, to int) {
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves keys of a slot whose move has begun. It moves at most the number most, and returns how many it has
-// moved.
+// MoveKeys moves some keys of a slot whose move has begun, at most the given number, and returns how many it has moved.
 func (c *Cluster) MoveKeys(slot, to, most int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]

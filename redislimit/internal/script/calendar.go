@@ -49,7 +49,7 @@ func ZoneOf(p engine.Policy) (*time.Location, error) {
 }
 
 // tell appends the arguments for the script to args. For a calendar, they include the starts of the periods around the
-// current one. If the server's time is in none of these periods, the script returns that time.
+// current one.
 func (l *Limit) tell(args []string) []string {
 	args = append(args, l.arguments...)
 	if l.calendar == nil {

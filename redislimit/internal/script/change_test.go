@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// changes has lists of policies of one kind. A test changes the limit of a key from each policy of a list to the next.
+// changes has lists of policies of one kind, between which a test changes the limit of a key.
 var changes = map[string][]engine.Policy{
 	"bucket": {
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerSecond(1000), 10),
@@ -94,8 +94,7 @@ func TestScriptsAreTheModelWhileNumbersChange(t *testing.T) {
 	}
 }
 
-// While numbers change, a bucket grants in any time at most the largest burst plus the tokens of the largest rate. A
-// window or a log grants at most the largest limit for each window that overlaps with this time.
+// While numbers change, a bucket grants at most the largest burst plus the tokens of the largest rate.
 func TestChangesHandOutNoSecondLimit(t *testing.T) {
 	for name, policies := range changes {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,6 @@
 //
 // The rate of a token bucket is num/den tokens per microsecond, in lowest terms. The bucket counts what a key owes in
 // units of 1/den of a token. So a token is den units, and in a microsecond num units come back. Both are whole numbers,
-// so nothing is ever rounded away, and every rational rate is exact forever, even 333333/s. (A theoretical arrival time
-// in whole microseconds cannot be exact: it would give one token in 3µs or in 4µs.)
+// so nothing is ever rounded away, and every rational rate is exact forever, even 333333/s. A theoretical arrival time
+// in whole microseconds cannot be exact: it would give one token in 3µs or in 4µs.
 package script

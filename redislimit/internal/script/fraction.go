@@ -10,14 +10,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A double, the type of numbers in Lua, represents every whole number up to this constant.
+// exactly is the largest number up to which a double, the type of numbers in Lua, represents every whole number.
 const exactly = 1<<53 - 1
 
 // slowest is the longest time that a bucket may take to fill.
 const slowest = 10 * 365 * 24 * time.Hour
 
-// perMicrosecond returns a rate in tokens per microsecond. It uses the decimal form of the number of tokens: 0.7 means
-// exactly 7/10, not the nearest double.
+// perMicrosecond returns a rate in tokens per microsecond, from its decimal form: 0.7 means exactly 7/10.
 func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	if err := atomicbucket.CheckRate(rate.Tokens, rate.Period); err != nil {
 		return nil, err
@@ -29,9 +28,8 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period))), nil
 }
 
-// fraction returns num/den for a rate in tokens per microsecond. A double must represent debts+1 limits exactly, in
-// units of 1/den. If den of the rate itself is too large for this, fraction returns the largest fraction below the rate
-// whose den is small enough. This fraction is lower than the rate by less than two millionths.
+// fraction returns num/den for a rate in tokens per microsecond, so that a double represents all debts exactly. If the
+// rate has no such fraction, num/den is lower by less than two millionths.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
@@ -43,14 +41,13 @@ func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest possible den. A double must represent (debts + 1) * limit tokens in units of 1/den
-// exactly, and also num. whole is the integer part of the rate.
+// mostUnits returns the largest number of units per token for which a double represents every debt exactly.
 func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
 // floor returns the largest fraction above 0 that does not exceed x, and whose denominator does not exceed most. It
-// descends the Stern-Brocot tree, and combines consecutive steps in the same direction.
+// descends the Stern-Brocot tree.
 func floor(x *big.Rat, most int64) *big.Rat {
 	if x.Denom().IsInt64() && x.Denom().Int64() <= most {
 		return x
@@ -71,8 +68,8 @@ func floor(x *big.Rat, most int64) *big.Rat {
 		lowN.Add(lowN, new(big.Int).Mul(k, highN))
 		lowD.Add(lowD, new(big.Int).Mul(k, highD))
 		// In the same way, replace high by high + j*low. The number j is as large as possible: the fraction must stay
-		// above x, and its denominator must not exceed most. (The denominator of x itself is above most, so low is
-		// below x.)
+		// above x, and its denominator must not exceed most. The denominator of x itself is above most, so low is below
+		// x.
 		up := sub(x.Denom(), highN, x.Num(), highD)
 		down := sub(x.Num(), lowD, x.Denom(), lowN)
 		j := steps(up.Sub(up, big.NewInt(1)), down)

@@ -176,7 +176,7 @@ func (l *Limit) arrange() {
 // Tokens returns the limit of a key, or 0 if every question has a quota.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
-// MaxDebt returns how many tokens a key may owe whose limit is the argument tokens.
+// MaxDebt returns how many tokens a key may owe under a limit of the given number of tokens.
 func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens }
 
 // IsOfQuotas reports whether every question to the limit has a quota.

@@ -39,7 +39,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 	}
 }
 
-// Two limits must have the same kind exactly if each of them can use the other's state.
+// Two limits have the same kind exactly if each of them can use the other's state.
 func TestKind(t *testing.T) {
 	for want, policies := range map[string][]engine.Policy{
 		"bucket":         {engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.Per(1, time.Hour), 3)},
@@ -80,8 +80,7 @@ func TestFloorIsTheLargestFractionBelow(t *testing.T) {
 	}
 }
 
-// The rate of the scripts is never faster than the requested rate and only slightly slower, and all their numbers are
-// exact.
+// The rate of the scripts is never faster than the requested rate, and only slightly slower.
 func TestFraction(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -103,7 +102,7 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// NewLimit accepts each algorithm of the engine, or says why not. No algorithm uses the script of another one.
+// NewLimit accepts each algorithm of the engine, or says why not.
 func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 	policies := map[engine.Algorithm]engine.Policy{
 		engine.AlgorithmTokenBucket:   engine.TokenBucket(engine.PerSecond(1), 10),

@@ -48,7 +48,7 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	if l.tokens == 0 {
 		by = int64(q.Units)
 	}
-	// The state is in units of an earlier limit, or of another quota. Convert the units, and keep the number of tokens.
+	// Convert a state in units of an earlier limit or another quota, and keep the number of tokens.
 	if m.known && (m.num != l.num || m.den != by) {
 		level = max(0, level-float64(max(0, now-at)*m.num))
 		left, other = level, l.tokens == 0 && at <= now && (m.den < by || a.Want == 0)
@@ -140,8 +140,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// holds returns how many tokens the current window can count. If m.wide is 0, the result is at least count, the number
-// of the window's tokens.
+// holds returns how many tokens the current window can count.
 func (m *Model) holds(l *Limit, count uint64) uint64 {
 	if m.wide > 0 {
 		return max(l.widest, m.wide)
@@ -149,7 +148,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many windows must end, after the current one, until count has fallen to at most room.
+// after returns how many more windows must end until at most room of the count tokens are left.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A world is a server whose clock the test sets. It forgets a key when the key's time to live is over.
+// A world is a server whose clock the test sets, and which forgets expired keys.
 type world struct {
 	*miniredis.Miniredis
 	now int64 // in microseconds
@@ -170,8 +170,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 					w.set(w.now + random.Int64N(period/8+2))
 				}
 				if held && !w.Exists("key") {
-					// The key has expired. Even if the clock goes back now, this changes nothing, because all of its
-					// tokens had come back.
+					// The key has expired, and a clock that goes back now changes nothing.
 					require.Equal(t, tokens(), m.copy().Ask(p, w.now, Ask{Need: 1, Quota: quota}).Remaining, "a key expired before its state did")
 					m = Model{}
 				}
@@ -202,8 +201,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				// An ask of quotas that wants nothing is a read. Under a faster quota, it converts the state, and from
-				// then on the owed tokens come back faster. So RetryAfter is not checked.
+				// RetryAfter is not checked, because an ask that wants nothing under a faster quota makes the owed
+				// tokens come back faster.
 				looks := p.IsOfQuotas() && a.Want == 0
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++
@@ -279,8 +278,7 @@ func TestPollingLosesNothing(t *testing.T) {
 	assert.Equal(t, 97*seconds, sum)
 }
 
-// If the clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If the clock jumps back, a
-// key gets nothing. It loses at most the tokens that had come back, or one more window.
+// If the clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst.
 func TestClockJumps(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(10), 10), engine.FixedWindow(10, time.Second), engine.FixedWindow(10, time.Second).Aligned(),
@@ -362,8 +360,7 @@ func TestCallsThatCannotBe(t *testing.T) {
 	assert.NoError(t, run(64, 64, 64, strict(0)))
 }
 
-// Tokens that come back are first subtracted from a debt above the limit, until it is paid completely. A sliding log is
-// an exception: tokens leave it after one window.
+// Tokens that come back are first subtracted from a debt above the limit, until it is paid completely.
 func TestDebtIsPaidInFull(t *testing.T) {
 	const limit, windows = 100, 6
 	for _, policy := range []engine.Policy{

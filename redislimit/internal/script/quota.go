@@ -13,15 +13,14 @@ import (
 // 1 only for token buckets. The zero Quota stands for the limit's own numbers.
 type Quota struct{ Tokens, Units uint64 }
 
-// slower bounds how much slower the rate of a quota may be than requested: by at most 1/slower of it. The rate may be
-// slower because a token is rounded up to whole units.
+// The rate of a quota may be slower than requested by one part in a thousand, because a token is rounded up to whole
+// units.
 const slower = 1000
 
 const finest = 1_000_000
 
-// makeTicks makes a limit of token buckets that only has quotas. Each quota fills within longest. The unit is a
-// microsecond divided by a power of ten. It is as small as possible while a double represents exactly all that a key
-// may owe.
+// makeTicks makes a limit of token buckets that only has quotas. The unit is as small as possible while a double
+// represents exactly all that a key may owe.
 func (l *Limit) makeTicks(longest time.Duration) error {
 	if longest < time.Microsecond || longest > slowestQuota {
 		return fmt.Errorf("buckets that fill within %v: want 1µs to %v", longest, slowestQuota)

@@ -99,8 +99,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 	return l.read(reply, asks, answers)
 }
 
-// call sends a call to the server. For a calendar, the arguments contain periods around the expected time of the
-// server. If its time is in none of them, the server only returns the time, and call tries once more.
+// call sends a call to the server. For a calendar, it tries once more if the server's time is in none of the expected
+// periods.
 func call(
 	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
 ) ([]int64, error) {

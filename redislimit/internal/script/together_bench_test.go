@@ -62,7 +62,7 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
-// The median leaves out calls during which the script waited for a processor. A mean would count this time.
+// The median leaves out calls during which the script waited for a processor.
 func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	all := make([]int, 201)
 	for i := range all {

@@ -35,12 +35,12 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 	return answers, admitted
 }
 
-// For random groups, the script must decide as the models of the keys do: a group takes from all keys, or from none.
+// For random groups, the script decides as the models of the keys do.
 func TestGroupsAreTheModels(t *testing.T) {
 	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
 }
 
-// This is TestGroupsAreTheModels with the calendar, and with requests that take all available tokens.
+// Groups with the calendar, and with requests that take all available tokens, are decided as by the models.
 func TestGroupsThatTakeWhatThereIs(t *testing.T) {
 	all := []form{{policy: engine.CalendarWindow(10, engine.Day, time.UTC)}, {policy: engine.CalendarWindow(40, engine.Month, time.UTC)}}
 	for _, f := range forms {
@@ -127,7 +127,7 @@ func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	assert.Greater(t, refusals, calls/10)
 }
 
-// A key whose value is not the state of a limit does not affect the decision of its group. Invalid calls return errors.
+// A key with a foreign value does not affect the decision of its group.
 func TestGroupsThatCannotBe(t *testing.T) {
 	w := newWorld(t)
 	c, err := connect(w.Addr())

@@ -89,8 +89,8 @@ func appendAll(table *lua.LTable, reply []any) {
 	}
 }
 
-// A server answers no other client while a script runs. So the work for one key is bounded, in any state and for any
-// request, as docs/distributed.md states.
+// The work of a script for one key is bounded, in any state and for any request. A server answers no other client while
+// a script runs.
 func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it counts, in one goroutine: the race detector shows nothing")

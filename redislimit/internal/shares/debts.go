@@ -20,9 +20,9 @@ type debt struct {
 	charging uint64 // the part that the current question charges; 0 for none
 }
 
-// NewDebts returns an empty Debts with room for most keys. Tokens of further keys are not recorded, so they are never
-// charged. If note is not nil, it is called for every change of a key's debt, in order. It is called before the method
-// that makes the change returns.
+// NewDebts returns an empty Debts with room for the given number of keys. Tokens of further keys are not recorded, so
+// they are never charged. If note is not nil, it is called for every change of a key's debt, in order. It is called
+// before the method that makes the change returns.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}

@@ -37,7 +37,7 @@ func NewSlow[K comparable](most int) *Slow[K] {
 }
 
 // Take spends the token of a key if the token is available and the function take returns true. It returns the time
-// until the token is available, or 0. since is the time when the store was lost.
+// until the token is available, or 0. The argument since is the time when the store was lost.
 func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take func() bool) (wait time.Duration) {
 	if wait = interval - time.Duration(now-since); wait > 0 {
 		return wait
@@ -62,8 +62,7 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	return wait
 }
 
-// Drop calls the function is for each key, and forgets the key if the result is true. A key can be forgotten as soon as
-// the store is back.
+// Drop forgets each key for which the given function returns true. A key can be forgotten as soon as the store is back.
 func (s *Slow[K]) Drop(is func(key K) bool) {
 	if s.count.Load() == 0 {
 		return

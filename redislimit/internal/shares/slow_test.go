@@ -23,8 +23,7 @@ func TestInterval(t *testing.T) {
 	assert.EqualValues(t, 1<<61, Interval(engine.FixedWindow(1, 365*24*time.Hour), 100_000), "no overflow")
 }
 
-// After each loss, a key gets one token per interval, and has at most one. Tokens spent before the loss make no
-// difference.
+// After each loss, a key gets one token per interval, and has at most one.
 func TestSlow(t *testing.T) {
 	s, yes := NewSlow[string](1), func() bool { return true }
 	assert.EqualValues(t, 1, s.Take("k", 100, 109, 10, yes))

@@ -116,9 +116,10 @@ type Turn struct {
 	IsNewest bool // the call takes the newest questions first
 }
 
-// Turn returns the rules for the next call. oldest is how long the oldest question has waited. If this is more than
-// half the timeout, answers to the oldest questions would be too late, so every second call takes the newest questions.
-// isFailing means that calls have failed, and none was answered, for as long as a call may take.
+// Turn returns the rules for the next call. The argument oldest is how long the oldest question has waited. If this is
+// more than half the timeout, answers to the oldest questions would be too late, so every second call takes the newest
+// questions. The argument isFailing means that calls have failed, and none was answered, for as long as a call may
+// take.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
 	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {

@@ -4,9 +4,9 @@ package waiting
 
 import "slices"
 
-// Next takes the questions for the next call from waiting. It takes the oldest or, if isNewest is true, the newest, and
-// keeps their order. Their total size does not exceed most, unless a single question does. rest are the questions that
-// still wait.
+// Next takes the questions for the next call from the list waiting. It takes the oldest questions or, if isNewest is
+// true, the newest, and keeps their order. Their total size does not exceed the number most, unless a single question
+// does. The result rest has the questions that still wait.
 //
 // Next calls drop for late questions, which are always the oldest. It also calls drop for a question without a waiting
 // caller if it visits the question. It visits each question at most twice.
