@@ -181,8 +181,8 @@ func TestAQuotaFollowsItsUnit(t *testing.T) {
 }
 
 // TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. At every step of a leap, the plan is replaced by a plan with a
-// smaller or a larger skew. The leap is a whole circle of the plan with the smaller skew. In one step, such a leap
-// would make a key that was drained before it look drained after it.
+// smaller or a larger skew. The leap is a whole circle of the plan with the smaller skew. If it were one step, a
+// key that was drained before the leap would look drained after it.
 func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 	const burst, rate = 5, 1e-7
 	small, large := func() *Plan { return aPlan(t, 0.8e9, burst) }, func() *Plan { return aPlan(t, rate, burst) }
@@ -222,8 +222,8 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 		})
 	})
 	t.Run("a take and a sweep beside a replacement", func(t *testing.T) {
-		// turns is the end of a leap by whole turns of the small plan's circle, and a little more than one turn of the
-		// large plan's.
+		// turns is the end of a leap by whole turns of the small plan's circle. The leap is one turn of the large plan's
+		// circle, or a little more.
 		turns := start + int64(ceilDiv(large().skew, small().skew)*circle*small().skew)
 		injected(t, func() (call, other func(), check func(string)) {
 			tb := newTable(t, 1, 2, func(cfg *Config) { cfg.Plan = large() })

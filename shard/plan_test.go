@@ -262,7 +262,7 @@ func TestTheBoundOfADebt(t *testing.T) {
 func TestAChargeThatFitsIntoNoWord(t *testing.T) {
 	table := newTable(t, 4, 4, func(c *Config) { c.Plan = planOf(t, perSecond(t, 97, 5)) })
 	require.Equal(t, Admitted, take(table, 1, start, 1))
-	want := []uint64{48, 0} // the first charge takes all that the key may owe, minus one token because of rounding
+	want := []uint64{48, 0} // the key may still owe 49 tokens, minus one because of rounding
 	for i, twice := range []uint64{1, 2} {
 		n := (1 << 63 / table.Plan().Quota(0).Token) * 2 * twice
 		_, _, verdict := table.HitCharge(table.Find(1), start, n, TierQuota(0))

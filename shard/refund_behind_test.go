@@ -118,8 +118,8 @@ func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 }
 
 // TestARefundByALateClockLooksAtTheRecordAgain (I1): as TestARefundThatIsSuspendedAfterItsClock, but the watermark is
-// later than the clock's time. So the refund is made at the watermark, which is between the times of the first take and
-// the last take.
+// later than the clock's time, and earlier than the last take. The refund reads the record again, finds the last take
+// in it, and starts over.
 func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	p := table.Find(7)

@@ -221,7 +221,7 @@ func TestWhenASweepRests(t *testing.T) {
 // TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: SweepEpoch leaves no record that has been idle for a skew, even
 // in a full table whose last sweep was more than a skew ago.
 func TestSweepEpochLeavesNothingThatHasBeenIdleForASkew(t *testing.T) {
-	for since, reclaimed := range map[int64]uint64{2: 1, 8: 0} { // tenths of a skew after the last sweep
+	for since, reclaimed := range map[int64]uint64{2: 1, 8: 0} { // tenths of a skew from the last sweep to the take
 		table := newTable(t, 4, 4, nil)
 		skew := int64(table.Plan().skew)
 		require.True(t, table.Sweep(start, nil))
