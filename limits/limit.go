@@ -61,8 +61,9 @@ type Limit[R any] struct {
 	// QuotaElse is the policy for a request whose Quota fails. Set it if other people or programs write the quotas.
 	// Without a valid QuotaElse, the request is refused as unavailable.
 	QuotaElse engine.Policy
-	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome is the end of the
-	// request in the front's terms, such as an HTTP status: see [Result.Finish]. A settled hold is not given back.
+	// Refund reports, at the end of an allowed request, whether its cost is given back. The argument outcome is the end
+	// of the request in the front's terms, such as an HTTP status: see [Result.Finish]. A settled hold is not given
+	// back.
 	Refund func(r R, outcome int) bool
 
 	// MaxWait is how long a request waits for its tokens instead of being refused. 0 means not at all, and

@@ -3,7 +3,8 @@ package limits
 import "fmt"
 
 // Metrics counts outcomes. Observe is called in the goroutine of the request, from many goroutines at once, so it
-// should be fast. limit is the name of a [Limit], so the number of labels does not depend on the number of keys.
+// should be fast. The argument limit is the name of a [Limit], so the number of labels does not depend on the number of
+// keys.
 type Metrics interface {
 	Observe(limit string, outcome Outcome)
 }

@@ -47,8 +47,8 @@ type Options[R any] struct {
 	Jitter time.Duration
 	// Random returns numbers in [0, 1) for the jitter. It must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
-	// Pause makes a request wait. It returns nil when the duration has passed, or the error of the context if that is
-	// done before. It must be safe for concurrent use; nil means a timer. Set it for simulated time.
+	// Pause makes a request wait. It returns nil when the duration has passed, or the error of the context if the
+	// context is done earlier. It must be safe for concurrent use; nil means a timer. Set it for simulated time.
 	Pause func(context.Context, time.Duration) error
 }
 

@@ -19,7 +19,7 @@ import (
 const (
 	compareEvery = 20 * time.Second
 	settingsLife = 3 * compareEvery
-	mostTold     = 8 // the most differing settings that are logged
+	mostTold     = 8 // how many different settings of other nodes are logged at most
 )
 
 // format is the version of the format in which the state of a key is stored.

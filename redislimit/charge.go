@@ -10,8 +10,8 @@ import (
 )
 
 // Charge takes n tokens from the key whether they are available or not, for a cost that has already arisen, such as the
-// bytes of an answer. The key may then owe more than its limit, up to [MaxDebt]. It is refused until enough tokens have
-// come back. Charge returns the decision that a request for one token would get after the charge.
+// bytes of an answer. The key may then owe more than its limit, up to [MaxDebt]. Its requests are refused until enough
+// tokens have come back. Charge returns the decision that a request for one token would get after the charge.
 //
 // In both modes, Charge waits for the store as [Limiter.Take] of a strict limiter does. It does not take the tokens
 // that nodes have in hand.

@@ -29,8 +29,9 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 	return err
 }
 
-// CheckQuotas returns a function check, which checks a policy as [Limiter.Quota] would, but without a client. check is
-// not safe for concurrent use, and its errors do not name the policy. Call the function end to free the memory.
+// CheckQuotas returns a function check, which checks a policy as [Limiter.Quota] would, but without a client. The
+// function check is not safe for concurrent use, and its errors do not name the policy. Call the function end to free
+// the memory.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {

@@ -30,7 +30,7 @@ type eviction struct {
 	since    atomic.Int64 // since when the store counts as lost; 0 if it does not
 	last     int64        // when dropped keys were last found
 	nextWarn int64
-	isMute   bool             // that a server does not report how it evicts was logged
+	isMute   bool             // it was logged that a server does not report how it evicts
 	dropped  map[string]int64 // by server: keys ever dropped
 }
 

@@ -226,7 +226,7 @@ func (l *Limiter) renewPlaces() {
 	}
 }
 
-// renew renews the places of the entry. The caller has the claim.
+// renew renews the places of the entry. The caller has begun a renewal of its claim.
 func (e *Entry) renew(now int64) {
 	l := e.limiter
 	queue, item := l.place(e.key, script.Ask{Debt: e.n, Window: e.number})

@@ -13,9 +13,9 @@ const (
 	hashTimeout = 5 * time.Second
 )
 
-// Hash reads a hash that other programs write to the store, and calls yield with each field and its value. name is the
-// full name of the hash; a missing hash counts as empty. If yield returns an error, Hash stops and returns the error.
-// The user needs [Rights], and +hscan and +hlen on the name.
+// Hash reads a hash that other programs write to the store, and calls yield with each field and its value. The argument
+// name is the full name of the hash. A missing hash counts as empty. If yield returns an error, Hash stops and returns
+// the error. The user needs [Rights], and +hscan and +hlen on the name.
 //
 // Hash requests about 1,000 fields at a time, so that the store can decide about other keys in between. A field that
 // exists during the whole call is passed to yield at least once. This holds even if the hash grows, shrinks, or is

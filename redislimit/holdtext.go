@@ -26,8 +26,8 @@ func (h *Hold) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(to, uint64(h.end))
 }
 
-// ParseHold makes a hold from the bytes of [Hold.Append], in any process that uses the same store. key must be the key
-// of that hold. ParseHold returns an error if the length of the text is wrong.
+// ParseHold makes a hold from the bytes of [Hold.Append], in any process that uses the same store. The argument key
+// must be the key of that hold. ParseHold returns an error if the length of the text is wrong.
 //
 // In two cases the hold gives nothing back: the text is of another key or limit, or another process took the tokens
 // from its lease or share. Even then, [Hold.Taken] returns the tokens taken, and a cost above them is charged to the

@@ -74,7 +74,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 	case err == nil:
 		l.settle(owing{key, q.numbers})
 		d := q.answered(a, a.RetryAfter == 0)
-		if inHand == 0 { // otherwise the question asked for less
+		if inHand == 0 { // otherwise the question asked for fewer tokens than the request
 			l.known.remember(key, q.numbers, least, sent, d)
 		}
 		if !d.Allowed {

@@ -53,7 +53,7 @@ func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 		debt := uint64(0)
 		if l.cold != nil {
 			debt = l.terms.First - l.cold.Peek(l.cold.Key(key), 1).Remaining
-			l.cold.Refund(l.cold.Key(key), debt) // this lease charges them; the next lease charges later ones
+			l.cold.Refund(l.cold.Key(key), debt) // this lease charges this debt; the next lease charges a later debt
 		}
 		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
 	})

@@ -91,7 +91,7 @@ func (p *part) ask() script.Ask {
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}
-	if p.inHand == 0 { // otherwise the question asked for less
+	if p.inHand == 0 { // otherwise the question asked for fewer tokens than the request
 		p.quota.limiter.known.remember(p.Key, p.quota.numbers, p.needs(), sent, p.Decision)
 	} else if all {
 		p.receipt.from = fromLease

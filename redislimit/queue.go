@@ -33,7 +33,7 @@ type question struct {
 	items    []script.Item                // not empty; one item if the queue belongs to a limiter
 	answered func([]script.Answer, error) // called once; never if the question is given up before it is sent
 	since    int64                        // when it was put into the queue
-	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if it cannot be given up
+	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if the question cannot be given up
 }
 
 func (q question) weight() (n int) {

@@ -15,9 +15,9 @@ import (
 // slowEvery bounds how often single calls that timed out are logged.
 const slowEvery = time.Minute
 
-// Logger makes a client log when the store is lost, with the cause, and when it is back. Meanwhile, each new kind of
-// cause is logged once. Calls that time out while the store is not lost are logged at most once per minute. By default,
-// or with nil, nothing is logged.
+// Logger makes a client log when the store is lost, with the cause, and when it is back. While the store is lost, each
+// new kind of cause is logged once. Calls that time out while the store is not lost are logged at most once per minute.
+// By default, or with nil, nothing is logged.
 func Logger(log *slog.Logger) ClientOption {
 	return func(c *clientConfig) error {
 		c.log = log

@@ -47,8 +47,8 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// Bound returns the largest number of tokens of one key that all nodes together admit in any time t. It holds while the
-// store answers:
+// Bound returns the largest number of tokens of one key that all nodes together admit in any time t, while the store
+// answers:
 //
 //   - For a token bucket, burst + rate*t.
 //   - For windows and logs, one limit, plus one for each window that can begin in t. For the calendar, the shortest

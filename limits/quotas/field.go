@@ -39,8 +39,8 @@ type Item struct {
 // The function parse parses the list by RFC 9651. The function item converts a member, and returns the zero Item if the
 // member is not an item.
 //
-// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters. It returns an error if two items have
-// the value f.Name, or an item is not a text. The same holds for a parameter of another type or out of range, and for a
+// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items with the value f.Name, and
+// for an item that is not a text. It also returns an error for a parameter of another type or out of range, and for a
 // limit that does not fit ([spec.Limit.Other]).
 func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, error), item func(M) Item) (p engine.Policy, ok bool, err error) {
 	if len(lines) == 0 {

@@ -71,8 +71,8 @@ func List() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ParseAlgorithm returns the one of [Algorithms] that has a name; "" means the token bucket. For any other text, the
-// error lists the names.
+// ParseAlgorithm returns the element of [Algorithms] whose name is the text; "" means the token bucket. For a text that
+// is no such name, the error lists the names.
 func ParseAlgorithm(text string) (engine.Algorithm, error) {
 	if text == "" {
 		return engine.AlgorithmTokenBucket, nil

@@ -20,8 +20,8 @@ const DefaultQuota = 1_000_000
 // counts in nanoseconds, as memory does.
 const LongestQuota = 26 * 24 * time.Hour
 
-// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas. base is one of the limit's
-// policies that count requests.
+// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas. The argument base is one of the
+// limit's policies that count requests.
 func StoredPolicy(base engine.Policy) engine.Policy {
 	if base.Algorithm() == engine.AlgorithmTokenBucket {
 		return engine.TokenBuckets(LongestQuota)

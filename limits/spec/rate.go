@@ -80,8 +80,8 @@ func (r Rate) policy() engine.Policy {
 	return engine.Blocked()
 }
 
-// whole returns "" if the rate gives a whole number of tokens in its period. Otherwise remedy is the advice to write a
-// rate that does, with an example.
+// whole returns "" if the rate gives a whole number of tokens in its period. Otherwise remedy is advice to write a rate
+// with a whole number of tokens, with an example.
 func whole(r engine.Rate) (remedy string) {
 	if r.Tokens == math.Trunc(r.Tokens) && r.Tokens < 1<<64 {
 		return ""

@@ -67,8 +67,8 @@ type Limit struct {
 	Spread    bool // one bucket on all processors ([engine.Spread])
 	Stored    bool // the limit is in a store that machines share
 	// InStore makes a limiter in the store, to check quotas with it. It is nil unless the limit is Stored and has a
-	// Quota. The limiter has the [StoredPolicy] of base, and room for quotas ([Room]). check returns an error if the
-	// limiter does not accept a quota, and end closes the limiter.
+	// Quota. The limiter has the [StoredPolicy] of base, and room for quotas ([Room]). The function check returns an
+	// error if the limiter does not accept a quota. The function end closes the limiter.
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 

@@ -87,7 +87,8 @@ func TestLeasesHardlyRefuseBelowTheLimit(t *testing.T) {
 	assert.Less(t, r.Results[0].RefusedShare, 0.001)
 }
 
-// The simulation of settling later, the strategy of gateways, gives the known figures, and exceeds the bound.
+// The simulation of settling later, the strategy of gateways, gives the figures in the table below, and exceeds the
+// bound.
 func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	for load, want := range map[float64][]float64{2: {1.30, 1.075, 1.016}, 10: {2.50, 1.376, 1.078}} {
 		r := run(t, func(s *Scenario) { s.Load, s.Strategies = load, Strategies()[2:] })

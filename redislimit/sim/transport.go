@@ -11,9 +11,9 @@ import (
 
 // A question asks the store about one key. It is sent in one call.
 type question struct {
-	what   uint8 // a kind of the strategy
+	what   uint8 // one of the strategy's kinds of questions
 	key    uint32
-	slot   uint32 // number of the strategy's data
+	slot   uint32 // identifies the strategy's data about this question
 	cost   uint64 // the cost of a request
 	debt   uint64 // the debt that a shareCharge charges
 	failed bool   // there is no answer, or the answer came too late

@@ -28,14 +28,14 @@ type Lease struct {
 	before  int64  // when the last answered renewal began; 0 for none
 	held    uint64 // tokens in hand after the last answered renewal
 	least   uint64 // the fewest tokens worth a renewal, without the waiting request
-	small   pace   // of spending tokens in hand, and of requests up to the overdraft
-	all     pace   // of small, plus large requests that went with renewals
+	small   pace   // of tokens in hand that are spent, and of requests up to the overdraft
+	all     pace   // the pace small, plus the pace of large requests that went with renewals
 	window  int64  // the window of the tokens in hand
 	visited uint64 // the word at the last call of Expire
 }
 
 // New returns a lease without tokens in hand. It begins with a debt, of at most the overdraft. Until the first answer,
-// the lease assumes that the whole limit is available.
+// the lease assumes that the complete limit is available.
 func New(terms *Terms, debt uint64) *Lease {
 	l := &Lease{terms: terms}
 	l.word.Store(uint64(healthy.with(0, debt)))

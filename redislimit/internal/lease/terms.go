@@ -18,8 +18,8 @@ const (
 // Terms are the numbers that all leases of a limit have in common.
 type Terms struct {
 	Limit     uint64        // the burst, or the tokens of a window
-	PerSecond float64       // the rate of the whole limit, in tokens per second
-	Nodes     int           // how many nodes share it
+	PerSecond float64       // the rate of the limit on all nodes, in tokens per second
+	Nodes     int           // how many nodes share the limit
 	First     uint64        // the part of D that a node admits before it has a lease for the key
 	Overdraft uint64        // the other part of D, which belongs to the lease; at most MaxDebt
 	Ahead     time.Duration // τ: a renewal asks for the tokens of the next 2τ, and is made when half of them are left

@@ -38,9 +38,10 @@ type Ask struct {
 	//
 	//   - A fixed window gets tokens back only while it lasts, and a sliding window while it is the current or the
 	//     previous one.
-	//   - A sliding log gives back only tokens that were taken at that time; with AnyWindow, the latest.
+	//   - A sliding log gives back only tokens that were taken at that time; with AnyWindow, it gives back the latest
+	//     tokens.
 	//   - A token bucket gives back at most the tokens that were owed at that time and have not come back since; with
-	//     AnyWindow, all.
+	//     AnyWindow, it gives back all of Returned.
 	//
 	// For a bucket, the Answer has a Window only if the Ask has one.
 	Window int64

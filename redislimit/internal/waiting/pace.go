@@ -91,7 +91,7 @@ func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShor
 	}
 }
 
-// Failed notes that a call failed. isLate means that it was not answered in time.
+// Failed notes that a call failed. If isLate is true, it was not answered in time.
 func (p *Pace) Failed(sent, now int64, size int, isLate bool) {
 	if p.size -= size; isLate {
 		p.cut(sent, now, max(p.Window()/2, 1))
