@@ -62,7 +62,7 @@ func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	return true, nil
 }
 
-// undo gives back the takes before request i, and peeks for the answers of the requests that took nothing.
+// undo gives back the takes before request i, and peeks for the answers of all requests except request i.
 func undo(requests []Request, answers []Answer, i int) {
 	for j := range i {
 		answers[j].Receipt.Release()

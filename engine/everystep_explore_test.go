@@ -244,7 +244,7 @@ var stepVerbs = map[string]func(s step) any{
 	},
 }
 
-// outcomeOf makes two calls, and returns their answers and the state of the key.
+// outcomeOf returns the answers of two calls together with the state of the key.
 func outcomeOf(s step, call, other any) any {
 	own, tier := s.Peek(s.key.With(s.own), 1), s.Peek(s.key, 1)
 	if s.priced { // if two prices were used at once, tokens may come back at either price

@@ -105,8 +105,8 @@ func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in %v", midnight.Sub(end))
 }
 
-// TestALateTakeInAFirstWindowThatWasGivenBack (I1): a call with a late clock takes in a first window whose tokens were
-// given back.
+// TestALateTakeInAFirstWindowThatWasGivenBack (I1): takes by a late clock fit the limits, after the tokens of a first
+// window were given back.
 func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k := newChangingKey(t, false)
 	k.takesAt(0)

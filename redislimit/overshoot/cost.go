@@ -72,8 +72,7 @@ func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c C
 	return Cost{median(leases), median(locals), median(ratios), slices.Min(ratios), slices.Max(ratios), rounds}, nil
 }
 
-// timedInHand measures the time of a batch of decisions that spend tokens in hand. If tokens expired because the
-// machine was busy, it repeats the batch.
+// timedInHand measures the time of a batch of decisions that spend tokens in hand.
 func timedInHand(ctx context.Context, leased *redislimit.Limiter, key string) (took time.Duration, err error) {
 	var admitted int
 	for range 1000 {

@@ -56,8 +56,7 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 	if !ok {
 		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
 	}
-	// With this timeout, the store does not count as lost just because the machine is busy. Scenarios that measure a
-	// lost store use a shorter one.
+	// With this timeout, the store does not count as lost just because the machine is busy.
 	timeout := time.Second
 	if t.Scenario.isDisturbed() {
 		timeout = 50 * time.Millisecond
@@ -159,8 +158,7 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// offer sends every request at its planned time, even if earlier requests have not been answered. Overdue requests are
-// sent in the order of their planned times.
+// offer sends every request at its planned time, even if earlier requests have not been answered.
 func offer(t Task, d *decider, start time.Time) NodeResult {
 	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / t.Scenario.meanCost()
 	n := int(perSecond * t.Scenario.Time.Seconds())

@@ -26,8 +26,8 @@ type Result struct {
 	OfExact  float64       `json:"of_exact"`        // Admitted in % of Exact
 	Refused  float64       `json:"refused"`         // refused tokens in % of Offered
 	Falsely  float64       `json:"falsely_refused"` // Exact - Admitted, in % of Offered
-	// Bound is burst + rate*Time + N*D. D is 0 in strict mode. The bound has no tokens in hand at the start, because
-	// there are none. Bound is 0 for a way that promises no bound.
+	// Bound is burst + rate*Time + N*D, and 0 for a way that promises no bound. D is 0 in strict mode. No tokens are in
+	// hand at the start.
 	Bound  uint64        `json:"bound"`
 	Calls  float64       `json:"calls"`     // script calls per second
 	Median int64         `json:"median_ns"` // ns per decision: the median of the nodes' medians

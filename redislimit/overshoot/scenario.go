@@ -71,8 +71,7 @@ func Scenarios(t time.Duration) []Scenario {
 
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// isPlain reports whether the scenario has only a load. For other scenarios, the hybrid that settles later is not
-// measured.
+// isPlain reports whether the scenario has only a load.
 func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
 
 // Ways returns the [Ways] for which the scenario is measured.

@@ -14,8 +14,8 @@ import (
 //go:embed settle.lua
 var settleText string
 
-// A settler is one node of the common hybrid, for one key. It decides by the level that the store last reported, plus
-// the tokens that it has admitted itself since then. Once per interval, it adds these tokens to the level in the store.
+// A settler is one node of the common hybrid, for one key. It decides by the last level of the store and its own tokens
+// since then.
 type settler struct {
 	client      rueidis.Client
 	script      *rueidis.Lua

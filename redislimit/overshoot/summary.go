@@ -42,10 +42,8 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
 	if r.Bound > 0 && s.isDisturbed() {
-		// With disturbances, the bound also contains the full shares of all nodes, which are at most one burst. At most
-		// one more burst comes back in the store until all nodes have noticed that the server is back. If only some
-		// nodes are cut off, the tokens that come back to their shares are added, because the store fills at the same
-		// time.
+		// With disturbances, the bound also contains the full shares of all nodes, and at most one more burst that
+		// comes back in the store. If only some nodes are cut off, the tokens that come back to their shares are added.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r

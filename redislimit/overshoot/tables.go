@@ -108,8 +108,7 @@ func (r *Result) bound() string {
 	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
 }
 
-// simulate returns the simulator's results for a scenario, in brackets, one for each way. The simulator does not
-// support nodes with different options, so for these there are no results.
+// simulate returns the simulator's results for a scenario, in brackets, one for each way.
 func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil

@@ -13,8 +13,7 @@ import (
 //go:embed window.lua
 var windowText string
 
-// A windower is one node of the hybrid with fixed windows of one second. At the end of the window it forgets an excess.
-// A settler instead refuses requests until its level has drained.
+// A windower is one node of the hybrid with fixed windows of one second.
 type windower struct {
 	client rueidis.Client
 	script *rueidis.Lua
@@ -26,7 +25,7 @@ type windower struct {
 	known, unsettled int64 // tokens of this window
 }
 
-// enter starts the current window. It drops unsettled costs of an earlier window, because no node would read them.
+// enter starts the current window, and drops unsettled costs of an earlier window.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0

@@ -67,8 +67,7 @@ func (s *Scenario) keyWeights() []float64 {
 	return weights
 }
 
-// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size,
-// which its weight fills completely or in part. In the second case, the rest of the box belongs to one other number.
+// A lottery draws numbers by weight in constant time, by the alias method.
 type lottery struct {
 	own   []float64 // the part of a box that belongs to its own number
 	other []uint32

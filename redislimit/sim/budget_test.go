@@ -37,8 +37,7 @@ type budgetCase struct {
 }
 
 // TestBudgetsInVirtualTime compares the tokens that strict nodes admit in a simulated minute with the bound of
-// docs/budgets.md, for every interval. Breakers, shares, debts and claims are the code of real nodes, and the store is
-// the model of the scripts.
+// docs/budgets.md.
 func TestBudgetsInVirtualTime(t *testing.T) {
 	for _, c := range []budgetCase{
 		{name: "nothing happens"},
@@ -263,8 +262,7 @@ func (w *budgetWorld) fails(n *budgetNode, sent int64, answered func(script.Answ
 	})
 }
 
-// check compares the admitted tokens with the bound of docs/budgets.md, burst + rate*T + H + E, for every interval that
-// begins and ends with a request. For failures, it adds the terms in the second table of docs/distributed.md.
+// check compares the admitted tokens with the bound of docs/budgets.md, for every interval between two requests.
 func (w *budgetWorld) check(t *testing.T) {
 	slices.SortFunc(w.admitted, func(a, b *budgetRequest) int { return int(a.at - b.at) })
 	require.Greater(t, len(w.admitted), 80)
@@ -298,7 +296,7 @@ func (w *budgetWorld) check(t *testing.T) {
 }
 
 // givenBack sums the tokens that holds gave back between two times. It counts only requests that were in flight at the
-// first of the two.
+// first of these times.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {

@@ -5,8 +5,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// leases is the strategy of leases: the code of real nodes, package lease, in a simulated node. If an answer is lost,
-// the node's share decides.
+// leases is the strategy of leases, with the code of real nodes.
 type leases struct {
 	*transport
 	terms   *lease.Terms

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Below the limit, leases falsely refuse almost no tokens, whatever requests cost. They do not ask the store more often
-// than strict nodes. Without requests that go with renewals, this test fails.
+// Below the limit, leases falsely refuse almost no tokens, whatever requests cost.
 func TestCostsAreNotRefusedFalsely(t *testing.T) {
 	for _, costs := range [][]uint64{nil, {2}, {3}, {5}, {9}, {20}, {35}, {60}, {100}, {101}, {200}, {1, 60}, {1, 10, 60}, {5, 150}} {
 		for _, load := range []float64{0.5, 0.8} {

@@ -108,8 +108,7 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss returns the tokens that all losses of the store add to the bound: see docs/distributed.md. Without shares,
-// this is 0. The argument all is the sum of all full shares, without rounding.
+// afterLoss returns the tokens that all losses of the store add to the bound: see docs/distributed.md.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():

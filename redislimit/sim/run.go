@@ -71,7 +71,7 @@ func (s Strategy) begin(w *world) (limiting, string) {
 
 const tooSmall = "the limit is too small for leases on %d nodes, so that they ask the store each time"
 
-// play runs all requests, and the events between them. After the last request, it runs the remaining events.
+// play runs all requests, and the events between and after them.
 func play(w *world, l limiting, a *arrivals, step func(done float64) error) error {
 	const often = 1 << 14
 	end := int64(w.scenario.Time)

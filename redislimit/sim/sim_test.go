@@ -104,8 +104,7 @@ func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	}
 }
 
-// If many tokens are admitted at once in the middle of a run, the total of the run does not show it. So the simulation
-// must check every interval.
+// The simulation checks every interval, because the total of a run does not show many tokens at once.
 func TestTheWorstIntervalIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -143,8 +142,7 @@ func TestTheWorstIntervalIsFound(t *testing.T) {
 	}
 }
 
-// A node sends each question in a separate call while it has fewer than eight calls in progress. Otherwise questions
-// share calls.
+// A node sends each question in a separate call while it has fewer than eight calls in progress.
 func TestQuestionsTravelTogether(t *testing.T) {
 	with := func(trip time.Duration) (Result, *Report) {
 		r := run(t, func(s *Scenario) {
@@ -161,14 +159,13 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
 	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
-	// More questions come than fit into eight calls. So the node makes more than eight calls, which are full.
+	// More questions come than fit into eight calls, so the node makes more calls, which are full.
 	full, r := with(100 * time.Millisecond)
 	assert.Equal(t, r.Offered, full.Questions)
 	assert.Less(t, full.Calls, r.Offered/10)
 }
 
-// A loss raises the bound of the excess by two terms: the shares at the loss, and the tokens that come back until all
-// nodes have noticed that the store is back.
+// A loss of the store raises the bound of the excess.
 func TestAStoreThatIsAway(t *testing.T) {
 	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {
@@ -197,8 +194,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// Strict nodes use only the store's clock. So if the nodes' clocks differ, this changes nothing for strict nodes, and
-// nearly nothing for leases.
+// If the nodes' clocks differ, this changes nothing for strict nodes, and nearly nothing for leases.
 func TestClocksMayDiffer(t *testing.T) {
 	with := func(skew time.Duration) *Report {
 		return run(t, func(s *Scenario) {
@@ -348,8 +344,7 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Contains(t, out.String(), "of which 3 were asked for")
 }
 
-// If the idle lease of a key was forgotten, the key's next lease must not bring a new overdraft. With many nodes, such
-// overdrafts would be several times the limit.
+// After the idle lease of a key was forgotten, the key's next lease brings no new overdraft.
 func TestManyNodesKeepTheBound(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Burst, s.Load, s.Time, s.Strategies = 1000, 4000, 10, 5*time.Second, []Strategy{Lease()}

@@ -24,9 +24,8 @@ type question struct {
 	isComing bool // it failed at the node, but is on its way to the store
 }
 
-// A transport carries the questions of the nodes to the store, and the answers back. It works like the queues of
-// package redislimit, with the same Pace and Breaker. The store carries out each call that reaches it, even if the node
-// no longer waits.
+// A transport carries the questions of the nodes to the store, and the answers back. The store carries out each call
+// that reaches it, even if the node no longer waits.
 type transport struct {
 	*world
 	queues []sendQueue // of the nodes; each node has one for each partition
@@ -61,9 +60,8 @@ const (
 	callEnd         // the answer has reached the node, or the time is over
 )
 
-// newTransport returns a transport. The transport calls reach when a question has reached the store, and back when a
-// question has an answer or has failed. If the store is unavailable, it calls reach only for questions that the node
-// has given up.
+// newTransport returns a transport. It calls reach when a question has reached the store, and back when a question has
+// an answer or has failed.
 func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
 	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
 }
@@ -180,8 +178,7 @@ func (t *transport) happen(e event) {
 	t.depart(e.node, e.key)
 }
 
-// arriveAt handles the moment at which a call would reach the store. The store carries out the call, unless the node
-// cannot reach the store at that moment.
+// arriveAt makes the store carry out a call, unless the node cannot reach the store at that moment.
 func (t *transport) arriveAt(e event) {
 	call := &t.under[e.slot]
 	isAway := t.isAway(e.node, e.key)

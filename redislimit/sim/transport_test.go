@@ -64,8 +64,7 @@ func TestAStoreThatIsTooSlow(t *testing.T) {
 	assert.Positive(t, r.Results[0].Admitted)
 }
 
-// If a single answer is lost, the tokens that the share admits are charged in addition. So less than the limit is
-// admitted.
+// If a single answer is lost, less than the limit is admitted.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	r := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} })
 	for _, o := range r.Results {
@@ -75,8 +74,7 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	}
 }
 
-// Short stalls of the store admit a constant number of additional tokens, whatever the number of stalls, because all
-// tokens that shares admit are charged afterwards. Otherwise repeated stalls would admit up to twice the limit.
+// Short stalls of the store admit a constant number of additional tokens, whatever the number of stalls.
 func TestRepeatedStallsCostAConstant(t *testing.T) {
 	for _, stall := range []struct{ length, every time.Duration }{
 		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},
@@ -97,7 +95,7 @@ func TestRepeatedStallsCostAConstant(t *testing.T) {
 	}
 }
 
-// While nodes are cut off, they admit their shares in addition to the limit. Afterwards they do not.
+// While nodes are cut off, they admit their shares in addition to the limit.
 func TestNodesThatAreCutOff(t *testing.T) {
 	for _, cut := range []int{1, 3} {
 		for _, o := range run(t, func(s *Scenario) {
@@ -159,7 +157,7 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	assert.Zero(t, held())
 }
 
-// The store carries out a call after its timeout. If the round trip is longer, the node's share always decides.
+// If the round trip is longer than the timeout, the node's share always decides.
 func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 	for _, rtt := range []time.Duration{46 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond} {
 		for policy, want := range map[redislimit.FailurePolicy]float64{redislimit.FailShare: 1, redislimit.FailClosed: 0} {

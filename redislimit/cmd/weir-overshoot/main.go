@@ -131,7 +131,7 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	return r, nil
 }
 
-// If other programs use the machine, requests come late. A run with requests that come later than tooLate is repeated.
+// A run with requests that come later than tooLate is repeated, because other programs used the machine.
 const (
 	tooLate = 100 * time.Millisecond
 	tries   = 3

@@ -22,7 +22,7 @@ type Breaker struct {
 	late     atomic.Int64 // when a call was last answered after its timeout
 }
 
-// latest is by how much longer a breaker waits if the store's answers come too late.
+// latest is how many times longer a breaker waits if the store's answers come too late.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.

@@ -13,7 +13,7 @@ import (
 // 1 only for token buckets. The zero Quota stands for the limit's own numbers.
 type Quota struct{ Tokens, Units uint64 }
 
-// The rate of a quota may be slower than requested by one part in a thousand, because a token is rounded up to whole
+// The rate of a quota may be slower than requested by at most a thousandth, because a token is rounded up to whole
 // units.
 const slower = 1000
 
