@@ -177,7 +177,7 @@ func (c *Check[R]) refuseQuota() {
 }
 
 // attempt takes from all limits that are not in shadow mode, and reports whether all of them admit the request.
-// Otherwise it gives everything back.
+// Otherwise it gives everything back. If the request may wait for all limits that refuse, the verdict stays Admitted.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)

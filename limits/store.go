@@ -81,7 +81,8 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 }
 
 // refusals returns a function that reports whether a decision is a refusal, or nil if no decision is one. A zero
-// Decision usually means that the store did not reach the ask.
+// Decision usually means that the store did not reach the ask. It is a refusal only if no other decision is a refusal
+// and the store returned no error.
 func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }
 	zero := false

@@ -21,7 +21,7 @@ const (
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
 // An eviction contains what a client knows about how its store drops keys when its memory is full. A store that drops
-// keys counts as lost, because a dropped key's debt is forgotten.
+// keys counts as lost, because a dropped key's debt is forgotten. Limiters with [FailOpen] still use it.
 type eviction struct {
 	next   atomic.Int64 // when to check again
 	isBusy atomic.Bool  // a goroutine checks the store, and may write the fields below

@@ -587,7 +587,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// The tokens in hand of a node that dies are lost, and no more tokens are admitted.
+// The tokens in hand of a node that dies are lost. So fewer tokens are admitted, and never more.
 func TestNodeCrash(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(200), 800)

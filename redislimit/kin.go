@@ -32,13 +32,15 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack says how many tokens are missing from the shares of a limit. They are tokens of its limiter.
+// A lack says how many tokens are missing from the shares of a limit. The field n counts tokens of the limiter in the
+// field from.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns the tokens that are missing from the shares of a limit: those that were spent and have not come back.
+// lacking returns the tokens that are missing from the shares of a limit: tokens that were spent and have not come
+// back, whether they were charged or not. A spent token is missing from every share that existed at that time.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {

@@ -33,8 +33,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets the Held of an admitted request. If the request is not counted anywhere, Held has no tokens, because it
-// would give back tokens of other requests.
+// keep sets the Held of an admitted request. If the request is not counted anywhere, Held is a hold without tokens: any
+// other hold would give back tokens of other requests.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
@@ -64,7 +64,8 @@ func (p *part) takeInHand() {
 
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides the part if the node can.
+// remember decides the part if the node can. A leased limiter ignores a remembered refusal, because its lease may have
+// the tokens in hand.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()

@@ -18,7 +18,8 @@ type counted struct {
 	forget          forgetting
 	owners          atomic.Int64
 	users           atomic.Int64 // configurations that use the limit to decide requests
-	// ends is the time from which no key of the limit owes anything, and nil while a configuration uses the limit.
+	// ends is for a limit that shares its engine.Limiter: from this time on, no key of the limit owes anything. It is
+	// nil while a configuration uses the limit.
 	ends atomic.Pointer[time.Time]
 	// most is the largest number of tokens that a key hands over.
 	most atomic.Uint64

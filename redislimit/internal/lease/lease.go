@@ -159,8 +159,9 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny makes the lease refuse until the store can have enough tokens again. That time is partly random, so that the
-// nodes do not return together.
+// deny makes the lease refuse until the store can have enough tokens again. After a request above a worthwhile renewal,
+// it refuses only requests of at least that size. Otherwise it refuses all requests, for a time that is partly random,
+// so that the nodes do not all ask again together.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
