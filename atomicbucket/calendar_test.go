@@ -83,7 +83,7 @@ func TestPeriodsOfEveryHour(t *testing.T) {
 	}
 }
 
-// TestWaitForAPeriod: the periods have begun when the wait ends, and not a nanosecond before.
+// TestWaitForAPeriod: the awaited periods have begun when the wait ends, and not a nanosecond before.
 func TestWaitForAPeriod(t *testing.T) {
 	zone, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)

@@ -74,7 +74,7 @@ func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return fo
 //
 // If nothing is known about the key (c.Before is 0), the debt takes as long to come back as before. A record has room
 // for 2^51 ticks, and for the ticks that were granted ahead. Any debt above that is forgiven, because a larger payload
-// would be read as past.
+// could be read as past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	now := b.Ticks(nanos)
 	ahead := min(b.Ticks(max(c.Latest, nanos))-now, maxSkew)

@@ -366,8 +366,8 @@ func TestConvertAtTheEndOfTime(t *testing.T) {
 	require.EqualValues(t, 5, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
 }
 
-// TestConvertWhatIsMoreThanARecordHolds: a conversion leaves at most 2^51 ticks of debt, because a payload with more
-// would be read as no debt.
+// TestConvertWhatIsMoreThanARecordHolds: a conversion leaves at most 2^51 ticks of debt, because a larger payload
+// could be read as no debt.
 func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 	const at = 1 << 60
 	bucket := func(period time.Duration, burst uint64) *atomicbucket.TokenBucket {

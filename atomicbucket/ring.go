@@ -113,7 +113,7 @@ func (g *log) flush(at *Word) bool {
 			if e == want {
 				break
 			}
-			if at.Load() != g.state { // R10: of a request
+			if at.Load() != g.state { // R10: of a request; e was read before
 				return false
 			}
 			if entry.CompareAndSwap(e, want) {
@@ -134,7 +134,7 @@ func (g *log) drop(at *Word) bool {
 	for behind := last; behind > g.kept; {
 		entry := &g.ring[g.position(behind-1)]
 		e := entry.Load()
-		if at.Load() != g.state { // R10: of a refund
+		if at.Load() != g.state { // R10: of a refund; e was read before
 			return false
 		}
 		if e&entryGone != 0 || entry.CompareAndSwap(e, entryOf(g.state, e)|entryGone) {

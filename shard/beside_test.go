@@ -158,7 +158,8 @@ func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before any operation of an insert, another call takes from the
-// idle record that the insert will claim. One of the two calls finds no room, or the eviction is counted.
+// idle record that the insert will claim. One of the two calls finds no room for a record, or the eviction is
+// counted.
 func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, overflow := range []Overflow{Refuse, Evict, Admit} {

@@ -77,7 +77,8 @@ func TestAnInsertFarAheadOfTheWatermarkClaimsNothing(t *testing.T) {
 	assert.Equal(t, atomicbucket.Free, table.Find(1).home.state.Load().Tag())
 }
 
-// TestALeapIsMadeInSteps (R7): each step is four skews and any number of whole turns, and comes after a sweep.
+// TestALeapIsMadeInSteps (R7): each step is at most four skews, plus any number of whole turns. If the watermark is
+// more than a skew ahead of the last sweep, a sweep comes before the step.
 func TestALeapIsMadeInSteps(t *testing.T) {
 	const skew = 1 << 20
 	for _, c := range []struct{ ahead, step uint64 }{

@@ -46,7 +46,7 @@ func TestASweepLowersProbeBounds(t *testing.T) {
 }
 
 // TestASweepThatGivesUpLowersNothing: a sweep that stops early clears no probe bound, because it has not visited every
-// record. The next complete sweep clears them.
+// record. The next two complete sweeps clear all of them.
 func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 	table := newTable(t, 4*4096, 0, func(c *Config) { c.Shards = 4 })
 	fill(table, 12_000, start)

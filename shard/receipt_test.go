@@ -67,8 +67,8 @@ func TestAReceiptOfALog(t *testing.T) {
 	require.Equal(t, Admitted, table.Refund(p, start+2*second, 1, 0, o.Receipt(1, 0, Ends{})).Verdict)
 }
 
-// TestWhatIsForgottenInFlight: tokens in flight that are never given back are counted as forgotten when the record
-// moves to the next window.
+// TestWhatIsForgottenInFlight: tokens in flight that are never given back are counted as forgotten when a call or a
+// sweep drops the period of their take from the record.
 func TestWhatIsForgottenInFlight(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
 	require.NoError(t, err)

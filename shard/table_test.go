@@ -387,7 +387,7 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 	table := newTable(t, 2*sweepChunk, 0, nil)
 	markAll(table)
 	last := uint64(math.MaxUint64) // its home is in the last chunk
-	later := start + 1<<55 + 1<<53 // half way round the circle
+	later := start + 1<<55 + 1<<53 // two and a half turns of the circle later
 	leapt := false
 	table.Sweep(start, func() bool {
 		if !leapt {
