@@ -78,7 +78,7 @@ func (k *kin) same(l *Limiter) (all []*Limiter) {
 	return all
 }
 
-// unite makes one limit of the limits of two limiters with the same [SharedName].
+// unite makes one limit of the limits of two limiters, if both have the same [SharedName].
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

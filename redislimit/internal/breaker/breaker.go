@@ -22,7 +22,7 @@ type Breaker struct {
 	late     atomic.Int64 // when a call was last answered after its timeout
 }
 
-// latest is how many times longer a breaker waits if the store's answers come too late.
+// If the store's answers come too late, a breaker waits this many times the usual duration before it opens.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.
