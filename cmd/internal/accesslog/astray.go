@@ -108,7 +108,7 @@ func (a *astray) isNear(at time.Time) bool {
 	return false
 }
 
-// behind returns how many entries are held in addition to the first held line.
+// The method behind returns how many entries are held in addition to the first held line.
 func (a *astray) behind() (n int) {
 	for i := range a.held[1:] {
 		if a.held[1+i].wrong == nil {

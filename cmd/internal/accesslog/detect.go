@@ -104,7 +104,8 @@ func try(formats []*format, lines []sampledLine) []*trial {
 	return trials
 }
 
-// is reports whether the line has the format of the trial. If it has, the trial also records which fields the line has.
+// The method is reports whether the line has the format of the trial. If it has, the trial also records which fields
+// the line has.
 func (t *trial) is(line *sampledLine) bool {
 	t.parser.learned.reset()
 	if err := t.parser.parse(t.format, line.text); err != nil {

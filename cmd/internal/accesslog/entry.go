@@ -20,8 +20,8 @@ type Entry struct {
 	Size                  int64  // bytes of the answer; 0 if the log does not have them
 	// Headers are the request's header fields in the log. Several fields with the same name keep their order.
 	Headers []Header
-	// Late is how far the time is before the latest time of an earlier entry in the file. It is 0 for an entry in
-	// order.
+	// Late compares the entry with the entries in earlier lines of its file. It is how far their latest time is after
+	// this entry's time. It is 0 for an entry in order.
 	Late time.Duration
 	// Memo is for the reader of the log, to store something in an entry. The reader can get an entry twice: from Next
 	// and from the function of [Log.Logged]. What it stores the first time, it finds the second time.

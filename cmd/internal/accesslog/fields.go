@@ -33,7 +33,7 @@ func (f Fields) and(g Fields) Fields {
 	return both
 }
 
-// only returns the names for which f has a header field.
+// The function only returns the names for which f has a header field.
 func only(names []string, f Fields) (held []string) {
 	for _, name := range names {
 		if f.Header(name) {

@@ -186,7 +186,7 @@ func orAbsent(field []byte) []byte {
 
 var absentMark = []byte("-")
 
-// first sets the target to the value, unless the target is already set.
+// The function first sets the target to the value, unless the target is already set.
 func first(target *[]byte, value []byte) {
 	if absent(*target) {
 		*target = value

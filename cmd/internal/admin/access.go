@@ -134,7 +134,7 @@ func (a *Admin) caller(r *http.Request) (caller, error) {
 	return caller{role: access.roles[i], who: user}, nil
 }
 
-// has reports whether a token has this name. Callers with other tokens may not use the name.
+// The method has reports whether a token has this name. Callers with other tokens may not use the name.
 func (a *Access) has(name string) bool {
 	return a != nil && name != "" && slices.Contains(a.names, name)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough is the largest number of requests that FromLog uses. It prefers the clients with the most refusals.
+// The constant enough is the largest number of requests that FromLog uses. It prefers the clients with the most
+// refusals.
 const enough = 4000
 
 // FromLog finds the limit that explains the decisions in an access log. A request counts as refused if its answer has

@@ -123,8 +123,8 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, err
 }
 
-// like reports whether an Ask is the same request as the plain Ask. The audit ends if the answer to such an Ask is an
-// error.
+// The method like reports whether an Ask is the same request as the plain Ask. The audit ends if the answer to such an
+// Ask is an error.
 func (ask Ask) like(plain Ask) bool {
 	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)

@@ -162,7 +162,7 @@ func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker
 	return ""
 }
 
-// first returns the first number of a field such as "10, 10;w=60".
+// The function first returns the first number of a field such as "10, 10;w=60".
 func first(text string) string {
 	return strings.TrimSpace(strings.FieldsFunc(text+" ", func(r rune) bool { return r == ',' || r == ';' })[0])
 }

@@ -58,7 +58,8 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	return m
 }
 
-// within returns the most admitted requests of one key that were both sent and answered within an interval of length d.
+// The function within returns the most admitted requests of one key that were both sent and answered within an interval
+// of length d.
 func within(log []fit.Request, d time.Duration) (most int) {
 	admitted := map[string][]fit.Request{}
 	for _, r := range log {

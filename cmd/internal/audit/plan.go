@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// together is the largest number of requests in progress at a time.
+// The constant together is the largest number of requests in progress at a time.
 const together = 64
 
 // gaps are the lengths of pauses. After each pause, the audit takes all tokens that have come back.

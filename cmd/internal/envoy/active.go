@@ -62,7 +62,7 @@ func (s *Service) fill(next *active) error {
 	return errors.Join(errs...)
 }
 
-// before has the limits of the previous configuration with their limiters. The key is the ID of the rule.
+// The type before has the limits of the previous configuration with their limiters. Its keys are the IDs of rules.
 type before map[string][]*had
 
 // had is a previous limit with its limiter. At most one new limit takes the limiter over.
@@ -82,9 +82,9 @@ func (a *active) limiters() before {
 	return all
 }
 
-// of returns the previous limiter that each rule takes over, or nil. If a descriptor has several limits, a rule takes
-// the limiter of the previous limit with the same algorithm and window. If there is none, it takes the first limiter
-// that no other rule takes.
+// The method of returns the previous limiter that each rule takes over, or nil. If a descriptor has several limits, a
+// rule takes the limiter of the previous limit with the same algorithm and window. If there is none, it takes the first
+// limiter that no other rule takes.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {

@@ -100,7 +100,8 @@ func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus 
 	return to
 }
 
-// left returns how many hits remain. As in envoyproxy/ratelimit, it is 0 over the limit, even if fewer hits would pass.
+// The method left returns how many hits remain. As in envoyproxy/ratelimit, it is 0 over the limit, even if fewer hits
+// would pass.
 func (a *ask) left() uint64 {
 	if a.over {
 		return 0

@@ -311,7 +311,7 @@ func (a *ask) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// most returns how many hits can pass in one window or, for a token bucket, at one moment.
+// The method most returns how many hits can pass in one window or, for a token bucket, at one moment.
 func (a *ask) most() uint64 {
 	if a.limit.Algorithm == engine.AlgorithmTokenBucket {
 		return a.limit.Burst

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of returns the three headers of a status. The zero Headers give none.
+// The method of returns the three headers of a status. The zero Headers give none.
 func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.HeaderValue {
 	if h == (Headers{}) {
 		return nil

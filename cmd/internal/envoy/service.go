@@ -255,7 +255,7 @@ func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work
 	return nil
 }
 
-// under returns the ask a with its limit, table and counter under the rule r.
+// The method under returns the ask a with its limit, table and counter under the rule r.
 func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
 	a.rule = r
 	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current

@@ -101,8 +101,8 @@ func asking(t *testing.T, text string) *rlsv3.RateLimitRequest {
 	return request
 }
 
-// told returns an answer as text: "OVER: ok 3 40s, over 0 40s". A status without a limit is "none", and an unlimited
-// status is "free".
+// The function told returns an answer as text: "OVER: ok 3 40s, over 0 40s". A status without a limit is "none", and an
+// unlimited status is "free".
 func told(response *rlsv3.RateLimitResponse) string {
 	names := map[rlsv3.RateLimitResponse_Code]string{
 		rlsv3.RateLimitResponse_OK: "ok", rlsv3.RateLimitResponse_OVER_LIMIT: "over",

@@ -35,8 +35,8 @@ type statName struct {
 // maxStatName is the largest length of a name that comes from a request. Up to MaxStats such names are stored.
 const maxStatName = 1024
 
-// of returns the counts of a name that comes from a request. If there are already MaxStats such names, it increments
-// Dropped, and returns counts that are not exported.
+// The method of returns the counts of a name that comes from a request. If there are already MaxStats such names, it
+// increments Dropped, and returns counts that are not exported.
 func (s *statistics) of(name statName) *ruleStats {
 	if found, ok := s.names.Load(name); ok {
 		return found.(*ruleStats)

@@ -83,8 +83,8 @@ func (t storeTable) follow(before storeTable) {
 	}
 }
 
-// under returns the policy of the limit l, and the limiter that decides by shares. Without that limiter, it returns the
-// other limiter of the table. under is for a table that also counts hits beyond limits.
+// The method under returns the policy of the limit l, and the limiter that decides by shares. Without that limiter, it
+// returns the other limiter of the table. It is for a table that also counts hits beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()

@@ -89,7 +89,7 @@ descriptors:
 
 var wholeYears = "all_or_nothing: true" + strings.ReplaceAll(years, ", overdraw: true", "")
 
-// left returns how many hits remain for each status. For a status over the limit, it returns -1.
+// The function left returns how many hits remain for each status. For a status over the limit, it returns -1.
 func left(r *rlsv3.RateLimitResponse) (all []int) {
 	for _, s := range r.GetStatuses() {
 		n := int(s.GetLimitRemaining())

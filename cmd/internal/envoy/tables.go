@@ -117,8 +117,8 @@ func (t localTable) close() error {
 	return nil
 }
 
-// longestDebt returns how long a key may owe something under a limit. This is the time in which ten times the limit
-// comes back (see engine.MaxDebt). For a sliding window, it is one window more.
+// longestDebt returns a time after which a key owes nothing under a limit: eleven windows or, for a token bucket,
+// eleven times its fill time. A bucket owes at most ten times its limit (see engine.MaxDebt).
 func longestDebt(l config.Limit) time.Duration {
 	if l.Algorithm == engine.AlgorithmTokenBucket && l.Most > 0 {
 		return 11 * spec.LongestQuota

@@ -23,8 +23,9 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// each calls a function (do) for the asks that a second function (which) selects. For counters in memory, the calls are
-// in the order of the asks. For a store, they are concurrent, but asks for the same counter always keep their order.
+// The method each calls a function (do) for the asks that a second function (which) selects. For counters in memory,
+// the calls are in the order of the asks. For a store, they are concurrent, but asks for the same counter always keep
+// their order.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// without returns the log without the times.
+// The function without returns the log without the times.
 func without(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -78,7 +78,7 @@ func (r *repeats) Handle(ctx context.Context, record slog.Record) error {
 	return r.next.Handle(ctx, record)
 }
 
-// now reports whether a record must be logged at once. Otherwise it counts the record.
+// The method now reports whether a record must be logged at once. Otherwise it counts the record.
 func (s *kinds) now(name string, record slog.Record, next slog.Handler) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

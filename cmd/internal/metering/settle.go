@@ -179,7 +179,7 @@ func (a *answer) endHold(h *held, how Settled) {
 	}
 }
 
-// told returns the cost that the header or the trailer of the answer reports.
+// The method told returns the cost that the header or the trailer of the answer reports.
 func (a *answer) told(m *Meter) (cost uint64, ok bool) {
 	from, h, text := m.tokens.From, a.Header(), ""
 	switch from.Kind {

@@ -27,7 +27,8 @@ type resend struct {
 
 var errSentTwice = errors.New("the server closed a connection without an answer, and then another one")
 
-// again is the GetBody of a request. Its first call permits one more attempt, and later calls return an error.
+// The method again is the GetBody of a request. Its first call permits one more attempt, and later calls return an
+// error.
 func (s *resend) again() (io.ReadCloser, error) {
 	if s.used {
 		return nil, errSentTwice

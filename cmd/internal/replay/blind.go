@@ -76,7 +76,7 @@ func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	return all
 }
 
-// has reports whether the log has the data of this source for every request.
+// The method has reports whether the log has the data of this source for every request.
 func (l *logged) has(s rulefile.Source) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:

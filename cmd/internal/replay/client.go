@@ -38,7 +38,7 @@ func newClients(ip *httplimit.ClientIP) *clients {
 	return &clients{ip: ip, byText: map[string]*client{}, byName: map[string]*client{}}
 }
 
-// of returns the client that the client field of a line means.
+// The method of returns the client that the client field of a line means.
 func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	if c, ok := cs.byText[string(host)]; ok {
 		return c

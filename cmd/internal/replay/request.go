@@ -45,9 +45,9 @@ func (rs *requests) need(sources ...rulefile.Source) {
 	}
 }
 
-// of returns the request of a log line. The request is valid until the next call. Its host is the host of the line, or
-// rs.host if the line has none. If the request was not HTTP, the second result is false, because a server answers such
-// a request before any limit.
+// The method of returns the request of a log line. The request is valid until the next call. Its host is the host of
+// the line, or rs.host if the line has none. If the request was not HTTP, the second result is false, because a server
+// answers such a request before any limit.
 func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false

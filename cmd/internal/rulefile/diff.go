@@ -127,7 +127,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// another returns why the counts of the previous rule cannot be used. If they can be used, it returns "".
+// The method another returns why the counts of the previous rule cannot be used. If they can be used, it returns "".
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -217,7 +217,7 @@ func (f *File) others(before *File) []string {
 	return s.differing(before.section())
 }
 
-// others returns the changed keys of the rule. It leaves out keys whose change needs another limiter.
+// The method others returns the changed keys of the rule. It leaves out keys whose change needs another limiter.
 func (r *Rule) others(before *Rule) []string {
 	s := (&ruleText{Rule: *r}).section()
 	return s.differing((&ruleText{Rule: *before}).section())

@@ -22,7 +22,7 @@ type kind[V any] struct {
 	span   string
 }
 
-// within returns a copy of the kind with another text for its range in docs/configuration.md.
+// The method within returns a copy of the kind with another text for its range in docs/configuration.md.
 func (k kind[V]) within(span string) kind[V] {
 	k.span = span
 	return k
@@ -208,7 +208,7 @@ func words[V ~string](all ...V) kind[V] {
 	return chosen(texts, all)
 }
 
-// either describes a Boolean that is written as one of two words.
+// The function either describes a Boolean that is written as one of two words.
 func either(no, yes string) kind[bool] { return chosen([]string{no, yes}, []bool{false, true}) }
 
 func chosen[V any](words []string, values []V) kind[V] {

@@ -186,8 +186,8 @@ func (d *decoder) tryCertificates() {
 	}
 }
 
-// beside returns the path of a file from its name in the rule file. A relative name is relative to the rule file's
-// directory.
+// The method beside returns the path of a file from its name in the rule file. A relative name is relative to the rule
+// file's directory.
 func (d *decoder) beside(name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -16,7 +16,7 @@ func didYouMean(word string, known []string) string {
 	return ": want " + oneOf(known)
 }
 
-// others maps words that people often write by mistake to the words that they probably mean.
+// The variable others maps words that people often write by mistake to the words that they probably mean.
 var others = map[string]string{
 	"limit": "rate", "requests": "rate", "capacity": "burst", "dry_run": "shadow", "by": "key",
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",

@@ -51,25 +51,26 @@ func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 	}
 }
 
-// needed makes the entry mandatory. hint says what to write.
+// The method needed makes the entry mandatory. hint says what to write.
 func (e entry) needed(hint string) entry {
 	e.missing = hint
 	return e
 }
 
-// unless sets the text of docs/configuration.md about the standard value.
+// The method unless sets the text of docs/configuration.md about the standard value.
 func (e entry) unless(text string) entry {
 	e.instead = text
 	return e
 }
 
-// within sets the text of docs/configuration.md about the range.
+// The method within sets the text of docs/configuration.md about the range.
 func (e entry) within(span string) entry {
 	e.span = span
 	return e
 }
 
-// apart marks an entry for which a reload does not compare values, because it reports the changes in another way.
+// The method apart marks an entry for which a reload does not compare values, because it reports the changes in another
+// way.
 func (e entry) apart() entry {
 	e.value = nil
 	return e

@@ -126,7 +126,7 @@ func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	return l.other(), nil
 }
 
-// told returns the limit in the header of a trusted proxy.
+// The method told returns the limit in the header of a trusted proxy.
 func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	lines := request.Header[l.of.Header]
 	if len(lines) == 0 || !l.trusts(request) {
@@ -147,7 +147,7 @@ func asItem(member httpsfv.Member) quotas.Item {
 	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }
 
-// other returns the limit of requests for which the quota has no limit.
+// The method other returns the limit of requests for which the quota has no limit.
 func (l *lookup) other() engine.Policy {
 	if l.of.Unknown == rulefile.UnknownRefuse {
 		return engine.Blocked()
@@ -155,7 +155,7 @@ func (l *lookup) other() engine.Policy {
 	return l.own
 }
 
-// instead returns the limit of requests for which the quota has an invalid limit.
+// The method instead returns the limit of requests for which the quota has an invalid limit.
 func (l *lookup) instead() engine.Policy {
 	if l.field != nil {
 		return l.other()
@@ -163,7 +163,7 @@ func (l *lookup) instead() engine.Policy {
 	return l.own
 }
 
-// under returns the limit that applies to a request, even if the quota's limit for the request is invalid.
+// The method under returns the limit that applies to a request, even if the quota's limit for the request is invalid.
 func (l *lookup) under(request *http.Request) engine.Policy {
 	p, err := l.policy(request)
 	if err != nil {

@@ -219,8 +219,8 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 	return places, holds, takes, nil
 }
 
-// all sends one command that takes from all keys or from no key. It returns the id of the command, and the limits that
-// have refused.
+// The method all sends one command that takes from all keys or from no key. It returns the id of the command, and the
+// limits that have refused.
 func (a *asking) all(name string, questions []question) (id string, answer conformance.Answer) {
 	words := []string{name, fmt.Sprint(len(questions))}
 	for _, one := range questions {

@@ -78,8 +78,8 @@ type conforming struct {
 	held  []*generation
 }
 
-// now is the clock of the limits. In the bubble, it is the bubble's time. Outside of it, it is the last time that was
-// read in the bubble.
+// The method now is the clock of the limits. In the bubble, it is the bubble's time. Outside of it, it is the last time
+// that was read in the bubble.
 func (s *conforming) now() time.Time {
 	if !s.env.InBubble() {
 		return s.env.Now()

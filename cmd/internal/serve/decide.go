@@ -129,7 +129,8 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	return hosts[0], nil
 }
 
-// either returns the value of one of two headers. If a request has several values of these headers, they must be equal.
+// The function either returns the value of one of two headers. If a request has several values of these headers, they
+// must be equal.
 func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {

@@ -144,7 +144,7 @@ type redisCollector struct {
 // A rising is a sum of counters that never falls. If a counter is removed, its count stays in the sum.
 type rising struct{ last, gone uint64 }
 
-// at returns the sum of all counters. The parameter n is the sum of the counters that still exist.
+// The method at returns the sum of all counters. The parameter n is the sum of the counters that still exist.
 func (r *rising) at(n uint64) uint64 {
 	if n < r.last {
 		r.gone += r.last - n

@@ -142,7 +142,7 @@ func TestAServerThatComesBack(t *testing.T) {
 	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
 }
 
-// resets starts an HTTP/2 server. It ends its first streams, answerAfter of them, with code, and answers all later
+// resets starts an HTTP/2 server. It ends its first answerAfter streams with the error code, and answers all later
 // streams. The result streams counts all streams.
 func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, streams *atomic.Int64) {
 	t.Helper()

@@ -104,7 +104,7 @@ type replaced struct {
 	with atomic.Pointer[http.RoundTripper] // replaces the connections to all servers; nil if they are not replaced
 }
 
-// of is the value of the field Transport of [Config].
+// The method of is the value of the field Transport of [Config].
 func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 	x.own = append(x.own, own.(*http.Transport))
 	return roundTripper(func(r *http.Request) (*http.Response, error) {

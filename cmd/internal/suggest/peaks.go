@@ -15,7 +15,8 @@ const (
 	// slowest is the first of these rates, in tokens per second. It is half a token per day. Each further rate is twice
 	// the previous rate.
 	slowest = 0.5 / 86400
-	// few is a total cost. If the requests of a key do not cost more, its peaks are not worth the memory.
+	// The constant few is a total cost. If the requests of a key cost no more than this, its peaks are not worth the
+	// memory.
 	few = 16
 )
 
@@ -27,7 +28,7 @@ func pace(i int) float64 { return math.Ldexp(slowest, i) }
 // tried.
 type peaks struct {
 	totals []uint64
-	row    []int32 // index in levels for each key; -1 for a key with few requests
+	row    []int32 // index in levels for each key; -1 for a key whose total cost is at most few
 	levels [][paces]float64
 }
 

@@ -50,7 +50,7 @@ func newRequests(t *trace.Trace) (*requests, error) {
 
 func dayOf(q *trace.Request) int64 { return q.UnixNano / int64(24*time.Hour) }
 
-// each calls a function for each request that is not in a tier. It stops when the function returns false.
+// The method each calls a function for each request that is not in a tier. It stops when the function returns false.
 func (r *requests) each(call func(*trace.Request) bool) error {
 	reader, q := r.trace.Read(), trace.Request{}
 	for reader.Next(&q) {

@@ -13,8 +13,8 @@ type node struct {
 	all   bool             // the field also applies to all values below
 }
 
-// at returns the node at a path of keys, beginning at the node n. It makes nodes that are missing. The key "[]" means
-// every item of an array.
+// The method at returns the node at a path of keys, beginning at the node n. It makes nodes that are missing. The key
+// "[]" means every item of an array.
 func (n *node) at(path ...string) *node {
 	for _, key := range path {
 		next := n.items

@@ -30,7 +30,7 @@ var (
 	modelNames = []string{"model", "modelVersion", "response.model"}
 )
 
-// at returns the value at a path of names.
+// The method at returns the value at a path of names.
 func (f fields) at(path string) any {
 	if value, ok := f[path]; ok {
 		return value
@@ -54,7 +54,7 @@ func (f fields) text(path string) string {
 	return ""
 }
 
-// first returns the text of the first of the names that has a text.
+// The method first returns the text of the first of the names that has a text.
 func (f fields) first(names []string) string {
 	for _, name := range names {
 		if text := f.text(name); text != "" {

@@ -142,7 +142,7 @@ func (r *reader) add(q Request) error {
 	return nil
 }
 
-// one adds a single request of the log.
+// The method one adds a single request of the log.
 func (r *reader) one(q Request) error {
 	if q.Took == 0 {
 		r.log.Untimed++
@@ -179,7 +179,7 @@ func (r *reader) errMany() error {
 	return fmt.Errorf("more than %d requests: use a part of the log", r.most)
 }
 
-// same returns the stored copy of a text. If there is none, it stores the text.
+// The method same returns the stored copy of a text. If there is none, it stores the text.
 func (r *reader) same(text string) string {
 	kept, ok := r.texts[text]
 	if !ok {

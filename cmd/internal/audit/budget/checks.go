@@ -18,7 +18,7 @@ type check struct {
 	run           func(context.Context, *auditor) (found string, err error)
 }
 
-// together is how many requests are sent at the same time.
+// The constant together is how many requests are sent at the same time.
 const together = 100
 
 // checks returns all checks in order. The first two find out whether the budget can be measured.

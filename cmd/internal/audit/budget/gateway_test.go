@@ -261,7 +261,7 @@ func (g *gateway) cost(u usage.Usage, said []byte) int {
 	return int(u.Total)
 }
 
-// said returns the total tokens that an answer reports, even if negative or with a fraction.
+// The method said returns the total tokens that an answer reports, even if negative or with a fraction.
 func (g *gateway) said(all []byte) (n int) {
 	_, after, _ := bytes.Cut(all, []byte(`"total_tokens":`))
 	var number json.Number

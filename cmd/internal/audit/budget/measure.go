@@ -38,7 +38,7 @@ type span struct{ least, most int }
 
 func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
 
-// may reports whether the spans overlap. If they do, the two numbers may be equal.
+// The method may reports whether the spans overlap. If they do, the two numbers may be equal.
 func (s span) may(want span) bool { return s.least <= want.most && s.most >= want.least }
 
 func (a *auditor) fresh() *key {
@@ -172,10 +172,10 @@ func (k *key) keep(ctx context.Context, rest int) error {
 	return nil
 }
 
-// left measures how many tokens of a budget are left. It sends requests that cost unit tokens each, until one is
-// refused. If none is refused, it stops when they have cost three times the number of tokens that should be left (of).
-// A gateway that holds estimates refuses when less than a unit is left. Other gateways may admit more tokens than are
-// left.
+// The method left measures how many tokens of a budget are left. It sends requests that cost unit tokens each, until
+// one is refused. If none is refused, it stops when they have cost three times the number of tokens that should be left
+// (of). A gateway that holds estimates refuses when less than a unit is left. Other gateways may admit more tokens than
+// are left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)

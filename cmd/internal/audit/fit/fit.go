@@ -51,8 +51,8 @@ func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// at returns the converted time of an event. If windows begin with a request, the event may begin a window. This
-// changes the conversion, but converted times never go back.
+// The method at returns the converted time of an event. If windows begin with a request, the event may begin a window.
+// This changes the conversion, but converted times never go back.
 func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
@@ -305,9 +305,9 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 	return n
 }
 
-// most returns the largest number of tokens that a key has used of its burst or window, as the limit counts. The result
-// usual is the most frequent number of used tokens at a refusal. It is lower than the result most if too many requests
-// were admitted at one time.
+// The method most returns the largest number of tokens that a key has used of its burst or window, as the limit counts.
+// The result usual is the most frequent number of used tokens at a refusal. It is lower than the result most if too
+// many requests were admitted at one time.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1
@@ -335,7 +335,7 @@ func (f *fitter) most(l Limit) (most, usual uint64) {
 	return most, max(usual, 1)
 }
 
-// first returns how many requests of the first key were admitted before its first refusal.
+// The method first returns how many requests of the first key were admitted before its first refusal.
 func (f *fitter) first() (n uint64) {
 	for _, e := range f.events {
 		if e.Key == f.events[0].Key && !e.Allowed {

@@ -96,7 +96,7 @@ func (b *blocked) hold(at, held time.Duration) {
 	b.held = append(b.held, charge{at, held})
 }
 
-// most returns the longest delay of the admissions that may still count at an instant.
+// The method most returns the longest delay of the admissions that may still count at an instant.
 func (b *blocked) most(at, counts time.Duration) time.Duration {
 	for len(b.held) > 0 && at-b.held[0].at > counts+b.held[0].held {
 		b.held = b.held[1:]

@@ -33,7 +33,7 @@ var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow
 // phases is how many start times of windows the first pass tries.
 const phases = 32
 
-// usual has periods that people often configure.
+// The variable usual has periods that people often configure.
 var usual = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 1500 * time.Millisecond, 2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 4 * time.Second,
 	5 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second, 12 * time.Second, 15 * time.Second, 20 * time.Second,
@@ -232,7 +232,8 @@ func (of *finder) usualPeriod() {
 // widest is the largest relative difference between the best numbers and their replacements.
 const widest = 0.04
 
-// instead replaces the best numbers by others if these explain nearly as many decisions. It reports whether it has.
+// The method instead replaces the best numbers by others if these explain nearly as many decisions. It reports whether
+// it has.
 func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
@@ -274,8 +275,8 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// at tries windows of the given length that begin at the given phase. For batch refills, it tries half to twice the
-// rate of bucket, the best token bucket.
+// The method at tries windows of the given length that begin at the given phase. For batch refills, it tries half to
+// twice the rate of bucket, the best token bucket.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {

@@ -26,7 +26,7 @@ func classOf(d *Descriptor) class {
 	return c
 }
 
-// has reports whether a value is in the class. An IPv4 address may be written as IPv6.
+// The method has reports whether a value is in the class. An IPv4 address may be written as IPv6.
 func (c *class) has(key, value string) bool {
 	switch {
 	case c.text == "" || c.key != key:
@@ -43,7 +43,7 @@ func (c *class) stat() string {
 	return statText(c.key, strings.ReplaceAll(c.text, ".", "_"))
 }
 
-// has reports whether a descriptor of the node already has this class.
+// The method has reports whether a descriptor of the node already has this class.
 func (n *node) has(c class) bool {
 	return c.text != "" && slices.ContainsFunc(n.wildcards, func(w *node) bool {
 		return w.class.key == c.key && w.class.text == c.text

@@ -142,7 +142,7 @@ func (b buckets) Of(parts []string) (admin.Bucket, error) {
 	return admin.Bucket{Key: found.Key(), Limit: found.Limit()}, nil
 }
 
-// in returns the counter that the page's bucket names.
+// The method in returns the counter that the page's bucket names.
 func (b buckets) in(named admin.Bucket) (envoy.Bucket, error) {
 	if named.Text == "" {
 		found, err := b.service.BucketOf(b.rule, named.Key)
