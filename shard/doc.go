@@ -147,8 +147,8 @@
 // A sweep reads the watermark after each state. The record's last take cannot be far ahead of that time, so the sweep
 // judges the record correctly. A sweep also aborts tentative records: the call that is about to commit such a record
 // read the watermark earlier, and would start a bucket at that time. A record that is published during the sweep may
-// still be committed. The watermark is then ahead of the commit by at most one step of four skews, so by at most five
-// skews in all, which is still judged correctly.
+// still be committed. The watermark is then ahead of the commit by at most one skew and one step of four skews. These
+// five skews are still judged correctly.
 //
 // The skew by which steps are measured is the pace, a word that is read at each step. While a plan is replaced, records
 // follow two plans with different circles. So the pace is the smaller skew, and steps include no whole turns. A step by
