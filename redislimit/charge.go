@@ -41,8 +41,8 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 // [ChargeRefusals], and of requests that shares admitted. The default is 3, or 2 for a sliding log. The default is also
 // the minimum, because a share may make a key owe that much. All nodes must use the same value.
 //
-// [New] returns an error, with the largest possible MaxDebt, if the debt would take more than 30 years to come back or
-// is too large for the scripts.
+// If the debt would take more than 30 years to come back, or is too large for the scripts, [New] returns an error. The
+// error contains the largest possible MaxDebt.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 {

@@ -16,8 +16,8 @@ import (
 const takeOverEvery = 5 * time.Second
 
 // DebtFiles makes the limiter keep its debt to the store in a file, so that the debt outlives the process, no matter
-// how it ends. The debt consists of three kinds of tokens: those that the node's share has admitted, costs of requests
-// beyond their holds, and the overdraft of leases while the store is lost.
+// how it ends. The debt consists of tokens that the node's share has admitted, and of costs of requests beyond their
+// holds. While the store is lost, it also contains the overdraft of leases.
 //
 // When the process has ended, another limiter of this machine with the same stem charges the debt. A limiter that
 // starts does so at once, and a running limiter within five seconds. docs/distributed.md says what a killed process or

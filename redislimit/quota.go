@@ -66,8 +66,8 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 	return q.limiter.take(ctx, &q, key, n, nil)
 }
 
-// Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken, because a
-// token of a slower bucket stands for more time than a token of a faster bucket.
+// Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken: a token of
+// a slower bucket stands for more time.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 	if _, fixed, err := q.fixed(); fixed {
 		return err

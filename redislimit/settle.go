@@ -13,7 +13,7 @@ const settleEvery = 5 * time.Millisecond
 
 // Settle waits until all debts are charged to the store, or until the context is done. The debts are tokens that the
 // node's share admitted, overdrafts of leases, and costs beyond holds. A program calls Settle at its end, after the
-// last request: without [DebtFiles], tokens that are not charged by then can be admitted a second time.
+// last request. Otherwise, without [DebtFiles], tokens that are not charged can be admitted a second time.
 //
 // Settle waits for a lost store, even after Close. It also waits for closed limiters of the same client and limit. The
 // error reports how many keys still owe something. After [Client.Close], nothing is charged any more.

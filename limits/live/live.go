@@ -4,9 +4,8 @@
 // table, the algorithm or the number of tiers changes, or if the log becomes longer. The limit then has previous
 // limiters for some time.
 //
-// When a request of a key comes, the debt of the key in a previous limiter is charged to the new limiter, and the
-// previous limiter forgets the debt ([Formers.Move]). So a change never gives a key a full bucket, and a raised limit
-// takes effect at once.
+// When a request of a key comes, the key's debt moves from a previous limiter to the new limiter ([Formers.Move]). So a
+// change never gives a key a full bucket, and a raised limit takes effect at once.
 //
 // A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
 // a lookup in it. [MaxFormers] and [MaxBytes] bound this cost.

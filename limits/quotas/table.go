@@ -1,6 +1,6 @@
 // Package quotas has the limits of many keys, for [limits.Limit.Quota]. A [Table] maps a key to a policy. The table is
-// read from a file or from a hash in Redis, which has the name of a plan, or numbers, for each key. A [Field] reads the
-// limit that a request brings in a header.
+// read from a file or from a hash in Redis. For each key, these have the name of a plan, or numbers. A [Field] reads
+// the limit that a request brings in a header.
 package quotas
 
 import (
@@ -19,8 +19,8 @@ const MaxKeys = 100_000_000
 //
 // Instead of the keys, a Table stores hashes of 64 bits with a secret seed, so no one can predict which keys have the
 // same hash. A key takes 16 bytes, and each different policy takes 56 bytes. By chance, a Table may find a key that it
-// does not have. For a table of a million keys and lookups of a million other keys, the chance that this happens at all
-// is about 1 in 18 million.
+// does not have. If a table has a million keys and a million other keys are looked up, the chance that any is found is
+// about 1 in 18 million.
 type Table struct {
 	seed     maphash.Seed
 	hashes   []uint64 // a hash is at the place that its value gives, or at the next free place; 0: free

@@ -57,7 +57,7 @@
 //	burst + rate*T + O + N*D
 //
 // O is the number of tokens in hand when T began. N is the number of nodes, and D is the overdraft of each node. Apart
-// from debt, a key never owes the store more than the burst, and in T at most rate*T of these tokens come back with
-// time. So the tokens that the store charges in T, minus the tokens that nodes give back, are at most burst + rate*T.
-// Each admitted token was charged in T, was in hand when T began (O), or is still debt (N*D).
+// from debt, a key never owes the store more than the burst. In T, at most rate*T of the tokens that it owes come back
+// with time. So the tokens that the store charges in T, minus the tokens that nodes give back, are at most burst +
+// rate*T. Each admitted token was charged in T, was in hand when T began (O), or is still debt (N*D).
 package lease
