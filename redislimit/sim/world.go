@@ -22,8 +22,8 @@ type world struct {
 // An account contains the simulator's counts for a key.
 //
 // The excess over an interval of length T is the number of tokens admitted in it, minus rate*T. The tokens that the
-// nodes had in hand at its start are also subtracted. It is the difference of two sums, the end sum minus the start
-// sum:
+// nodes had in hand at its start are also subtracted. The excess is the difference of two sums, the end sum minus the
+// start sum:
 //
 //   - end sum: the tokens admitted from the start of the run to the end of the interval, minus rate times that time
 //   - start sum: the same number for the start of the interval, plus the tokens in hand at that moment
