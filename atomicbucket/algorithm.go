@@ -121,7 +121,7 @@ func (s State) Less(ticks uint64, after State) State {
 	return NewState(s.Tag(), version, s.Payload()-ticks)
 }
 
-// in reports whether the record with the state s still has the version that it had after the take.
+// The method in reports whether the state s has the version that the record had after the take.
 func (t Receipt) in(s State) bool { return uint64(t.version) == s.Version() }
 
 // A Quota has a limit and the cost of one token.

@@ -62,7 +62,7 @@ func (g *log) tick(behind uint64) (tick uint64, ok bool) {
 	return g.of(g.ring[g.position(behind)].Load())
 }
 
-// of returns the full tick of an entry, and whether the entry counts.
+// The method of unpacks an entry. It returns the full tick of the entry, and whether the entry counts.
 func (g *log) of(entry uint64) (tick uint64, ok bool) {
 	return g.newest - (g.newest-entry)&entryTick, entry&entryGone == 0
 }

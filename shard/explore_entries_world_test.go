@@ -405,8 +405,8 @@ func (w *inFlightWorld) isTaken(key uint64) bool {
 		slices.ContainsFunc(w.inside, func(in inside) bool { return in.tokens > 0 && in.key != key }))
 }
 
-// of returns how many tokens of a key some threads have in flight. The function is selects these threads; nil selects
-// all.
+// The method of counts the tokens of a key that some threads have in flight. The parameter is selects these threads;
+// nil selects all.
 func (w *inFlightWorld) of(key uint64, is func(*inFlightThread) bool) (n uint64) {
 	for _, in := range w.inside {
 		if in.tokens > 0 && in.key == key && (is == nil || is(w.threads[in.thread])) {

@@ -14,7 +14,7 @@ func (t *Table) born(p Place, plan *Plan, payload uint64) uint64 {
 	return plan.inFlight.Born(payload, t.Ends(p).word/endBegun)
 }
 
-// returns reports whether a refund by a receipt gives tokens back whatever the key's quota is now. Tokens in flight
+// returns: whether a refund by a receipt gives tokens back, whatever the key's quota is now. Tokens in flight
 // come back even if the limit is now lower than their number, or if the quota grants nothing (R16).
 func (p *Plan) returns(of *Receipt) bool { return p.inFlight != nil && of.IsKnown() }
 

@@ -95,12 +95,12 @@ func (r *Receipt) token() uint64 {
 	return r.quota.token // such a quota has admitted the take, so it has a price
 }
 
-// in reports whether the receipt identifies a take after which the record had the same version as s.
+// The method in reports whether the receipt identifies a take, and s has the version that the record had after it.
 func (r *Receipt) in(s atomicbucket.State) bool {
 	return r.plan != nil && r.after.Version() == s.Version()
 }
 
-// of returns the take in the form that its algorithm uses.
+// The method of converts the receipt to the form that the take's algorithm uses.
 func (r *Receipt) of() atomicbucket.Receipt {
 	switch {
 	case r.plan == nil:

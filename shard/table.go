@@ -209,8 +209,8 @@ func (t *Table) Find(fingerprint uint64) Place {
 // Touch starts to load the home line and does not wait for it, so that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// at returns slot i of the probe window: first the slots of the home line, in the order of the key, then those of each
-// further line in the same order. It checks nothing, because New gives every home a whole probe window.
+// The method at returns slot i of the probe window: first the slots of the home line, in the order of the key, then
+// those of each further line in the same order. It checks nothing, because New gives every home a whole probe window.
 func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(p.line(), (i^p.order())*slotBytes))
 }
