@@ -31,7 +31,7 @@ const startSize = 10
 
 // codings has the known codings. They are recognized by the first bytes of a log, so that they are also found in a
 // pipe, which has no file name. Several compressed streams in a row, as in concatenated rotated logs, are read as one.
-// Several texts in UTF-16 are not.
+// Several texts in UTF-16 in a row are not read as one.
 var codings = []coding{
 	{"gzip", magic("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"bzip2", isBzip2, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
@@ -50,7 +50,7 @@ func magic(bytesAtStart string) func([]byte) bool {
 }
 
 // isBzip2 checks for BZh and for the magic number of the first block, because a text could also begin with BZh. The
-// number has the digits of pi or, for an empty file, of its square root.
+// number has the digits of pi or, for an empty file, of the square root of pi.
 func isBzip2(start []byte) bool {
 	if len(start) < startSize || !bytes.HasPrefix(start, []byte("BZh")) || start[3] < '1' || start[3] > '9' {
 		return false

@@ -33,7 +33,7 @@ type entry struct {
 //   - Every key with more than n/m refusals is watched, whatever else was in the stream.
 //   - A count is at most n/m too high. The field missed says by how much it may be too high.
 //
-// So a flood of n new keys can raise the bound, but not replace a key with more than n/m of the refusals.
+// So a flood of new keys can raise the bound n/m, but it cannot replace a key with more than n/m refusals.
 type sketch struct {
 	most    int
 	entries []entry // a heap, the least count first

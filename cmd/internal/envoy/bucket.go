@@ -115,8 +115,8 @@ func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 // Key returns the key of the counter. It is zero if counters are in a store.
 func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 
-// Reset clears the counter. It also resets limits that requests carry, if they have the same entries and the same
-// length of window. Only a failing store causes an error.
+// Reset clears the counter. It also resets limits that requests carry, if these limits have the same entries and the
+// same length of window. Only a failing store causes an error.
 func (b Bucket) Reset(ctx context.Context) error {
 	err := b.ask.table.reset(ctx, b.ask.counter)
 	if local, ok := b.ask.table.(localTable); ok && b.text != nil {

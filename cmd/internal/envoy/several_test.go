@@ -25,7 +25,7 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 1000, replaces: [{name: hourly}]}
 `
 
-// TestSeveralLimits: in memory and in a store, each limit of a descriptor counts, and the tightest one gives the
+// TestSeveralLimits: in memory and in a store, each limit of a descriptor counts, and the tightest limit gives the
 // status.
 func TestSeveralLimits(t *testing.T) {
 	for _, stored := range []bool{false, true} {

@@ -110,8 +110,8 @@ func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 }
 
 // place notes that a bound can be inserted at the end of an object, unless the object has a bound or none belongs
-// there. The parameter object is the name of the object, "" for the body itself. has says whether the object has a
-// bound.
+// there. The parameter object is the name of the object, "" for the body itself. The parameter has says whether the
+// object has a bound.
 func (c *cut) place(object string, end int, has bool) {
 	before, after := `"`+c.of.Fields[0][0]+`":`, ""
 	switch inside := len(c.of.Object) > 0; {
@@ -137,8 +137,8 @@ func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Ob
 // size returns the largest length of the body after its bounds are changed.
 func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
-// The method to returns the body with every bound lowered to at most the number most, which is at least 1. If the body
-// has no bound, one is inserted.
+// The method to returns the body, with every bound above the parameter most lowered to most. The parameter is at least
+// 1. If the body has no bound, one is inserted.
 func (c *cut) to(most uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())

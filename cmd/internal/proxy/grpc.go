@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// grpcTimeout returns the timeout that the client of a gRPC call has set. said is false if the client has set none.
+// grpcTimeout returns the timeout that the client of a gRPC call has set. The result said is false if the client has
+// set none.
 //
 // The upstream gets the same timeout, and may end the call before the client does. So an error after this time is not a
 // failure of the upstream.

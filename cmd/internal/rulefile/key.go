@@ -120,7 +120,7 @@ func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
 		return Source{SourceHeader, name}, ok
 	}
 	if name, ok := strings.CutPrefix(word, "cookie:"); ok {
-		if !httpguts.ValidHeaderFieldName(name) { // names of cookies have the same characters
+		if !httpguts.ValidHeaderFieldName(name) { // the name of a cookie may have the characters of a header's name
 			d.Fail(n, "key: %s is not the name of a cookie", yamlfile.Quote(name))
 			return s, false
 		}

@@ -93,7 +93,7 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !httpguts.ValidHeaderFieldName(method) { // names of methods have the same characters
+	if !httpguts.ValidHeaderFieldName(method) { // a method may have the characters of a header's name
 		return nil, fmt.Errorf("X-Forwarded-Method %q: want a method, such as GET", method)
 	}
 	host, err := describedHost(r, needsHost)

@@ -22,7 +22,7 @@ import (
 // return an error that counts as a failure of the upstream.
 func checkTarget(r *http.Request) error {
 	u := r.URL
-	if !httpguts.ValidHeaderFieldName(r.Method) { // methods have the same characters
+	if !httpguts.ValidHeaderFieldName(r.Method) { // a method may have the characters of a header's name
 		return fmt.Errorf("its method %q is not valid", r.Method)
 	}
 	if err := checkHost(r.Host); err != nil {

@@ -176,8 +176,8 @@ func texts(rest, between []byte) (n, size int) {
 	}
 }
 
-// maxBetween bounds how many bytes between two documents are compared at once. They are, for example, the name of an
-// event.
+// maxBetween bounds how many bytes between two documents are compared at once. These bytes have, for example, the name
+// of an event.
 const maxBetween = 128
 
 // follow notes the bytes between two holes: the last varying hole of a line, and the first varying hole of the next

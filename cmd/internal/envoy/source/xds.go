@@ -34,7 +34,7 @@ type XDS struct {
 // A Backoff says how long to wait before the next try.
 type Backoff struct {
 	Initial, Max time.Duration // the first and the longest wait; more than 0
-	Factor       float64       // by which each wait is longer than the previous one; 1 or less: all are Initial
+	Factor       float64       // the ratio of a wait to the previous wait; 1 or less: all waits are Initial
 	Jitter       bool          // each wait is shortened at random, to between half of its length and all of it
 }
 
