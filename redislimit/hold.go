@@ -199,7 +199,7 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 }
 
 // owe adds n tokens to the debt of the key, with which the store is charged at least once. The result lost is how many
-// tokens may never be charged.
+// tokens may never be charged, because there is no room for the debt or the client is closed.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

@@ -61,7 +61,8 @@ const (
 )
 
 // newTransport returns a transport. It calls reach when a question has reached the store, and back when a question has
-// an answer or has failed.
+// an answer or has failed. While the store is unavailable, it calls reach only for questions that the node has given
+// up.
 func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
 	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
 }

@@ -41,7 +41,8 @@ func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest number of units per token for which a double represents every debt exactly.
+// mostUnits returns the largest number of units per token for which a double represents every debt and the numerator of
+// the rate exactly. whole is the integer part of the rate.
 func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
