@@ -35,7 +35,7 @@ func TestRedisDoorConformance(t *testing.T) {
 func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Redis door", Start: startDoor(false),
-		Runs: func(c *conformance.Case) bool { // windows and mistakes need limits in the rule file; TestRedisDoorConformance runs the promises
+		Runs: func(c *conformance.Case) bool { // the cases left out need limits in a file, or are promises
 			windows := []string{"one limit/fixed window", "one limit/sliding window", "one limit/sliding log", "one limit/batch refill", "one limit/calendar",
 				"all or nothing/last refuses", "cost/window", "reload/algorithm", "reload/log", "reload/to a bucket", "reload/aligned", "reload/zone", "reload/mistake"}
 			return !slices.Contains(windows, c.Name) && !strings.HasPrefix(c.Name, "promise/")
