@@ -2,8 +2,8 @@ package engine
 
 import "fmt"
 
-// batchAhead is for how many keys [Limiter.TakeBatch] loads the cache lines together. A core can wait for about half as
-// many.
+// batchAhead is the number of keys whose cache lines [Limiter.TakeBatch] loads together. A core can wait for about half
+// as many.
 const batchAhead = 24
 
 // TakeBatch takes n tokens from each of the keys, one after the other, and writes the answers to decisions. It is

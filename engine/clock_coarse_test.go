@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// coarseInABubble runs f in a synctest bubble, with a coarse clock that is as late as f sets it.
+// coarseInABubble runs f in a synctest bubble. The function f sets how late the coarse clock is.
 func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter, late func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, ClockCoarse(), MaxKeys(10))

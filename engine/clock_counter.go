@@ -110,7 +110,7 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether a working counter can have drifted that far from Go's clock in the elapsed time. Systems
+// tolerable reports whether a working counter can differ from Go's clock by so much after the elapsed time. Systems
 // correct their clocks by at most 500 parts in a million.
 func tolerable(off, elapsed time.Duration) bool {
 	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
@@ -146,7 +146,7 @@ func (c *counterClock) recalibrate() {
 		return
 	}
 	begin := tsc.Read()
-	// The error is corrected over about the time until the next calibration. A faster correction would overshoot.
+	// The error is corrected slowly, until about the next calibration. A faster correction would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
 	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
 }

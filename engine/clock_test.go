@@ -114,7 +114,7 @@ func TestCounterKeepsTime(t *testing.T) {
 			before := c.origin + int64(time.Since(c.base))
 			nanos := c.nanos()
 			after := c.origin + int64(time.Since(c.base))
-			// The clocks may differ by 200 parts in a million of the time, and by a microsecond.
+			// The clocks may differ by 200 parts in a million of the time, plus a microsecond.
 			slack := (after-c.origin)/5000 + 1000
 			require.GreaterOrEqual(t, nanos, before-slack)
 			require.LessOrEqual(t, nanos, after+slack)

@@ -21,9 +21,10 @@ import "time"
 //
 // Tokens taken without a receipt stay in flight until [Limiter.Refund], or until they are forgotten. [Limiter.Reserve]
 // and [Limiter.Wait] return [ErrNotTokenBucket], because the time of a release is not known. [New] returns an error for
-// [ChargeRefusals]. [Limiter.SetPolicy] may change limit but not lifetime. [Tiers] and a [Quota] may have other limits.
+// [ChargeRefusals]. [Limiter.SetPolicy] may change the limit but not the lifetime. [Tiers] and a [Quota] may have other
+// limits.
 //
-// In a table that several processes share ([Shared]), some rules are different:
+// With [Shared], some rules are different:
 //
 //   - Takes of a process that has ended are released by the next sweep of another process, or when a process attaches.
 //   - A take is forgotten by the first sweep after its lifetime. RetryAfter and ResetAfter are always the whole

@@ -42,8 +42,7 @@ type step struct {
 	again func() step
 }
 
-// forEachStep runs a call once for each of its operations on shared words, with another call immediately before that
-// operation.
+// forEachStep repeats a call, each time with another call just before a different operation on a shared word.
 func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
 	for _, p := range stepPolicies {
 		t.Run(p[0].String(), func(t *testing.T) {
@@ -326,8 +325,8 @@ func (s *step) waits() bool {
 	return s.waiting
 }
 
-// TestVerbsUnderEverythingAtEveryStep (I2, I9): a call that is concurrent with a take, a charge or a reset is as if
-// made before or after it.
+// TestVerbsUnderEverythingAtEveryStep (I2, I9): a call that is concurrent with a take, a charge or a reset has the same
+// effect as before or after it.
 func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for _, otherName := range []string{"take", "charge", "reset"} {

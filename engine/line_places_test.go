@@ -217,7 +217,7 @@ func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	}
 }
 
-// TestALineAfterAReset: a caller that comes after a reset changes no time of the callers in front of it.
+// TestALineAfterAReset: a caller that comes after a reset does not change the waits of the callers in front of it.
 func TestALineAfterAReset(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		for _, comes := range []bool{false, true} {

@@ -128,7 +128,7 @@ func (m *model) isVague(length time.Duration) bool {
 	})
 }
 
-// isVague reports whether it is not defined what a change of the length does.
+// isVague reports whether a change of the length has no defined result.
 func (w *window) isVague(at int64, length time.Duration) bool {
 	switch of := w.windowed.(type) {
 	case *reference.SlidingLog:

@@ -146,13 +146,13 @@ func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 // * (t + lateness), or what a window allows in t + lateness.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
-// ClockFunc makes the limiter get its time from now, in tests or to replay requests of the past. The function must be
-// safe for concurrent use, because every decision and the sweeper call it. Its first time must be between 1970 and
-// 2261.
+// ClockFunc makes the limiter get its time from the function now, in tests or to replay requests of the past. The
+// function must be safe for concurrent use, because every decision and the sweeper call it. Its first time must be
+// between 1970 and 2261.
 //
 // The function may be wrong for a while:
 //
-//   - A time up to a minute before the latest one counts as late. It admits no request that the latest time would
+//   - A time up to a minute before the latest time counts as late. It admits no request that the latest time would
 //     refuse.
 //   - If the function goes back by more than a minute, the limiter's time continues from the latest time. If the latest
 //     time was too far ahead, each key has once got the tokens for the skipped time, at most its limit. Aligned

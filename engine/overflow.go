@@ -24,8 +24,8 @@ const (
 // String returns "evict", "refuse" or "admit".
 func (p OverflowPolicy) String() string { return shard.Overflow(p).String() }
 
-// Overflow sets what happens to a new key if all slots that it may use belong to keys that are not idle: [Evict] (the
-// default), [Refuse] or [Admit].
+// Overflow sets what happens to a new key if all slots that it may use belong to keys that are not idle: [Evict], which
+// is the default, [Refuse] or [Admit].
 func Overflow(p OverflowPolicy) Option {
 	return func(c *config) error {
 		if p > Admit {

@@ -45,8 +45,8 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 }
 
 // FixedWindow limits how many tokens each key gets in a window, which begins with the key's first request after the
-// previous window. limit is 1 to 2^32, and window is 1µs to 365 days. New returns an error if the window is too short
-// for the limit: millions need seconds or more, billions a minute or more.
+// previous window. The limit is 1 to 2^32, and the window is 1µs to 365 days. New returns an error if the window is
+// too short for the limit: millions need seconds or more, billions a minute or more.
 //
 // At the end of a window, up to 2*limit - 1 tokens may be admitted within a moment. It may be 2*limit if the windows
 // are aligned or the first request of the window was given back. A window never ends early. If it is long and not
@@ -64,14 +64,14 @@ func (p Policy) Aligned() Policy {
 }
 
 // SlidingWindow limits how many tokens each key gets in the window that ends now. It estimates this number from the
-// tokens taken in the clock's current and previous window. share is the part of the previous window that is still
-// inside the window that ends now:
+// tokens taken in the clock's current and previous window. In the formula, share is the part of the previous window
+// that is still inside the window that ends now:
 //
 //	floor(previous * share) + current + n <= limit
 //
 // The estimate assumes that the previous window's requests were spread evenly; docs/algorithms.md says how far off it
-// can be. limit is 1 to 2^24-1, and window is 1µs to 365 days. New returns an error if the window is too short: a limit
-// above 2^20 needs seconds or more.
+// can be. The limit is 1 to 2^24-1, and the window is 1µs to 365 days. New returns an error if the window is too
+// short: a limit above 2^20 needs seconds or more.
 func SlidingWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingWindow, limit: limit, window: window}
 }
@@ -80,10 +80,10 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 // of the last window. So each slot takes 16 + 8*limit bytes ([MaxKeys]). Calls that return a [Decision] also make a
 // binary search in these times.
 //
-// limit is 1 to 4,096, and window is 1µs to 365 days. New returns an error if the logs do not fit into the machine's
-// memory, or if the window is too short: limits above some hundreds need a second or more. [Limiter.SetPolicy] may
-// change the limit up to the highest limit of all tiers at New. It may change the window if the new window is not much
-// longer than the window at New.
+// The limit is 1 to 4,096, and the window is 1µs to 365 days. New returns an error if the logs do not fit into the
+// machine's memory, or if the window is too short: limits above some hundreds need a second or more.
+// [Limiter.SetPolicy] may change the limit up to the highest limit of all tiers at New. It may change the window if the
+// new window is not much longer than the window at New.
 //
 // A request never leaves the window early. If the window is long, a request leaves late by less than a
 // hundred-thousandth of it. [Policy.Precision] returns this delay; docs/algorithms.md has the lengths that are exact.

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Rate is a number of tokens that come back in a period, spread evenly. It is between one token in 292 years (2^63-1
-// ns) and 1e9 tokens per second. [New] checks the range, so the functions that make a Rate return no error. No limiter
-// accepts the zero Rate.
+// A Rate is a number of tokens that come back in a period, spread evenly. It is between one token in 292 years and 1e9
+// tokens per second. [New] checks the range, so the functions that make a Rate return no error. No limiter accepts the
+// zero Rate.
 type Rate struct {
 	Tokens float64       // tokens that come back in a period
 	Period time.Duration // 1ns or more

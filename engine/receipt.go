@@ -133,8 +133,8 @@ func (r *Receipt) Refund(n uint64) {
 }
 
 // Release gives back all tokens that were not given back yet, as Refund does, and ends the receipt. It reports whether
-// this call ended the receipt. It is lock-free and does not allocate. For a limit in flight, call it when the work is
-// done:
+// this call ended the receipt. It is lock-free and does not allocate. For a [Concurrency] limit, call it when the work
+// is done:
 //
 //	d, receipt := limiter.TakeReceipt(key, 1)
 //	if !d.Allowed {

@@ -9,7 +9,7 @@ import (
 // Refund gives n tokens back to the key, for a request that was admitted and then cost less, or nothing. A key never
 // has more than the limit.
 //
-// Unlike a receipt ([Limiter.TakeReceipt]), Refund does not know which request took the tokens. Other requests
+// Unlike the receipt of a [Limiter.TakeReceipt], Refund does not know which request took the tokens. Other requests
 // certainly stay within the limit only in these cases:
 //
 //   - A fixed window, if the refunded request was in the current window.

@@ -17,7 +17,7 @@ func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	return left
 }
 
-// windowsOfTests has the algorithms of these tests. The field limits is how many times its limit a key may get at once.
+// windowsOfTests has the algorithms of these tests. The field limits says how many limits a key may get at once.
 var windowsOfTests = map[string]struct {
 	policy func(n uint64, window time.Duration) Policy
 	limits uint64
@@ -247,7 +247,8 @@ func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	}
 }
 
-// TestWindowsOfTheClockToAndFro (I1): changes between hours and minutes, or months and days, give a key nothing more.
+// TestWindowsOfTheClockToAndFro (I1): changes between hours and minutes, or months and days, give a key no additional
+// tokens.
 func TestWindowsOfTheClockToAndFro(t *testing.T) {
 	hours := func(n uint64) Policy { return FixedWindow(n, time.Hour).Aligned() }
 	minutes := func(n uint64) Policy { return FixedWindow(n, time.Minute).Aligned() }

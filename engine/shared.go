@@ -23,8 +23,8 @@ import (
 // shared. The time zone of a [CalendarWindow] and its rules cannot be changed in a file ([Policy.Kind]).
 //
 // A process may be killed at any instruction, and no other process waits for it. The next sweep of another process
-// frees the slots that the killed process was changing, and releases its tokens in flight ([Concurrency]). Tokens of
-// its holds ([Limiter.Hold]) come back only with time.
+// frees the slots that the killed process was changing, and releases its tokens of a [Concurrency] limit. Tokens of its
+// holds come back only with time.
 //
 // All processes follow the machine's monotonic clock. If the clocks of two processes differ by d, a key gets at most
 // burst + rate * (t + d) within a time t. While the sweepers run, d is at most 30ms, and usually much less. After a

@@ -122,10 +122,10 @@ func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, err
 	}
 }
 
-// Kind returns the part of a policy that [Limiter.SetPolicy] cannot change in a file ([Shared]): the algorithm, whether
-// windows are aligned, and the calendar of a [CalendarWindow]. The calendar includes a number that changes with the
-// rules of the zone in this program's time zone data. With a separate file for each kind, New never returns an error
-// about the kind.
+// Kind returns the part of a policy that [Limiter.SetPolicy] cannot change in a file of [Shared] limiters: the
+// algorithm, whether windows are aligned, and the calendar of a [CalendarWindow]. The calendar includes a number that
+// changes with the rules of the zone in this program's time zone data. With a separate file for each kind, New never
+// returns an error about the kind.
 func (p Policy) Kind() string {
 	switch {
 	case p.calendar != nil:

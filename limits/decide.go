@@ -335,7 +335,7 @@ func (res *Result[R]) abandon() {
 }
 
 // giveBack gives back, at most once, the tokens that the check has taken. Tokens that a store took without a hold are
-// given back by refund instead.
+// given back by the method refund instead.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {

@@ -109,7 +109,7 @@ func (q *queue) isFull() bool {
 
 var errTimeout = errors.New("no answer within")
 
-// errSilent is the error for a question that was not sent because earlier ones got no answer.
+// errSilent is the error for a question that was not sent because earlier questions got no answer.
 var errSilent = fmt.Errorf("redislimit: %w: it answers nothing", ErrStore)
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)

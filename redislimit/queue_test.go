@@ -107,7 +107,7 @@ func TestABurstIsAsked(t *testing.T) {
 	assert.Equal(t, burst/defaults.PerCall*defaults.PerCall, asked)
 }
 
-// No question is refused because many wait, and those that are given up are removed.
+// A queue has no maximum length, and questions that are given up are removed.
 func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
 	q := testQueue(t, func() int64 { return 0 })

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An errand is a request. It maps the name of each limit that applies to the key.
+// An errand is a request: the key of each limit that applies, by the name of the limit.
 type errand map[string]string
 
 func together(t *testing.T, store *redislimit.Client, policies map[string]engine.Policy, options ...redislimit.Option) (*limits.Set[errand], map[string]*redislimit.Limiter) {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// arrivals generates the requests as a Poisson process. They are the same for every strategy.
+// arrivals generates the requests as a Poisson process. The requests are the same for every strategy.
 type arrivals struct {
 	random      *rand.Rand
 	nodes, keys *lottery

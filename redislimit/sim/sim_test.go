@@ -104,7 +104,7 @@ func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	}
 }
 
-// The simulation checks every interval, because the total of a run does not show many tokens at once.
+// The simulation checks every interval, because a total does not show that many tokens were admitted at once.
 func TestTheWorstIntervalIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

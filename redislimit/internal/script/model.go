@@ -148,7 +148,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many more windows must end until at most room of the count tokens are left.
+// after returns how many more windows must end until the number of tokens falls from count to at most room.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0
