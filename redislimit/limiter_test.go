@@ -54,7 +54,8 @@ func take(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Deci
 	return d
 }
 
-// fives leaves out the sliding log, which package script tests with a real server.
+// fives returns policies with a limit of 5. The sliding log is missing, because package script tests it with a real
+// server.
 func fives() map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(1), 5),

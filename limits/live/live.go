@@ -64,9 +64,9 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 }
 
 // Share returns a Limiter for another limit that uses the same engine.Limiter with different keys. It has one user and
-// the same previous limiters as l. The argument after is the time after which keys of the other limit owe nothing, by
-// the clock now. The argument most is the largest number of tokens that a key hands over; [Limiter.RaiseMost] raises
-// it. It matters if the limit also counts refused requests.
+// the same previous limiters as l. A key of the other limit owes nothing when the duration after has passed since its
+// last request, by the clock of the function now. The argument most is the largest number of tokens that a key hands
+// over; [Limiter.RaiseMost] raises it. It matters if the limit also counts refused requests.
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {
