@@ -5,7 +5,7 @@ import "time"
 // Concurrency limits how many tokens of each key are in flight. A token is in flight from [Limiter.TakeReceipt] until
 // [Receipt.Release], however long that takes. Use this policy for slow or heavy work such as downloads, instead of a
 // rate or in addition to one. The limit is 1 to 65,535, and the lifetime is 1µs to 365 days. For a lifetime below
-// eight seconds the highest limit is lower, and the error of New names it. A key takes 27 bytes.
+// 7.5 seconds the highest limit is lower, and the error of New names it. A key takes 27 bytes.
 //
 // A take that is never released is forgotten after one to two lifetimes, and its later release does nothing.
 // [Stats].Forgotten counts its tokens. So the lifetime must be longer than any take; otherwise more than the limit may

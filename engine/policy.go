@@ -50,7 +50,7 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 //
 // At the end of a window, up to 2*limit - 1 tokens may be admitted within a moment. It may be 2*limit if the windows
 // are aligned or the first request of the window was given back. A window never ends early. If it is long and not
-// aligned, it ends late by less than a hundred-thousandth of its length. [Policy.Precision] returns this delay;
+// aligned, it ends late by at most a hundred-thousandth of its length. [Policy.Precision] returns this delay;
 // docs/algorithms.md has the lengths that are exact.
 func FixedWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmFixedWindow, limit: limit, window: window}
@@ -85,7 +85,7 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 // [Limiter.SetPolicy] may change the limit up to the highest limit of all tiers at New. It may change the window if the
 // new window is not much longer than the window at New.
 //
-// A request never leaves the window early. If the window is long, a request leaves late by less than a
+// A request never leaves the window early. If the window is long, a request leaves late by at most a
 // hundred-thousandth of it. [Policy.Precision] returns this delay; docs/algorithms.md has the lengths that are exact.
 func SlidingLog(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingLog, limit: limit, window: window}
