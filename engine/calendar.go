@@ -16,10 +16,10 @@ const (
 	Month = atomicbucket.Month // from the 1st
 )
 
-// CalendarWindow limits how many tokens each key gets in a calendar day, week or month. Weeks begin on Monday. The
-// limit is 1 to 2^32. A nil time zone means UTC. The window is a [FixedWindow] that begins with the period, at the same
-// time for all keys. So up to twice the limit may be admitted within a moment, when a period ends. [Policy.Window] is
-// 24 hours, 7 days or 31 days.
+// CalendarWindow limits how many tokens each key gets in a calendar day, week or month. Weeks begin on Monday, and
+// months on the 1st. The limit is 1 to 2^32. A nil time zone means UTC. The window is a [FixedWindow] that begins with
+// the period, at the same time for all keys. So up to twice the limit may be admitted within a moment, when a period
+// ends. [Policy.Window] is 24 hours, 7 days or 31 days.
 //
 // Periods follow the local dates of the zone. A period begins at the first instant whose local date is the period's
 // first day or later. So a day has 23 or 25 hours when clocks change, and a date that the zone skipped has no period.

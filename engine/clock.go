@@ -141,7 +141,8 @@ func (c *clock) instant(t time.Time) int64 {
 	return math.MaxInt64
 }
 
-// unix returns the nanoseconds from 1970 to t, and false if an int64 has no room for them or they are negative.
+// unix returns the nanoseconds from 1970 to t, by monotonic readings if t and the base have them. It returns false if
+// they are negative or do not fit into an int64.
 func (c *clock) unix(t time.Time) (int64, bool) {
 	d := int64(t.Sub(c.base)) // at most 292 years, because Sub saturates
 	if d > math.MaxInt64-c.origin || c.origin+d < 0 {

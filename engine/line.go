@@ -50,7 +50,8 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue does what Queue does. If delay is 0, the turn is not in a line.
+// queue does what Queue does. If delay is 0, the turn is not in a line. A wait of 0 does not show this, because a turn
+// in a line may have moved up.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
@@ -169,7 +170,7 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 }
 
 // overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front are due
-// later, but none later than this turn was.
+// later, but none later than this turn was. The tokens of these turns directly follow each other.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {

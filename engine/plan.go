@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// plan checks the policies and returns a plan for them.
+// plan checks the policies and returns a plan for them. The argument before is the algorithm of the table's records, or
+// nil for a new table.
 func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
 	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
 	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
@@ -91,7 +92,8 @@ func (ps policies) areOfSeveralRates(terms terms) bool {
 	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
 }
 
-// most returns the largest number of tokens for which a record must have room.
+// most returns the largest number of tokens for which a record must have room. Limits of earlier policies are included
+// if the algorithm still counts their tokens.
 func (ps policies) most() uint64 {
 	switch ps.base.algorithm {
 	case AlgorithmTokenBucket: // the tiers are checked separately
@@ -104,7 +106,8 @@ func (ps policies) most() uint64 {
 	return ps.limit()
 }
 
-// lasts returns how long tokens may count after the length of windows has changed (R24).
+// lasts returns how long tokens may count after the length of windows has changed (R24). If keys may have several
+// limits, it is the longest window so far, because a key may have taken tokens under another limit.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {

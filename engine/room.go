@@ -28,7 +28,8 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// anyQuota is what the table of a limiter with windows remembers for every quota. It is not a size.
+// anyQuota is what the table of a limiter with windows remembers for every quota: keys may have limits other than the
+// limits of the tiers. It is not a size.
 const anyQuota = math.MaxInt64
 
 // extent returns how much of a record's capacity a debt under a quota may use, or 0 if every bucket has room.

@@ -24,8 +24,9 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers, with the limiter's own policy first. A tier that is unlimited or blocked
-// still has its latest numbers.
+// numbers returns the policies as numbers, with the limiter's own policy first. The numbers of windows have ps.longest
+// and ps.rounded as period and refill, because windows have neither. A tier that is unlimited or blocked still has its
+// latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {

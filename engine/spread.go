@@ -139,7 +139,7 @@ func (s *Spread) Close() error {
 	return nil
 }
 
-// requireMade panics if NewSpread did not make the limiter.
+// requireMade panics if NewSpread did not make the limiter. Allow, Take and TakeReceipt do not call it.
 func (s *Spread) requireMade() {
 	if s == nil || s.bucket == nil {
 		panic("engine: a Spread that is nil or zero: make it with engine.NewSpread, and look at NewSpread's error")
@@ -213,7 +213,7 @@ func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	return
 }
 
-// takeReceipt is TakeReceipt. d and r must be zero.
+// takeReceipt is TakeReceipt. d and r must be zero. It writes the receipt first, as [Limiter.takeReceipt] does.
 func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	if n == 0 {
 		*d, r.spread = s.Peek(0), s // the receipt still charges a higher cost

@@ -176,8 +176,9 @@ func (c *Check[R]) refuseQuota() {
 	}
 }
 
-// attempt takes from all limits that are not in shadow mode, and reports whether all of them admit the request.
-// Otherwise it gives everything back. If the request may wait for all limits that refuse, the verdict stays Admitted.
+// attempt takes from all limits that are not in shadow mode, those in memory first, and reports whether all of them
+// admit the request. Otherwise it gives everything back. If the request may wait for all limits that refuse, the
+// verdict stays Admitted.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -267,7 +268,8 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	}
 }
 
-// undo gives back all tokens of a refused request, and peeks at limits in memory for current decisions.
+// undo gives back all tokens of a refused request, and peeks at limits in memory for current decisions. The decision of
+// the i-th limit stays as it is.
 func (res *Result[R]) undo(ctx context.Context, i int) {
 	res.giveBackAll(ctx, false)
 	for j := range res.n {

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a node renews a place within its lifetime.
+// renewals is how often a node renews a place within its lifetime. With 3, the node still has the place after two lost
+// renewals in a row.
 const renewals = 3
 
 // PlaceLife sets how long the store keeps the place of a request in flight without a renewal: 1 second to 1 hour, 10

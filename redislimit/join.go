@@ -23,8 +23,8 @@ func JoinLater() ClientOption {
 	}
 }
 
-// A link is the connection of a client to its store. If a client starts while its store is lost, it replaces the link
-// at the first answer.
+// A link is the connection of a client to its store. A client that starts while its store is lost does not know the
+// number of the store's parts, so it replaces the link at the first answer.
 type link struct {
 	redis    rueidis.Client    // nil before the store has answered
 	breakers []breaker.Breaker // one for each part

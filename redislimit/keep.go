@@ -63,8 +63,8 @@ func (l *Limiter) probeLost() {
 	}
 }
 
-// probe finds out whether a lost part of the store is back, by taking a token of a key that no request can name. A read
-// is not enough, because some servers answer but refuse writes.
+// probe finds out whether a lost part of the store is back, by taking a token of a key that no request can name, and
+// giving it back. A read is not enough, because some servers answer but refuse writes.
 func (l *Limiter) probe(queue *queue, part int) {
 	key := l.namer.probe(part)
 	var quota script.Quota

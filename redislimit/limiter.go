@@ -364,7 +364,7 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 }
 
 // refundFirst gives back tokens that a key's first requests took. It returns false if a lease has taken over the debt
-// for these tokens.
+// for these tokens, even if the lease no longer exists.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false

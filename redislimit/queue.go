@@ -219,7 +219,7 @@ func (q *queue) next() (next call, ok bool) {
 // callTime is shorter than the timeout, so that the caller still gets the reason for a failure.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// ask waits for an answer in pieces of time, and late pieces do not count.
+// ask waits for an answer in pieces of time, of which at most latePieces late pieces do not count.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces

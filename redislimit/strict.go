@@ -114,7 +114,7 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 }
 
 // carry asks the store for the n tokens of a request, together with a renewal of the lease. It reports whether the
-// renewal pays for the request.
+// renewal pays for the request. If the context ends before the answer comes, these tokens are lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)

@@ -186,7 +186,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep adds an owner to each previous limiter and returns them.
+// keep adds an owner to each previous limiter and returns them. The argument of is the first of them, unless it is nil.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
