@@ -48,8 +48,8 @@ type Limit struct {
 	// placeholder is empty, the request takes 1 token. Any other value refuses the request.
 	Cost string `json:"cost,omitempty"`
 	// Settle is a placeholder, such as {http.response.header.X-Tokens}, with the cost of the request at its end. Cost
-	// is then an estimate. At most as many tokens as the limit has are taken for an estimate. If the value of the
-	// placeholder is empty or not a whole number, the request costs the estimate.
+	// is then an estimate. An estimate takes at most as many tokens as the limit has. If the value of the placeholder
+	// is empty or not a whole number, the request costs the estimate.
 	Settle string `json:"settle,omitempty"`
 	// Quota is a placeholder for the limit of the request: a rate, optionally followed by a blank and a burst;
 	// "unlimited"; or 0, which refuses the request. An empty value stands for the limit's own numbers. A request with
@@ -173,8 +173,8 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	return made, nil
 }
 
-// costs sets the cost of requests, and the placeholder that settles the cost. A fixed cost must not exceed the number
-// most.
+// costs sets the cost of requests, and the placeholder that settles the cost. A fixed cost above the last argument is
+// an error.
 func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
 	var warnings []string
 	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {

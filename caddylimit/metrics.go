@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A collector reports what the limits of a configuration have counted. Each limit has one series, however many keys it
-// has.
+// A collector reports what the limits of a configuration have counted. The number of series of a limit does not depend
+// on its number of keys.
 type collector struct{ app *zone.App }
 
 var (

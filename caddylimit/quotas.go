@@ -179,8 +179,8 @@ func (l *Limit) lookup() (*key.Key, []string, error) {
 	return l.keyOf(by)
 }
 
-// source returns the function that reads the file or the hash. The function meant converts each key of the source to
-// the form of the texts that are looked up.
+// source returns the function that reads the file or the hash. Its last argument converts each key of the file or the
+// hash to the form of the texts that are looked up.
 func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) string) (quotas.Source, error) {
 	numbers, err := o.own.Quotas()
 	if err != nil {

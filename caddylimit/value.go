@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/key"
 )
 
-// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. A fixed cost must not
-// exceed the number most.
+// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. A fixed cost above the
+// last argument is an error.
 func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
 	if text == "" {
 		return nil, nil, nil

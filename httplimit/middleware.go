@@ -151,8 +151,8 @@ func ObserveWith(metrics limits.Metrics) Option {
 }
 
 // RetryJitter adds a random time to every Retry-After. So clients that were refused together do not return together.
-// The longest added time is most, from 1s to 1h. The function random returns numbers in [0, 1) and must be safe for
-// concurrent use. If it is nil, math/rand/v2 is used.
+// The argument most is the longest added time, from 1s to 1h. The function random returns numbers in [0, 1) and must be
+// safe for concurrent use. If it is nil, math/rand/v2 is used.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
 		if most < time.Second || most > spec.MaxJitter || most%time.Second != 0 {

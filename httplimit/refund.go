@@ -51,8 +51,8 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 	returned = true
 }
 
-// outcome returns the status for Refund. whole is false if nothing may be given back, because a client must not get
-// tokens back by breaking off its own request:
+// outcome returns the status for Refund. The result whole is false if nothing may be given back. A client must not get
+// tokens back by breaking off its own request. So whole is false in these cases:
 //   - The client went away before the answer began. It may have caused the status, because a handler whose context is
 //     done answers with an error.
 //   - A panic broke off the answer. So its status means neither success nor a failure of the server.

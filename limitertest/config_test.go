@@ -140,8 +140,8 @@ func TestTheMostInATime(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
 }
 
-// TestTheDensestInterval: calls within the limit over the complete time exceed the limit after a pause. densest must
-// find this interval.
+// TestTheDensestInterval: over the complete time, the calls stay within the limit. After a pause, they exceed it.
+// densest must find the interval after the pause.
 func TestTheDensestInterval(t *testing.T) {
 	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
 	var all answered

@@ -55,8 +55,8 @@ func (s *suite) names() (names []string) {
 	return names[:s.Keys]
 }
 
-// forget checks that a drained key gets only tokens that have come back since. It makes no difference how long the key
-// was unused, and how many other keys were used meanwhile.
+// forget checks that a drained key gets only tokens that have come back since it was drained. It makes no difference
+// how long the key was unused, and how many other keys were used meanwhile.
 func (s *suite) forget(t *testing.T) {
 	l := s.slow()
 	for _, pause := range pauses {

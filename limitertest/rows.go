@@ -21,7 +21,7 @@ type row struct {
 	traffic func(r row, random *rand.Rand) func(i int) (key uint64, admitted bool)
 }
 
-// A floorKind is the least work that a limiter must do.
+// A floorKind says which work a limiter must do at least.
 type floorKind uint8
 
 const (
@@ -41,8 +41,8 @@ const (
 // rows returns the rows of weir's own benchmark that are possible for any limiter.
 func rows(short bool) []row {
 	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
-	// weir's benchmark spreads the requests over seconds at 100 per second. Here the requests come as fast as possible,
-	// so the rate is proportionally higher.
+	// In weir's benchmark, this limit is 100 per second, and the requests are spread over seconds. Here the requests
+	// come as fast as possible, so the rate of the limit is proportionally higher.
 	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
 	all := []row{
 		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},

@@ -147,8 +147,8 @@ func ObserveWith(metrics limits.Metrics) Option {
 }
 
 // RetryJitter adds a random time to the retry time of refusals. So clients that were refused together do not return
-// together. The longest added time is most, above 0 and up to 1h. The function random returns numbers in [0, 1) and
-// must be safe for concurrent use. If it is nil, math/rand/v2 is used.
+// together. The argument most is the longest added time, above 0 and up to 1h. The function random returns numbers in
+// [0, 1) and must be safe for concurrent use. If it is nil, math/rand/v2 is used.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
 		if most <= 0 || most > spec.MaxJitter {

@@ -9,8 +9,8 @@ import (
 // is the name that matches.
 type methods map[string]string
 
-// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". The name of the caller, for
-// errors, is in the parameter function.
+// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". Errors contain the first
+// argument, the name of the calling function.
 func newMethods(function string, names []string) (methods, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("rpclimit: %s(): want at least one method, such as /package.Service/Method or /package.Service/*", function)
@@ -58,8 +58,8 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 }
 
 // MethodCosts returns a [Limit].Cost function. The map costs has a cost for each name, in the form of [MatchMethods].
-// The cost of a method takes precedence over the cost of its service. For a method that no name matches, the cost is
-// others.
+// The cost of a method takes precedence over the cost of its service. The argument others is the cost of a method that
+// no name matches.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))

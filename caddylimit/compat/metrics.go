@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// metrics contains the metrics of one configuration, under the names of the original. Each zone has one series. The
-// original's label key is missing, because its value differs for every client.
+// metrics contains the metrics of one configuration, under the names of the original. The original's label key is
+// missing, because its value differs for every client. So the number of series does not depend on the clients.
 type metrics struct{ shown []shown }
 
 type shown struct {

@@ -59,7 +59,7 @@ const (
 	separators = "," + blanks
 )
 
-// eachCookie calls the function one for every cookie that some server finds in a line. All servers split a line at
+// eachCookie calls its last argument with every cookie that some server finds in a line. All servers split a line at
 // semicolons. Some also split it at commas and blanks.
 func eachCookie(line string, one func(pair)) {
 	for more := true; more; {

@@ -80,8 +80,8 @@ func FirstLine(r *http.Request, name string) string {
 	return spelling.Line(name, lines[0])
 }
 
-// ClientAddr returns the client's address, which the function find returns. The pointer finder identifies this
-// function. If the request has a [Parsed], the address is cached until ClientAddr is called with another finder.
+// ClientAddr returns the client's address, which its last argument finds. The pointer in the argument finder identifies
+// that function. If the request has a [Parsed], the address is cached until ClientAddr is called with another finder.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {

@@ -147,7 +147,7 @@ func appendFirst(to []byte, segment string) []byte {
 	return to
 }
 
-// meetsBesidePath reports whether the request meets all parts of the match. It leaves out the path.
+// meetsBesidePath reports whether the request meets all parts of the match except the path.
 func (m *Match) meetsBesidePath(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.meetsMethods(r) && m.meetsFields(r) && m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
 }

@@ -34,7 +34,7 @@ func (m *Match) KeyPath(r *http.Request) string {
 // a server treats as one path have at most two keys. A client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
-// keyPath does the same as KeyPath, but calls the function one instead of [oneKey].
+// keyPath does the same as KeyPath, but calls its last argument instead of [oneKey].
 func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) string {
 	path := u.Path
 	if u.Opaque != "" {

@@ -239,7 +239,7 @@ func (ps *parsedPairs) room(n int) {
 	ps.hashes, ps.all = slices.Grow(ps.hashes, n), slices.Grow(ps.all, n)
 }
 
-// add appends a pair. The method each will find the pair under the name in found.
+// add appends a pair. The method each finds the pair under the name in the argument found.
 func (ps *parsedPairs) add(found string, of pair) {
 	ps.hashes, ps.all = append(ps.hashes, hashName(found)), append(ps.all, of)
 }
@@ -249,7 +249,7 @@ func hashName(name string) uint64 {
 	return maphash.Bytes(seed, spelling.AppendName(room[:0], name))
 }
 
-// each calls a function (one) with every pair whose name a server may read as the given name.
+// The method each calls its last argument with every pair whose name a server may read as the given name.
 func (ps *parsedPairs) each(name string, one func(pair)) {
 	if strings.ContainsAny(name, "%+ \x00") { // undoing escapes would change the name
 		for _, of := range ps.all {

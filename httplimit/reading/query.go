@@ -129,21 +129,21 @@ func (p *Parsed) readQuery(query string) {
 	})
 }
 
-// eachParameter calls the function each for every value of the parameter, in every reading of the query. The argument
-// got is a name as it was sent, which some server treats as the parameter's name. The argument value may contain zero
-// bytes.
+// eachParameter calls its last argument for every value of the parameter, in every reading of the query. It passes a
+// name and a value. The name is as it was sent, and some server treats it as the parameter's name. The value may
+// contain zero bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }
 
-// parameter calls the function each if the pair is a value of the parameter called name.
+// parameter calls its last argument if the pair is a value of the parameter with the given name.
 func (of pair) parameter(name string, each func(got, value string)) {
 	if spelling.SameName(of.name, name) || isElement(of.name, name) {
 		each(of.name, spelling.UnescapeQuery(of.value))
 	}
 }
 
-// eachPair calls the function one with each parameter of a query, in every reading. The names have no escapes.
+// eachPair calls its last argument with each parameter of a query, in every reading. The names have no escapes.
 func eachPair(query string, one func(pair)) {
 	semicolons, units := strings.Contains(query, ";"), strings.Contains(query, "%u")
 	split := func(text string) {

@@ -49,8 +49,8 @@ const (
 )
 
 // These constants bound the work that a client can cause by a path. No ordinary program sends a longer path. maxPath
-// bounds the bytes of the path. The other two bound products with the number of readings: maxRead for the bytes, and
-// maxSplit for the segments.
+// bounds the bytes of the path. maxRead bounds these bytes times the number of readings. maxSplit bounds the segments
+// times the number of readings.
 const (
 	maxPath  = 8 << 10
 	maxRead  = 8 << 10

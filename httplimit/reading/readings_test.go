@@ -271,8 +271,8 @@ func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { m.KeyPath(&http.Request{URL: json}) }))
 }
 
-// Each spelling of a path has the path's key or the key of ambiguous paths. An extension makes another key. It does not
-// if the rule's pattern stands for the path.
+// Each spelling of a path has the path's key or the key of ambiguous paths. An extension makes another key, unless the
+// rule's pattern stands for the path.
 func TestKeyPath(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)

@@ -162,8 +162,8 @@ func (ts *texts) addWhole(segments []string, cut bool) {
 	ts.long = ts.size > maxScan
 }
 
-// begin returns at least the first size bytes of a path. If the path is shorter, it returns all of it. The result has a
-// slash at the end, and does not end within a segment.
+// begin returns at least the first size bytes of a path, or all of a shorter path. The result has a slash at the end,
+// and does not end within a segment.
 func begin(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')

@@ -19,7 +19,7 @@ type plain func(l Limit, admitted []Event, at time.Duration, n *big.Int) (excess
 
 func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
-// tokens returns the sum of the tokens of the events for which the function of returns true.
+// tokens returns the sum of the tokens of the events whose times its last argument accepts.
 func tokens(events []Event, of func(at int64) bool) *big.Int {
 	sum := new(big.Int)
 	for _, e := range events {
@@ -30,8 +30,8 @@ func tokens(events []Event, of func(at int64) bool) *big.Int {
 	return sum
 }
 
-// overEveryInterval returns the largest excess of all intervals that end now, including the n tokens of the request. It
-// calls the function returns to compute how many tokens come back in an interval.
+// overEveryInterval returns the largest excess of all intervals that end now, including the n tokens of the request.
+// Its last argument computes how many tokens come back in an interval.
 func overEveryInterval(l Limit, admitted []Event, at time.Duration, n *big.Int, returns func(from, to int64) *big.Rat) *big.Rat {
 	worst := new(big.Rat).SetInt(new(big.Int).Sub(n, integer(l.Burst)))
 	sum := new(big.Int).Set(n)
@@ -162,7 +162,7 @@ func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 }
 
 // roomFor computes from the definition for how long there has been room for n more tokens and all tokens admitted
-// since. It counts nanoseconds backward from now, up to the number most.
+// since. It counts nanoseconds backward from now, and stops at the number in its last argument.
 func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, most int) (late time.Duration) {
 	for ; int(late) < most; late++ {
 		u, more, before := at-late, new(big.Int).SetUint64(n), []Event{}
@@ -274,7 +274,8 @@ func TestACounterexampleIsShortest(t *testing.T) {
 	}
 }
 
-// TestShrinkEnds: if most items of a large log are needed, Shrink does not call fails n squared times.
+// TestShrinkEnds: if the majority of a large log's items is needed, Shrink does not call its last argument n squared
+// times.
 func TestShrinkEnds(t *testing.T) {
 	calls := 0
 	part := Shrink(make([]int, 30_000), 100, func(part []int) bool {

@@ -17,7 +17,8 @@ type Handler interface {
 	caddyfile.Unmarshaler
 }
 
-// Register registers a directive with Caddy before basic_auth. The function make returns the handler of the directive.
+// Register registers a directive with Caddy before basic_auth. The last argument returns a new handler for the
+// directive.
 func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		handler := make()
@@ -49,7 +50,7 @@ func Read(d *caddyfile.Dispenser, options ...Option) error {
 	return Block(d, name, options...)
 }
 
-// Block reads the block that follows. In errors, the block is called by the text what.
+// Block reads the block that follows. Errors contain the argument what as the name of the block.
 func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {

@@ -118,8 +118,8 @@ func (a *App) Uses(module string) (uses []*Use) {
 	return uses
 }
 
-// Collector returns the collector of a module's metrics for a configuration. The first call makes it by calling the
-// function make.
+// Collector returns the collector of a module's metrics for a configuration. The first call makes the collector, with
+// its last argument.
 func Collector[C prometheus.Collector](a *App, module string, make func() C) (c C, err error) {
 	if known, again := a.collectors[module]; again {
 		return known.(C), nil

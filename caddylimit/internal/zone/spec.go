@@ -76,7 +76,8 @@ const (
 	// each of its keys also has a ring.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
-	// TableBytes is the largest table of a zone without MaxKeys. Only a sliding log's table can become that large.
+	// TableBytes is the size of the largest table of a zone without MaxKeys. Only a sliding log's table can become that
+	// large.
 	TableBytes = 256 << 20
 )
 

@@ -42,8 +42,8 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts the outcomes of a request: one outcome for each limit of the request. It counts in the zone that the
-// function of returns for the limit's name.
+// Count counts the outcomes of a request: one outcome for each limit of the request. Its last argument returns the use
+// of the zone in which a limit's outcome counts.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)
