@@ -319,7 +319,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its prefix: want %v or one address", text,
 			prefix.Masked())
 	}
-	if addr := prefix.Addr(); addr.Is4In6() { // a prefix of this kind has at least 96 bits
+	if addr := prefix.Addr(); addr.Is4In6() { // at least 96 bits: fewer fail the check above
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
 	}
 	return prefix, nil

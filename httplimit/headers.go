@@ -211,7 +211,7 @@ func (res *Result) rateLimit(c *Check) string {
 }
 
 // effective returns the parameter t of RateLimit. A client that spreads the remaining r requests over t is neither
-// refused nor slower than necessary. For a bucket, t is the time in which r tokens come back. If r is 0, it is the time
+// refused nor slower than necessary. For a bucket, t is the time in which r tokens come back. If r is 0, t is the time
 // until the next token. For a window, t is the time until the reset, because no tokens come back before.
 func effective(c *Check) time.Duration {
 	p := c.Policy()

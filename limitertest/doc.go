@@ -11,8 +11,8 @@
 //	}
 //
 // [Test] compares a limiter with an exact model of its promise (package check). It runs in bubbles of testing/synctest.
-// Waiting in a bubble costs no real time. A failure shows the shortest program that causes the failure. [Check]
-// compares a log of decisions with the same model.
+// Waiting in a bubble costs no real time. A failure shows a program: a shortest sequence of requests that causes the
+// failure. [Check] compares a log of decisions with the same model.
 //
 // # The subtests
 //
@@ -20,14 +20,14 @@
 //	Bound       random requests at eleven limits, from 5 a week to one a nanosecond, never get more than is allowed
 //	Conforming  requests at the first nanosecond at which the limit allows them are not refused
 //	Keys        sequential, random, long and unusual keys share no tokens
-//	Forget      a drained key stays drained after silence, and after requests for three times the planned keys
-//	Costs       a cost that is 0, negative, above the burst or huge takes all tokens or none, and adds no tokens
+//	Forget      a drained key stays drained after silence, and after requests for three times Config.Keys
+//	Costs       a cost that is 0, negative, above the burst or huge takes all its tokens or none, and adds none
 //	Retry       RetryAfter is the first instant at which the request passes
 //	Clock       time moves by a nanosecond, by days and by years; callers pass times that go back
 //	Cancel      refunds, canceled reservations and canceled waits neither create nor lose tokens (Refund, Reserve,
 //	            Wait), even if reservations are canceled in the order in which they were made (Order)
 //	Linear      concurrent takes are linearizable (porcupine)
-//	Real        16 goroutines in real time, outside of a bubble, stay below the bound, even in the densest interval
+//	Real        16 goroutines in real time, outside of a bubble, stay within the limit, even in the densest interval
 //	Leak        no goroutine remains after Cleanup, and the resident memory of idle keys is released
 //
 // Test skips what a limiter does not promise, and prints what it skips. The reason is an entry in [Config.Skip], a

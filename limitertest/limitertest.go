@@ -121,8 +121,8 @@ type Config struct {
 	Skip map[string]string
 	// Outside means that the limiter does not use the time of package time, for example because the limiter is in
 	// another process. Test then uses no bubble. Unless the limiter is a [ClockedLimiter], subtests in which time must
-	// pass are skipped, except Real. Burst, Keys, Costs and Linear then use limits of a day, so that no tokens come
-	// back during the test.
+	// pass are skipped, except Real. Burst, Keys, Costs and Linear then use only limits with a Per of a day or more, so
+	// that no tokens come back during the test.
 	Outside bool
 }
 

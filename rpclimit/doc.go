@@ -37,8 +37,9 @@ A limit with Hold takes an estimate. The handler settles it ([limits.HoldFrom]) 
 
 # Streams
 
-A stream counts as one call when it opens. The limits of [Messages] count every request message. If one has a MaxWait, a
-message waits for its tokens. Meanwhile the server reads no further message, so flow control makes the client wait.
+A stream counts as one call when it opens. The limits of [Messages] count every request message. If such a limit has a
+MaxWait, a message waits for its tokens. Meanwhile the server reads no further message, so flow control makes the client
+wait.
 
 # Clients
 

@@ -44,12 +44,12 @@ Readings of a path differ in these points:
   - //name/path is a URL with a host or a path.
 
 In a query, a parameter's name has any spelling that a framework accepts, such as name[] for lists. A semicolon ends the
-parameter or not. A POST may also have the methods in its parameter _method.
+parameter or not. For a POST, the parameter _method may name another method.
 
 # Cost and bounds
 
-Any number of goroutines may use a Match that none changes. Its three methods do not allocate for plain paths of up to
-32 segments.
+Goroutines may use a Match concurrently if none of them changes it. Its three methods do not allocate for plain paths of
+up to 32 segments.
 
 A path, query or cookie header above these bounds is not read. Such a path meets every pattern, and has the key of
 ambiguous paths. [TooLong] names the part of a request that is not read.
@@ -60,10 +60,10 @@ ambiguous paths. [TooLong] names the part of a request that is not read.
 
 Regular expressions read up to 4 KiB of all readings of a path together.
 
-With a [Parsed] and an [Index], a program reads path, query and cookies once for many rules, and a rule whose patterns
-begin with another segment costs only a lookup. httplimit uses a Parsed for requests that are costly to read
-([IsCostly]). So a client cannot cause much work: of 10,000 hostile requests with headers of 64 KiB, none takes more
-than five times the steps of a plain request.
+With a [Parsed] and an [Index], a program reads path, query and cookies once for many rules. A rule costs only a lookup
+if its patterns begin with a segment other than the path's first. httplimit uses a Parsed for requests that are costly
+to read ([IsCostly]). So a client cannot cause much work: of 10,000 hostile requests with headers of 64 KiB, none takes
+more than five times the steps of a plain request.
 
 # Stability
 

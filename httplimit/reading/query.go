@@ -130,8 +130,8 @@ func (p *Parsed) readQuery(query string) {
 }
 
 // eachParameter calls its last argument for every value of the parameter, in every reading of the query. It passes a
-// name and a value. The name is as it was sent, and some server treats it as the parameter's name. The value may
-// contain zero bytes.
+// name without escapes, which some server treats as the parameter's name, and the value. The value may contain zero
+// bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }

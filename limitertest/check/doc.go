@@ -21,6 +21,7 @@
 //
 // A [Report] has the shortest part of the log that proves its worst fault:
 //
-//   - If too much was admitted, admitted requests of one window. Without any one of them, nothing is wrong.
+//   - If too much was admitted, admitted requests of one window. Without any one of them, nothing is wrong. Exceptions
+//     are the first request of a FixedWindow, and a part with more than a thousand requests.
 //   - If a request was refused too early, the refusal and all requests that could still count.
 package check

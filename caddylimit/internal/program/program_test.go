@@ -161,7 +161,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 			<-asked
 		}
 		assert.LessOrEqual(t, old.Load(), most, "before load %d", i)
-		most = max(most, events) // from the beginning of the load on
+		most = max(most, events) // the new limit may apply before the load ends
 		loaded := make(chan struct{})
 		go func() { // requests continue meanwhile
 			for {
@@ -176,7 +176,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 		status, text := c.load(fmt.Sprintf(site, events, 100) + fmt.Sprintf("\nheader X-Load %d", i))
 		close(loaded)
 		assert.Equal(t, http.StatusOK, status, text)
-		most = max(events, min(most, old.Load()+clients)) // a higher limit has admitted these, or will soon
+		most = max(events, min(most, old.Load()+clients)) // admitted so far, and one more of each client
 	}
 	for range 200 {
 		<-asked

@@ -14,7 +14,7 @@ import (
 // A store is a connection to a store. Zones of all configurations share it if three settings are the same: the address,
 // the timeout, and the behavior if the store does not answer at the start.
 type store struct {
-	key    string // its key in stores
+	key    string // key of this connection in the pool stores
 	client *redislimit.Client
 	log    *relay
 }
