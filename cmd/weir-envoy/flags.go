@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// serveCommand has a flag for each variable of the reference, with the same name and default. Only the last group of
-// flags does not exist in the reference.
+// serveCommand has a flag for each variable of the reference (envoyproxy/ratelimit), with the same name and default.
+// Only the last group of flags does not exist in the reference.
 type serveCommand struct {
 	storeFlags   `embed:""`
 	tracingFlags `embed:""`
@@ -111,7 +111,7 @@ type serveCommand struct {
 	DebugPprof     bool          `env:"DEBUG_PPROF" help:"Serve profiles at the debug port."`
 }
 
-// pairs is the map that a variable has as key:value,...
+// pairs is a map. A variable has it as text: key:value,...
 type pairs map[string]string
 
 // UnmarshalText parses the pairs. The parser of the command line calls it.

@@ -178,9 +178,9 @@ func (l *launched) log() string {
 	return string(text)
 }
 
-// TestImage: in the image, the program is where Envoy Gateway and docker compose files for the reference expect it. A
-// compose file names the reference's program as its command. So the entry point of the image gets this name as an
-// argument.
+// TestImage: in the image, the program is where Envoy Gateway and docker compose files for envoyproxy/ratelimit expect
+// it. Such a compose file has the name of its own program as the command. So the entry point of weir's image gets this
+// name as an argument.
 func TestImage(t *testing.T) {
 	recipe, err := os.ReadFile("../../Dockerfile.envoy")
 	require.NoError(t, err)

@@ -153,7 +153,7 @@ func (l *listeners) open(address string) (net.Listener, error) {
 	return opened, nil
 }
 
-// socketMode is the mode of the reference's socket if the umask is the usual one.
+// socketMode is the mode of the socket of envoyproxy/ratelimit if the umask is the usual one.
 const socketMode = 0o755
 
 func (l *listeners) openGRPC(c *serveCommand) (net.Listener, error) {

@@ -286,7 +286,7 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 }
 
 // TestASwappedLink: a link in the path is changed to another folder, and the program notices it. Kubernetes and
-// deployments of the reference change files in this way.
+// deployments of envoyproxy/ratelimit change files in this way.
 func TestASwappedLink(t *testing.T) {
 	root := t.TempDir()
 	for version, limit := range map[string]string{"v1": "3", "v2": "30"} {

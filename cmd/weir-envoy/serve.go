@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/metrics"
 )
 
-// healthService is the name of the service in the reference's gRPC health check.
+// healthService is the name of the service in the gRPC health check of envoyproxy/ratelimit.
 const healthService = "ratelimit"
 
 // Run serves until SIGINT or SIGTERM.

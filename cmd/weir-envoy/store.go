@@ -53,8 +53,8 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores has the stores of shared counters. perSecond is for the limits per second, and all is for the other limits. If
-// perSecond is nil, all has every limit. Both are nil if counters are in memory.
+// stores has the stores of shared counters. The store perSecond is for the limits per second, and the store all is for
+// the other limits. If perSecond is nil, the store all has every limit. Both are nil if counters are in memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {

@@ -95,7 +95,7 @@ descriptors:
 			require.NoError(t, err)
 		}
 	}
-	// If a counter is in the store, the page can peek at a typed value. It can reset a counter from its line.
+	// For a counter in the store, the page can peek at a typed value. It can reset a refused counter by its hash.
 	const slow = `{"rule":"d.slow","parts":["a b"]}`
 	_, typed := r.post("/key/peek", slow)
 	assert.Contains(t, typed, `"recorded":true,"limit":10,"remaining":0,`)

@@ -40,7 +40,7 @@ func runRedis(t *testing.T, port int, args ...string) (stop func()) {
 	return stop
 }
 
-// startedRedis is runRedis that also returns the process.
+// startedRedis does the same as runRedis, and also returns the process.
 func startedRedis(t *testing.T, port int, args ...string) (stop func(), process *os.Process) {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")

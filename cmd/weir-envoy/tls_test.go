@@ -54,7 +54,7 @@ func (a *authority) sign(name string) (certificate, key string) {
 	return a.signUntil(name, time.Now().Add(time.Hour))
 }
 
-// signUntil is sign with an end of the certificate's validity.
+// signUntil does the same as sign, but the caller chooses the end of the certificate's validity.
 func (a *authority) signUntil(name string, end time.Time) (certificate, key string) {
 	a.t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -11,7 +11,8 @@ import (
 	"text/tabwriter"
 )
 
-// noEffect has variables of the reference that have no effect here. The program reports those that are set.
+// noEffect has variables of the reference (envoyproxy/ratelimit) that have no effect here. If one is set, the program
+// reports it.
 var noEffect = map[string]string{
 	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... set the waits, as in the reference",
 	"EXPIRATION_JITTER_MAX_SECONDS":                 "counters end with their windows",

@@ -29,7 +29,8 @@ type tlsFlags struct {
 	CA       string `name:"ca" placeholder:"FILE" predictor:"file" help:"PEM file with the authorities that may have signed the server's certificate (default: those of the system)."`
 }
 
-// roots returns the certificate authorities that the flags name. It returns nil for those of the system.
+// roots returns the certificate authorities that the flags name. If they name none, it returns nil, which means the
+// system's authorities.
 func (f tlsFlags) roots() (*x509.CertPool, error) {
 	if f.CA == "" {
 		return nil, nil

@@ -278,8 +278,13 @@ func (w *machineWorld) settled() (sum uint64) {
 	return sum
 }
 
-// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, and the terms of that page for events. O and H
-// are 0, because the key is new: no machine has tokens in hand, and nothing is in flight.
+// bound returns the bound of docs/distributed.md: burst + rate*T + O + N*D + H + E, and the terms for events.
+//
+//   - T is the time from the start of the run to its last request.
+//   - O is for tokens that machines have in hand when T begins, and H for requests in flight at that time. Both are 0,
+//     because the key is new.
+//   - N*D is the overdraft of all machines.
+//   - E is the number of tokens that requests cost beyond their holds.
 func (w *machineWorld) bound() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// inWords returns a time to wait as text for people. The time is rounded up, because a request before its end would be
+// inWords returns a time to wait as text for people. The time is rounded up, because an earlier request would be
 // refused.
 func inWords(d time.Duration) string {
 	switch {

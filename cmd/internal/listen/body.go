@@ -21,7 +21,8 @@ type Body struct {
 }
 
 // NewBody replaces the body of a request by a Body with a minimum rate in bytes per second. The complete body may take
-// at most timeout; 0 means no bound. NewBody returns nil if the request has no body or both bounds are 0.
+// at most timeout; 0 means no bound. NewBody returns nil if the request has no body or rate is 0. Then timeout has no
+// effect.
 //
 // The bounds also apply to a body that no handler reads. Before an answer, net/http reads up to 256 KiB of such a body,
 // and would wait forever.
@@ -85,7 +86,8 @@ const (
 	// paceSilence is the longest pause of a body, even if the body was fast before. After such a pause, the body must
 	// send bytes for a minute at the minimum rate before it may pause for that long again.
 	paceSilence = time.Minute
-	// paceStep is how far a deadline may differ from the exact time. An exact deadline for every read would cost more.
+	// paceStep is how much earlier than the exact time a deadline may be. An exact deadline for every read would cost
+	// more.
 	paceStep = time.Second
 )
 

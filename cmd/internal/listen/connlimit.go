@@ -46,8 +46,8 @@ type Full struct {
 var FullHTTP = Full{"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n", "answered 503"}
 
-// NewConnLimit returns a ConnLimit without bounds. client returns the client of an address, or the zero Prefix if its
-// connections have no bound per client.
+// NewConnLimit returns a ConnLimit without bounds. The function client returns the client of an address. It returns the
+// zero Prefix if the connections of the address have no bound per client.
 func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *slog.Logger) *ConnLimit {
 	return &ConnLimit{
 		role: r, full: full, log: log, rejections: make(chan struct{}, maxRejections),

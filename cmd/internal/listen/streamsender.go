@@ -20,11 +20,11 @@ type StreamSender struct {
 	until time.Time // deadline of the current write; zero for none
 }
 
-// piece is how many bytes of an answer a client must accept within the timeout: those of a frame.
+// piece is how many bytes of an answer a client must accept within the timeout. It is the size of a frame.
 const piece = 16 << 10
 
-// NewStreamSender returns the StreamSender for an answer. Its timeout is send. The complete answer may take at most the
-// time in write; 0 means no bound. NewStreamSender returns nil over HTTP/1, or if send is 0.
+// NewStreamSender returns the StreamSender for an answer. The parameter send is its timeout. The parameter write bounds
+// the time of the complete answer; 0 means no bound. NewStreamSender returns nil over HTTP/1, or if send is 0.
 func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
 	if r.ProtoMajor < 2 || send == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 // answer may be endless.
 type clientAbort struct {
 	answered atomic.Bool
-	cancel   context.CancelFunc // nil if nothing is delayed
+	cancel   context.CancelFunc // nil without ignore_client_abort
 	resume   context.CancelFunc // ends the delay for a body that has broken off
 }
 

@@ -16,7 +16,8 @@ type clientBody struct {
 	broken atomic.Pointer[error] // written by the transport's goroutine
 	ended  bool                  // used only by the transport's goroutine
 
-	// With ignore_client_abort, if the body breaks off, its error is returned only when this context is done.
+	// With ignore_client_abort, if the body breaks off, Read returns its error when this context is done, or after the
+	// time in longest.
 	delay   context.Context // nil for no delay
 	longest time.Duration
 }

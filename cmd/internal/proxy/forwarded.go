@@ -17,7 +17,7 @@ type Forwarding struct {
 	Trusted []netip.Prefix // addresses of trusted proxies
 	Headers []string       // canonical names of other fields that only trusted proxies may set
 	Client  func(*http.Request) netip.Addr
-	Pass    []string // canonical names of fields that are passed on although they would be removed
+	Pass    []string // canonical names of fields that are not removed
 }
 
 // set writes X-Real-IP, X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. The X-Forwarded fields of a trusted
@@ -60,8 +60,8 @@ func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	}
 }
 
-// asField returns an address as the values of a header field. To save an allocation, it returns the values in same if
-// they have this address.
+// asField returns an address as the only value of a header field. If the existing values in the parameter same are
+// already this address, asField returns them, to save an allocation.
 func asField(addr netip.Addr, same []string) []string {
 	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
 	text := addr.AppendTo(room[:0])

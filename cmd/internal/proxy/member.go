@@ -47,11 +47,11 @@ func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
-// mayTry reports whether a request may be sent to this server. Once the time retryAt has come, only one request per
-// retryAfter may be sent.
+// mayTry reports whether a request may be sent to this server. Once the time retryAt has come, usually only one request
+// per retryAfter may be sent.
 func (m *member) mayTry(now time.Time) bool {
 	at := m.retryAt.Load()
-	return at == 0 || at > now.UnixNano() || // in the future only if all servers are down
+	return at == 0 || at > now.UnixNano() || // no server was eligible, or another request has just moved retryAt
 		m.retryAt.CompareAndSwap(at, now.Add(retryAfter).UnixNano())
 }
 

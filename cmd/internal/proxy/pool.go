@@ -75,8 +75,8 @@ func (p *pool) acquire(tried []*member) *member {
 	}
 }
 
-// The method least returns the server with the fewest requests in progress among the servers that are up. If no server
-// is up, it returns the server with the fewest requests among all servers.
+// The method least returns the eligible server with the fewest requests in progress ([member.isEligible]). If no server
+// is eligible, it chooses among all servers. It leaves out the servers in tried, and returns nil if none is left.
 func (p *pool) least(tried []*member, now time.Time) (best *member) {
 	fewest, isUp := int64(0), false
 	first := int(p.turn.Add(1) % uint32(len(p.members)))

@@ -28,7 +28,7 @@ const (
 // stay in flight, and keep two files open. So a tunnel ends in two more cases:
 //
 //   - One end has finished, and the other end sends nothing for tunnelSilence.
-//   - An end accepts nothing for tunnelStall. The end of that direction could then never be passed on.
+//   - An end accepts nothing for tunnelStall. It then could not be informed that the other end has finished.
 type tunnel struct {
 	mu               sync.Mutex
 	client, upstream tunnelEnd
@@ -136,7 +136,7 @@ func (e *tunnelEnd) setWriting(to bool) {
 	e.await()
 }
 
-// CloseWrite notes that the other end has finished sending. It closes the direction to this end.
+// CloseWrite closes the direction to this end. ReverseProxy calls it when the other end has finished sending.
 func (e *tunnelEnd) CloseWrite() error {
 	half, is := e.ReadWriteCloser.(interface{ CloseWrite() error })
 	if !is {

@@ -99,7 +99,7 @@ func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 // pool returns the existing pool of an upstream, or else a new one.
 func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	members := make([]*member, len(up.Targets))
-	for i, t := range up.Targets { // also if there is a pool, because the set must keep its connections
+	for i, t := range up.Targets { // even if there is a pool, because the Set must keep its connections
 		members[i] = &member{Target: t, transport: u.transport(s, before, up, t), seconds: u.header.WithLabelValues(t.String())}
 	}
 	key := poolOf(up)

@@ -13,8 +13,8 @@ const (
 	busyClients = 1000
 	// fewClients is how many clients may be proxies: they are suspected if together they send nearly all requests.
 	fewClients = 3
-	// mostOf is the share of the requests that counts as nearly all. For a log with fewer requests than enough, no
-	// client is suspected.
+	// mostOf is the share of the requests that counts as nearly all. If a log has fewer requests than the number
+	// enough, no client is suspected.
 	mostOf, enough = 0.99, 1000
 )
 

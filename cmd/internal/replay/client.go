@@ -14,7 +14,7 @@ import (
 type client struct {
 	name     string
 	requests uint64
-	charges  []charge // one for each trial; the trials in the order of the log come last
+	charges  []charge // one for each element of run.trials, and then one for each element of run.logged
 }
 
 // A charge has the effect of one limiter on a client.
@@ -38,7 +38,7 @@ func newClients(ip *httplimit.ClientIP) *clients {
 	return &clients{ip: ip, byText: map[string]*client{}, byName: map[string]*client{}}
 }
 
-// The method of returns the client that the client field of a line means.
+// The method of returns the client of a log line. The parameter host is the text in the line's client field.
 func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	if c, ok := cs.byText[string(host)]; ok {
 		return c

@@ -52,6 +52,7 @@ type run struct {
 	window   time.Duration // the window in which admitted requests of each key are counted; 0 if they are not counted
 }
 
+// A trial is a limiter that decides every request, with the results.
 type trial struct {
 	limiter *engine.Limiter
 	outcome Outcome
@@ -94,9 +95,9 @@ func (r *run) close() {
 
 type action func(e *accesslog.Entry, now time.Time) error
 
-// read calls the function sorted with every request of the log, in the order of time. If r.asLogged is set, it also
-// calls asLogged with every request, in the order of the log. There, a late request counts at the latest time before
-// it.
+// read calls the function sorted with every request of the log, in the order of time. If r.asLogged is set, read also
+// calls the function asLogged with every request, in the order of the log. For a late request, this function gets the
+// latest time in the lines before it.
 func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	var failed error
 	log.Logged(nil)

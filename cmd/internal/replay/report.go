@@ -42,8 +42,8 @@ type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
 	RefusedKeys      []Key // keys that were refused at least once: the key with the most refusals first, then by name
-	// AsLogged is how many requests are refused if they are decided in the order of the log. In this order, each late
-	// request counts at the latest time before it. If no request is late, AsLogged equals Refused.
+	// AsLogged is how many requests are refused if they are decided in the order of the log. Each late request then
+	// counts at the latest time in the lines before it. If no request is late, AsLogged equals Refused.
 	AsLogged uint64
 
 	// Evictions is how many buckets were evicted for lack of room. ForgivenTokens is how many tokens these buckets

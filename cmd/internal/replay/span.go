@@ -4,7 +4,7 @@ import "time"
 
 // A span counts the admitted requests of one key. It has two counts: for the last window, and for the window with the
 // most requests. A window includes its start but not its end, so two requests exactly a window apart are never in the
-// same one. A span keeps the times of one window.
+// same window. A span keeps the times of one window.
 type span struct {
 	runs       []same // in the order of time
 	held, most uint64 // requests in the last window, and in the fullest window

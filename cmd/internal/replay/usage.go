@@ -17,7 +17,7 @@ import (
 // An Estimate says how many tokens a request holds until its cost is known.
 type Estimate struct {
 	Learned bool   // the usual cost of requests for its model, as with "estimate: learned" in a rule
-	Tokens  uint64 // the number, unless Learned is set; for 0, one is held, and the rest is charged later
+	Tokens  uint64 // number of tokens, unless Learned is set; for 0, one token is held, and the rest is charged later
 }
 
 const mostTokens = 1_000_000_000

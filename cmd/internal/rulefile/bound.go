@@ -40,7 +40,7 @@ func (r *Rule) Bound() []string {
 	return lines
 }
 
-// ofHolds returns, as text, how many tokens can be held at most in a time T.
+// ofHolds returns the first term of [Rule.Bound]: as text, how many tokens can be held at most in any time T.
 func (r *Rule) ofHolds() string {
 	limit, rate := r.Policy.Limit(), r.Policy.Rate()
 	per, zone, calendar := r.Policy.Calendar()

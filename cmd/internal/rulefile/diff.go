@@ -110,8 +110,8 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter. The parameter has contains the limiter's real policies. These can
-// differ from those of the previous file, because another process may have set them in a state folder.
+// Correct corrects a change that keeps the limiter. The limiter's real policies are in the parameter has. They can
+// differ from the policies in the previous file, because another process may have set them in a state folder.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return

@@ -165,8 +165,8 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether the pattern p may match only paths below the pattern q. It compares the patterns up to their
-// first {, and returns true for paths that are not patterns.
+// begins reports whether the pattern p begins like the pattern q, so that its paths may be below q. It compares only
+// the text up to the first { of each pattern. If p or q is not a pattern, begins returns true.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true

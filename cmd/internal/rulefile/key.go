@@ -81,8 +81,8 @@ func (k Key) Equal(other Key) bool {
 
 var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
-// keyPart parses "A or B or C". If a header or cookie has no alternative, keyPart adds the address as one. Otherwise a
-// client could avoid the limit by leaving out the header or cookie.
+// keyPart parses "A or B or C". If a header, cookie or query parameter has no alternative, keyPart adds the client's
+// address. Otherwise a client could avoid the limit by leaving out the header, cookie or parameter.
 func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
 		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))

@@ -99,9 +99,8 @@ func (r *Rule) stateStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// debtStem returns the beginning of the names of the rule's debt files. A rule can use a debt file only if some of its
-// properties are equal to those of the rule that wrote the file. A part of these properties is in the name, and the
-// rest is in the file.
+// debtStem returns the beginning of the names of the rule's debt files. If certain properties of the rule change, it
+// cannot use its previous debt files. Some of these properties are in the name, and the others are in the file.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error

@@ -76,8 +76,8 @@ type bound struct {
 //
 // A bucket that is refilled in batches may have fewer tokens than an evenly filled bucket, but by less than a batch. A
 // window, aligned or sliding, never refuses a key that never asks for more than the window's tokens within two windows.
-// How many tokens can the key ask for in this time? For any rate, at most the key's peak plus the tokens that a bucket
-// loses at this rate in two windows.
+// In that time, the key can ask for at most its peak at a rate plus the tokens that a bucket loses at this rate. This
+// is true for each of the rates.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)
@@ -98,8 +98,8 @@ func boundOf(p engine.Policy) bound {
 }
 
 // mayRefuse reports whether the limit may refuse a request of the key. The engine rounds the time of each token up by
-// at most a nanosecond. At the fastest rate that is tried, this costs the key less than one token in 512, and one token
-// at the end.
+// at most a nanosecond. Even at the fastest rate that is tried, this costs the key less than one token in 512, plus one
+// token.
 func (p *peaks) mayRefuse(b bound, key int) bool {
 	total := float64(p.totals[key])
 	if total+1+total/512 <= b.most {

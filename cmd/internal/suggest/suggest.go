@@ -48,8 +48,8 @@ func (g Goal) String() string {
 type Suggestion struct {
 	Goal
 	Requests, Keys uint64 // numbers of the rule's requests and keys
-	// KeyDays is a sum over all keys: of each key, it has the number of UTC days with a request. Shares are shares of
-	// KeyDays. The reason is that a longer log has more keys that came only once, and more requests of each key.
+	// KeyDays is the number of UTC days on which a key had a request, summed over all keys. Shares are shares of
+	// KeyDays, not of Keys or Requests. A longer log has more keys that came only once, and more requests of each key.
 	KeyDays uint64
 	// Curves has one curve for each of several periods, in ascending order. A curve says which keys its limits refuse.
 	Curves []Curve
