@@ -166,7 +166,7 @@ func (c *clerk) sweep(t *rapid.T) {
 		if !m.Idle(c.seen) {
 			fewest++
 		}
-		if !m.Idle(c.reached) || c.isLog() { // a log's record stays as long as without refunds
+		if !m.Idle(c.reached) || c.isLog() { // a refund does not make a log's record idle earlier
 			most++
 		}
 	}
@@ -231,8 +231,8 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	c.requireSame(t, key, want, c.limiter.Peek(c.limiter.Key(key), n), late)
 }
 
-// requireSame completes the decision want with two values of the model: the remaining tokens and the time of the full
-// bucket. Then it compares want with got.
+// requireSame sets two fields of the decision want from the model: Remaining and ResetAfter. Then it compares the
+// decision got with want.
 func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, late int64) {
 	m := c.models[key]
 	want.Remaining = m.Remaining(c.seen)

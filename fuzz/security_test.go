@@ -91,8 +91,7 @@ type twin struct {
 	keys [2]string
 }
 
-// twins returns pairs of texts that look like keys. Some are tokens alone, and some have a common text around the
-// tokens.
+// twins returns pairs of texts that look like keys. In some pairs, both texts have the same text around the lanes.
 func twins() []twin {
 	random := rand.New(rand.NewPCG(64, 64))
 	a, a2 := twinLanes(random, 36)
@@ -130,7 +129,7 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 		require.Len(t, tw.keys[0], tw.size)
 		require.Len(t, tw.keys[1], tw.size)
 		require.NotEqual(t, tw.keys[0], tw.keys[1])
-		// If only one lane is exchanged, the hash is another one.
+		// If only one lane is exchanged, the hash differs.
 		lane := strings.Index(tw.keys[0], twins()[0].keys[0]) + 8
 		half := tw.keys[0][:lane] + tw.keys[1][lane:]
 		for i := range 1000 {
@@ -444,7 +443,7 @@ func hashOf(k engine.Key) uint64 { return reflect.ValueOf(k).Field(0).Uint() }
 // of the window stays drained. With the default hash the same keys do no harm.
 //
 // Another key is evicted by chance only if its window of eight lines is full. With 1,300 keys in 4,168 lines, the
-// probability of this is below 1e-20 (see noOverflow).
+// probability of this is below 1e-19 (see noOverflow).
 func TestAimedKeys(t *testing.T) {
 	const shards, burst, aimedKeys, others = 4, 5, 100, 1200
 	for _, stable := range []bool{true, false} {
@@ -541,8 +540,8 @@ const familySize = 50_000
 //   - In 1,024 bins by low bits (the shard) and by high bits (the home), chi-square is below 1,508. With k = 1,023
 //     degrees of freedom, P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart). With x = 40 this is 4e-18. With 49
 //     keys per bin the distribution is only approximate, but nine orders of magnitude more would be small enough.
-//   - No bin has more than 49 + 71 keys. By Chernoff's bound, P(X >= m) <= exp(m - u - m ln(m/u)) for a sum X with mean
-//     u. This is 9e-17 per bin, and 3e-12 for the 24,576 bins of all families.
+//   - No bin has more than 120 keys. By Chernoff's bound, P(X >= m) <= exp(m - u - m ln(m/u)) for a sum X with mean u.
+//     With m = 120 this is 1.1e-16 per bin, and 3e-12 for the 24,576 bins of all families.
 //   - All keys together find room in a table of eight times as many slots (noOverflow).
 func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	if testing.Short() {

@@ -61,7 +61,7 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 
 // slack returns by how many tokens an algorithm may report less than the exact bucket. For an exact algorithm, it is 0.
 // For any other algorithm, it is the tokens of two ticks. A thousandth of a tick is added, because the algorithm's
-// clock is slow by one part in 2^63.
+// clock is slow by less than one part in 2^63.
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
 		return new(big.Rat)
@@ -158,8 +158,8 @@ type tableMachine struct {
 
 const machineWindow = 4
 
-// newTableMachine makes a table whose windows are one line each. Each window has a number of keys (perWindow). One of
-// all keys is 0.
+// newTableMachine makes a table whose windows are one line each. The argument perWindow is the number of keys for each
+// window. One of the keys is 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
 	table, err := shard.New(shard.Config{Plan: planOf(t, p.algorithm(t)), Slots: slots, Shards: shards, ProbeWindow: machineWindow, Overflow: overflow, Start: start})

@@ -63,15 +63,15 @@ func peer(name, says string, promise limitertest.Promise, skip map[string]string
 	panic("no peer " + name)
 }
 
-// rounds allows an error of a microsecond, for floating point and rounding to nanoseconds.
+// The method rounds allows an error of a microsecond, for floating point and rounding to nanoseconds.
 func (e entry) rounds() entry {
 	e.config.EarlyBy = func(limitertest.Limit) time.Duration { return time.Microsecond }
 	e.config.LateBy = e.config.EarlyBy
 	return e
 }
 
-// longer shortens the period by one nanosecond. It is for a library whose windows are a nanosecond longer than their
-// period.
+// The method longer shortens the period by one nanosecond. It is for a library whose windows are a nanosecond longer
+// than their period.
 func (e entry) longer() entry {
 	of := e.config.New
 	e.config.New = func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {

@@ -5,7 +5,7 @@
 //	subject.go  the names, and what is opened by them
 //	handler.go  the everyday row through middleware
 //	aged.go     weir with a table in which every slot was used
-//	batch.go    weir asked by TakeBatch and TakeKey
+//	batch.go    calls of TakeBatch and TakeKey
 //	warm.go     the requests before the clock starts
 package measure
 

@@ -27,7 +27,7 @@ func newGCRA(l Limit) gcra {
 
 func (g *gcra) next(arrival int64) (int64, bool) { return g.at(int64(time.Since(g.start)), arrival) }
 
-// at is next for a request at the time now.
+// The method at does the same as the method next, with the argument now as the time of the request.
 func (g *gcra) at(now, arrival int64) (int64, bool) {
 	arrival = max(arrival, now) + g.every
 	return arrival, arrival-now <= g.tolerance

@@ -65,8 +65,8 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup divides a subject's decisions per second on two rows with different numbers of processors: its decisions on
-// the second row (last) by its decisions on the first row (first).
+// speedup returns a subject's decisions per second on the row last, divided by its decisions per second on the row
+// first. The two rows have different numbers of processors.
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)

@@ -109,7 +109,7 @@ func (w *world) forgetPlans() {
 	w.table.Plan() // the process that checks the others has the plan that is current at the start
 }
 
-// knows adds the plan that a thread's process knows to a history.
+// The method knows adds a plan to a history: the plan that the thread's process knows.
 func (w *world) knows(th *thread, history uint64) uint64 {
 	if w.scenario.mortal && w.planned {
 		history = interleave.Mix(history, w.tableOf(th.name).Following())
@@ -117,7 +117,7 @@ func (w *world) knows(th *thread, history uint64) uint64 {
 	return history
 }
 
-// replaced records that a thread changed a word of the plan's replacement (R22).
+// The method replaced records that a thread changed a word of the plan's replacement (R22).
 func (w *world) replaced(th *thread, a *word.Word) {
 	if !w.scenario.mortal {
 		return
@@ -138,17 +138,17 @@ func (w *world) replaced(th *thread, a *word.Word) {
 	}
 }
 
-// enters records whether a thread that replaces the plan of a shared table has entered its number in the word setting,
-// and removed the number again.
+// The method enters is for a thread that replaces the plan of a shared table. It records whether the thread has entered
+// its number in the word setting, and removed the number again.
 func (th *thread) enters(w *world, a word.Access) {
 	if len(w.planWords) > 0 && a.Word == w.planWords[2] && a.Op != word.Load {
 		th.replaces += int(interleave.Bit(a.Word.Peek() == a.New))
 	}
 }
 
-// A thread that replaces the plan checks several times whether the replacement is complete. Before each check,
-// completes forgets what the thread knows. The thread uses nothing from its previous check but the plan that its
-// process knows.
+// The method completes forgets what a thread knows before the thread checks whether its replacement of the plan is
+// complete. The thread makes several such checks. From one check to the next, it uses only the plan that its process
+// knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))

@@ -57,7 +57,7 @@ const (
 	upTo
 )
 
-// A call is one call of the table's interface. Its clock reads start+late.
+// A call is one call of the table's interface. Its clock reads start+late+fast.
 type call struct {
 	verb  verb
 	key   uint64
@@ -67,7 +67,7 @@ type call struct {
 	limit uint64 // the quota of a take, in tokens; 0: the limit of the plan
 	other bool   // the quota was made for another table
 	lead  int64  // how far the time of a take is ahead of its clock
-	fast  int64  // how far its clock is ahead of the machine's, which reads start+late
+	fast  int64  // how far its clock is ahead of the machine's clock
 	clock bool   // a cancel or a change of the plan reads a clock during the call: see thread.read
 	asks  bool   // a take also requests the time at which to try again
 }
@@ -186,7 +186,7 @@ func refunds(key, n uint64) call {
 
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
-// reserves returns a call that reserves tokens, and can wait for the time patience.
+// reserves returns a call that reserves tokens. The call accepts a wait of up to patience nanoseconds.
 func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 
 // cancels returns a call that gives back n tokens of the thread's latest take or reservation.

@@ -17,7 +17,7 @@ import (
 //   - A key never gets more than its burst and the tokens that come back with time (I1).
 //   - No caller can notice that an idle key was forgotten (I7).
 type shadow struct {
-	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks; the shadow counts in these
+	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks; the shadow counts in these ticks
 	table     *shard.Table
 	plans     [3]*shard.Plan
 	round     uint64 // tokens taken from an idle bucket start to come back this many ticks later

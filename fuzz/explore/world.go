@@ -23,7 +23,7 @@ type world struct {
 	probeBounds []*word.Word // the words with probe bounds
 	pages       []*word.Word // the words with marks of pages
 	planWords   []*word.Word // the words by which the plan of a shared table is replaced
-	refunds     []*word.Word // the words that only refunds use: the last ones of words
+	refunds     []*word.Word // the words that only refunds use: the last elements of the field words
 	threads     []*thread
 	planted     bool  // the earlier calls have been made
 	still       bool  // no thread writes watermark or swept, so reading one of these words is not a step

@@ -83,7 +83,7 @@ func (w *word) String() string { return "1" + "2" }
 }
 
 // TestWhatHasAType: variables, fields and arguments are replaced by other variables, fields and arguments of their
-// type. Structs and indexes are replaced by zero values. A flag is set later.
+// type. Structs and indexes are replaced by zero values. A flag is set after later statements.
 func TestWhatHasAType(t *testing.T) {
 	parsed, err := parse(map[string]string{"a.go": `package a
 

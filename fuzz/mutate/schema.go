@@ -186,8 +186,8 @@ func (s *schema) withAll(f *file) (string, error) {
 	return text.String() + copies.String(), nil
 }
 
-// signature returns the head of a function, with a name for every parameter. The function call returns the text of a
-// call of the copy with that suffix.
+// signature returns the head of a function, with a name for every parameter. The name of a copy of the function ends in
+// a suffix. The result call is a function that returns the text of a call of the copy with the given suffix.
 func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix string) string) {
 	type edit struct {
 		from, to int

@@ -211,7 +211,7 @@ func (f *finder) zeros(list []ast.Expr) {
 	}
 }
 
-// first replaces an element of a list by the first one.
+// The method first replaces an element of a list by the list's first element.
 func (f *finder) first(n *ast.IndexExpr) {
 	if t := f.typed.known(n.X); t != nil && !f.typed.info.Types[n.Index].IsType() {
 		switch t.Underlying().(type) {

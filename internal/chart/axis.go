@@ -49,8 +49,9 @@ func Log(from, to float64, ticks ...Tick) Axis {
 
 func clamp(fraction float64) float64 { return min(1, max(0, fraction)) }
 
-// FromZero returns an axis that begins at 0. It ends at the first tick that is not below the number highest. The axis
-// has up to six ticks, at multiples of 1, 2 or 5 times a power of ten. They are at least the distance step apart.
+// FromZero returns an axis that begins at 0. It ends at the first tick that is not below the argument highest. The axis
+// has up to six ticks, at multiples of 1, 2 or 5 times a power of ten. The argument step is the smallest distance
+// between two ticks.
 func FromZero(highest, step float64, text func(float64) string) Axis {
 	if step = max(step, roundStep(highest/5)); step == 0 {
 		step = 1 // nothing is above 0

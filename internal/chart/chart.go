@@ -18,7 +18,7 @@ var (
 )
 
 // Style returns the style sheet that a page with charts includes once. The page may use its colors, too: --ink, --soft,
-// --line, --back, --card, and those that the constants below name.
+// --line, --back, --card, and the colors that the constants below name.
 func Style() template.CSS { return template.CSS(style + page) }
 
 // A Colour is a class of the style sheet. It stands for one hue, which is lighter on a dark page.

@@ -62,8 +62,8 @@ func (p Picture) Write(w io.Writer) error {
 
 func (p Picture) legend(b *strings.Builder, x, y, size float64) {
 	const (
-		box       = 0.8  // of a text's size
-		character = 0.53 // the width of one, on average
+		box       = 0.8  // side of a key's box, as a fraction of the text size
+		character = 0.53 // average width of a character, as a fraction of the text size
 	)
 	for _, k := range p.Legend {
 		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1[4]f" rx="2"/>`,

@@ -18,7 +18,7 @@ var ErrUnsupported = errors.New("not supported")
 type Front struct {
 	Name string // one of Fronts
 	// InBubble reports whether a case runs in simulated time (testing/synctest). In simulated time, no part of the
-	// front may wait for a socket. If InBubble is nil, no case runs so.
+	// front may wait for a socket. If InBubble is nil, no case runs in simulated time.
 	InBubble func(*Case) bool
 	// Runs reports whether this test runs a case. Another test must run the remaining cases. If Runs is nil, this test
 	// runs all cases.

@@ -50,7 +50,7 @@ func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err 
 	return made, err
 }
 
-// of returns the limiter of a limit in memory or in a file.
+// The method of returns the limiter of a limit in memory or in a file.
 func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	if ls.made == nil {
 		ls.made, ls.changes = map[string]*made{}, map[string]*made{}

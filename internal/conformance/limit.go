@@ -20,7 +20,7 @@ type Numbers struct {
 	// zone, "" for UTC.
 	Calendar engine.Period
 	Zone     string
-	Aligned  bool // a fixed window begins with the clock
+	Aligned  bool // fixed windows begin at multiples of their length since 1970
 	// Constant is Unlimited or Blocked. If it is set, it replaces the numbers.
 	Constant Constant
 }
@@ -162,7 +162,7 @@ type Config struct {
 	OnLoss Loss
 	Answer time.Duration // after this time without an answer, the store counts as lost; 0 means 500 ms
 	Nodes  int           // how many nodes share the store
-	Dir    string        // where all limits are kept for several processes of this machine; "" means in memory
+	Dir    string        // folder of the limits' files, which several processes share; "": all limits are in memory
 }
 
 // Timeout returns how long a front waits for the store.

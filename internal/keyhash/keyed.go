@@ -9,7 +9,7 @@ import (
 // A Secret is the key of a hash that is the same in every process that has the Secret. Its words are random.
 type Secret [4]uint64
 
-// Derive returns another secret for each number. It reveals nothing about s.
+// Derive returns another secret for each number. The derived secret reveals nothing about s.
 func (s *Secret) Derive(number uint64) (d Secret) {
 	var text [16]byte
 	binary.LittleEndian.PutUint64(text[:], number)
@@ -21,7 +21,7 @@ func (s *Secret) Derive(number uint64) (d Secret) {
 }
 
 // Keyed returns the hash of a text with a secret. It folds products of words that are unknown without the secret. On
-// processors without AES instructions, Go's own maps use a hash of the same kind, and Keyed is as strong.
+// processors without AES instructions, Go's own maps use a hash of the same kind, and Keyed is as strong as that hash.
 func Keyed(s *Secret, text string) uint64 {
 	return KeyedBytes(s, unsafe.Slice(unsafe.StringData(text), len(text)))
 }

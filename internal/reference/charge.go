@@ -48,6 +48,6 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n further tokens may be taken. Together with the tokens that are already taken (taken), they
-// may be at most the number bound.
+// fits returns how many of n further tokens may be taken. The argument taken is the number of tokens that are already
+// taken. The argument bound is the largest number of tokens that may be taken in all.
 func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

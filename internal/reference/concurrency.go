@@ -11,8 +11,8 @@ type Concurrency struct {
 	limit  uint64
 	length int64
 	period int64  // number, since 1970, of the period in which tokens entered last
-	older  uint64 // tokens that entered in the period before period and have not left
-	newer  uint64 // tokens that entered in period and have not left
+	older  uint64 // tokens that entered in the period with the number period-1 and have not left
+	newer  uint64 // tokens that entered in the period with the number period and have not left
 }
 
 // NewConcurrency returns a Concurrency with nothing in flight.
@@ -20,8 +20,8 @@ func NewConcurrency(limit uint64, length time.Duration) *Concurrency {
 	return &Concurrency{limit: limit, length: int64(length)}
 }
 
-// at returns the state at an instant. If the beginning of the period of c is later than the instant, at returns the
-// state at that beginning.
+// The method at returns the state at an instant. If c's period begins after the instant, it returns the state at the
+// beginning of this period.
 func (c *Concurrency) at(nanos int64) Concurrency {
 	is := *c
 	for is.period < nanos/c.length && is.older+is.newer > 0 {

@@ -32,10 +32,10 @@ func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 	return &FixedWindow{limit: limit, periods: periods}
 }
 
-// at returns the end and the count of the current window, or of a new window if none is current.
+// The method at returns the end and the count of the current window, or of a new window if none is current.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
-	case nanos < w.end && (w.taken > 0 || !w.aligned): // otherwise a late call would use a window that was given back
+	case nanos < w.end && (w.taken > 0 || !w.aligned): // otherwise a late call would use an empty window
 		return w.end, w.taken
 	case w.periods != nil:
 		return w.periods.End(nanos), 0
@@ -106,15 +106,15 @@ func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 // Idle reports whether there is no window.
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
-// Change returns the window with other numbers. Tokens that were already taken still count. The end of the window
-// depends on its length (changeAligned has the rule for aligned windows):
+// Change returns the window with other numbers. Tokens that were already taken still count. The time latest is the last
+// one at which tokens may have been taken. The end of the window depends on its length (changeAligned has the rule for
+// aligned windows):
 //
 //   - If the length does not change, the end does not change.
 //   - If the window becomes shorter, it keeps its previous end, unless its tokens have come back earlier at the new
-//     rate. They come back from the latest time at which tokens may have been taken, and not within less than one new
-//     window.
+//     rate. They start to come back at the time latest, and take at least one new window.
 //   - If the window becomes longer, its end moves by the difference of the lengths. It does not move beyond the end of
-//     a new window that begins at the latest time, nor beyond the time at which the tokens have come back at the new
+//     a new window that begins at the time latest, nor beyond the time at which the tokens have come back at the new
 //     rate.
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
@@ -139,10 +139,10 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 	return to
 }
 
-// changeAligned returns when an aligned window ends after a change to windows of another length: with the new window of
-// the clock in which it would have ended. But at least one whole new window must have passed since the last window of
-// the clock in it began (one length before its end). If the time latest is earlier than this, the whole new window
-// counts from latest. If fewer new windows are enough to grant the tokens taken, the window ends after that many.
+// changeAligned returns when an aligned window ends after a change to windows of another length. It ends with the new
+// window of the clock in which it would have ended. But at least one whole new window must have passed since a certain
+// time. This is the time one old length before the old end, or the time latest if it is earlier. If fewer new windows
+// are enough to grant the tokens taken, the window ends after that many.
 func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
 	whole := to.up(min(w.end-w.length, latest))
 	longest := big.NewInt((known.Longest + to.length - 1) / to.length * to.length)

@@ -37,7 +37,7 @@ func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
 	}
 }
 
-// Mark returns the instant.
+// Mark returns the time of the newest take.
 func (l *SlidingLog) Mark() Mark { return Mark{at: l.newest} }
 
 // GiveBack removes tokens whose entries have the instant of the take.
@@ -119,7 +119,7 @@ func (o *Owed) Remaining(nanos int64) uint64 {
 }
 
 // Mark returns the mark of the last take. The mark has the tick and the cost of the take, the tick at which the bucket
-// is full after the take, and the number of changes before the take.
+// is full after the take, and the value of the field changes at the take.
 func (o *Owed) Mark() Mark { return o.last }
 
 // GiveBack gives back what the bucket still owes because of the take:

@@ -12,8 +12,8 @@ type Limits struct {
 	Longest int64 // the longest window that the key has ever had
 }
 
-// lasts returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The result is
-// bounded by the arguments window and most.
+// lasts returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The argument
+// window is the least result, and the argument most is the largest.
 func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
 	times := longest

@@ -13,7 +13,7 @@ type SlidingLog struct {
 	length  int64
 	entries []entry // the oldest first
 	newest  int64   // the time of the newest entry, even if it was refunded
-	stays   int64   // how long an entry may count in a longer window
+	stays   int64   // entries stay for this time even if the window is shorter: see Keep
 	size    uint64  // for how many tokens there is room
 }
 
@@ -36,7 +36,7 @@ func (l *SlidingLog) inside(nanos int64) []entry {
 	return nil
 }
 
-// Count returns how many tokens were taken in the last window.
+// Count returns how many tokens were taken in the window that ends at an instant.
 func (l *SlidingLog) Count(nanos int64) uint64 {
 	sum := uint64(0)
 	for _, e := range l.inside(nanos) {
@@ -45,7 +45,8 @@ func (l *SlidingLog) Count(nanos int64) uint64 {
 	return sum
 }
 
-// Take takes n tokens if the last window has room for them. A late take gets the time of the newest entry.
+// Take takes n tokens if the window that ends at the instant has room for them. A late take gets the time of the newest
+// entry.
 func (l *SlidingLog) Take(nanos int64, n uint64) bool {
 	if n > l.Remaining(nanos) {
 		return false
@@ -57,7 +58,7 @@ func (l *SlidingLog) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Remaining returns for how many tokens the last window has room.
+// Remaining returns for how many tokens the window that ends at the instant has room.
 func (l *SlidingLog) Remaining(nanos int64) uint64 { return l.limit - min(l.Count(nanos), l.limit) }
 
 // RetryAfter returns how long it takes until enough entries have left the window for a take of n tokens.

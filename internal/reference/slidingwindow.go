@@ -21,8 +21,8 @@ func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
 	return &SlidingWindow{limit: limit, length: int64(length)}
 }
 
-// at returns the state at an instant: the window of the clock that contains the instant, and the counts. If the instant
-// is before the last counted window, at returns the state at the beginning of that window.
+// The method at returns the state at an instant: the window of the clock that contains the instant, and the counts. If
+// the instant is before the last counted window, it returns the state at the beginning of that window.
 func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	now := *w
 	now.index = max(nanos/w.length, w.index)
@@ -36,7 +36,7 @@ func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	return now
 }
 
-// Estimate returns the counters' estimate of how many tokens were taken in the last window.
+// Estimate returns the counters' estimate of how many tokens were taken in the window that ends at an instant.
 func (w *SlidingWindow) Estimate(nanos int64) uint64 {
 	now := w.at(nanos)
 	inside := now.inside(nanos)
@@ -52,8 +52,8 @@ func (w *SlidingWindow) estimateUp(nanos int64) uint64 {
 	return quotientUp(now.inside(nanos), big.NewInt(w.length)).Uint64() + now.current
 }
 
-// inside returns the tokens of the previous window, multiplied by the nanoseconds of the previous window that the last
-// window covers.
+// inside returns the tokens of the previous window, multiplied by a number of nanoseconds. These are the nanoseconds of
+// the previous window that the window ending at the instant covers.
 func (w *SlidingWindow) inside(nanos int64) *big.Int {
 	left := big.NewInt((w.index+1)*w.length - max(nanos, w.index*w.length))
 	return left.Mul(left, integer(w.previous))
@@ -80,8 +80,8 @@ func (w *SlidingWindow) Remaining(nanos int64) uint64 {
 	return w.limit - min(w.Estimate(nanos), w.limit)
 }
 
-// RetryAfter searches for the first instant that admits n tokens. The estimate never grows with time, and it is zero
-// after two windows.
+// RetryAfter searches for the first instant that admits n tokens. The estimate never grows with time. It is zero two
+// lengths after the beginning of the window that was counted last.
 func (w *SlidingWindow) RetryAfter(nanos int64, n uint64) int64 {
 	if n > w.limit {
 		return math.MaxInt64

@@ -44,7 +44,7 @@ type thread struct {
 	name    int
 	program []call
 	made    int    // calls returned
-	loaded  uint64 // the last value that it has read of the shared word
+	loaded  uint64 // the last value that it has read from the shared word
 	looked  bool   // it has read the clock in this step, so it knows only the time and the value of loaded
 	progress
 	ended progress // of the call that has returned in this step

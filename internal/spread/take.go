@@ -24,11 +24,12 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	}
 }
 
-// outcome returns the outcome of a request that got its tokens from a cell. The number left is what the cell has now.
+// outcome returns the outcome of a request that got its tokens from a cell. The argument left is the number of tokens
+// left in the cell.
 func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	met, s := h.met.Load(), state(h.seen.Load())
 	t := b.terms[s.plan()].Load()
-	if uint64(nanos-met) > uint64(Ahead) || met <= t.begin.Load() { // S7: these may be others than it was met with
+	if uint64(nanos-met) > uint64(Ahead) || met <= t.begin.Load() { // S7: the terms may have changed since s was read
 		at := int64(b.at.Load())
 		s = state(b.shared.Load())
 		if t = b.terms[s.plan()].Load(); nanos-at > t.quarter { // S9

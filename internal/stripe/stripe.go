@@ -20,8 +20,8 @@ type stripe struct {
 	_      [128 - Kinds*8]byte
 }
 
-// New returns counters at 0. They take 128 bytes for each processor that Go uses, rounded up to a power of two, at most
-// 64.
+// New returns counters at 0. They have a stripe of 128 bytes for each processor that Go uses. The number of stripes is
+// rounded up to a power of two, and is at most 64.
 func New() *Counters {
 	n := 1
 	for n < runtime.GOMAXPROCS(0) && n < 64 {

@@ -68,7 +68,7 @@ func (s *direct) Send(ctx context.Context, q conformance.Request) conformance.An
 
 // serve calls the handler. A handler that panics does not end the server.
 func (s *direct) serve(ctx context.Context, res *rpclimit.Result, q conformance.Request, held []conformance.Limit) (code rpclimit.Code) {
-	code = rpclimit.Internal // of a panic
+	code = rpclimit.Internal // the code if the handler panics
 	defer func() {
 		_ = recover()
 		res.Finish(code)
