@@ -224,7 +224,7 @@ func (c *ClientIP) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// last cuts the last element off a list.
+// The method last cuts the last element off a list.
 func (c *ClientIP) last(list string) (rest, element string, more bool) {
 	comma := strings.LastIndexByte(list, ',')
 	if c.forwarded {

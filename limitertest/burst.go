@@ -73,7 +73,7 @@ func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	}
 }
 
-// together runs the function f in goroutines, and waits for them. The goroutines start as simultaneously as possible.
+// The function together runs f in goroutines, and waits for them. The goroutines start as simultaneously as possible.
 func together(goroutines int, f func(i int)) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})

@@ -112,8 +112,8 @@ func (p *program) sleep(d time.Duration) bool {
 	return true
 }
 
-// again returns a new program that has run these steps. Its field fault is set only if the new program ended with the
-// same fault as p.
+// The method again returns a new program that has run these steps. Its field fault is set only if the new program ended
+// with the same fault as p.
 func (p *program) again(t *testing.T, steps []step) *program {
 	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
 	p.bubble(t, func(t *testing.T) {

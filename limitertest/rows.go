@@ -33,8 +33,8 @@ const (
 
 const (
 	day      = 24 * time.Hour
-	clients  = 100_000 // number of clients in everyday
-	visitors = 50_000  // number of visitors in mixed
+	clients  = 100_000 // number of clients in the row everyday
+	visitors = 50_000  // number of visitors in the row mixed
 	asked    = 16      // how many requests each visitor sends
 )
 

@@ -48,7 +48,7 @@ func get(path string) *http.Request {
 	return r
 }
 
-// on returns a function that matches the requests to a path.
+// The function on returns a function that matches the requests to a path.
 func on(path string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.URL.Path == path }
 }

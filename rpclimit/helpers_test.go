@@ -37,7 +37,7 @@ type metadata map[string][]string
 
 func (m metadata) Values(_ context.Context, name string) ([]string, bool) { return m[name], true }
 
-// from returns a call from an address, with metadata.
+// The function from returns a call from an address, with metadata.
 func from(peer string, pairs ...string) rpclimit.Call {
 	m := metadata{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -64,7 +64,7 @@ func New(calls []Limit, options ...Option) (*Limits, error) {
 	return l, nil
 }
 
-// of returns a copy of the limit that applies only to calls, or only to messages.
+// The function of returns a copy of a limit that applies only to calls, or only to messages.
 func of(l Limit, counts phase) Limit {
 	match := l.Match
 	l.Match = func(c Call) bool { return c.phase&counts != 0 && (match == nil || match(c)) }

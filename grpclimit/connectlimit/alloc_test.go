@@ -24,7 +24,7 @@ func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
 	}
 	text, err := rpclimit.MetadataValue("x-api-key", rpclimit.Peer)
 	require.NoError(t, err)
-	for want, key := range map[float64]rpclimit.KeyFunc{0: rpclimit.Peer, 1: text} { // for the canonical name
+	for want, key := range map[float64]rpclimit.KeyFunc{0: rpclimit.Peer, 1: text} { // the 1 is for the canonical name
 		set := one(t, rpclimit.Limit{Limiter: burst(t, 1<<20), Key: key})
 		intercepted := connectlimit.New(set).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, nil })
 		r := connect.NewRequest(wrapperspb.Int64(1))

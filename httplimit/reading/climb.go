@@ -23,7 +23,7 @@ func Climbs(u *url.URL) bool {
 		once, twice = overlongs.Replace(once), overlongs.Replace(twice)
 		return climbs(&url.URL{Path: once}) || climbs(&url.URL{Path: twice})
 	}
-	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // otherwise they were tried above
+	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // without escapes, climbs(u) has tried this path
 }
 
 // overlongs decodes overlong encodings of dots, slashes and other characters that matter, as careless decoders of UTF-8
@@ -36,7 +36,7 @@ func climbs(u *url.URL) bool {
 	if all.tooLong() {
 		return true
 	}
-	all.dotless = true // readings that resolve dots do not climb higher
+	all.dotless = true // readings that resolve dots climb no higher than readings that keep dots
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
 		depth := 0

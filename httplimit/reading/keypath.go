@@ -110,8 +110,8 @@ func (k *commonKey) add(segments []string) bool {
 // key returns the key of the readings.
 func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
 
-// coarsest appends the segments of a reading to the slice into. It leaves out everything that other readings might
-// remove, such as parameters and dots.
+// coarsest appends the segments of a reading to a slice. It leaves out everything that other readings might remove,
+// such as parameters and dots.
 func coarsest(into, segments []string) []string {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
 		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))

@@ -22,7 +22,7 @@ type Parsed struct {
 	cookies parsedPairs
 	fields  parsedFields
 	texts   []parsedText
-	room    [2]parsedText // for most requests
+	room    [2]parsedText // enough for most requests
 	values  []parsedValues
 	methods map[string]bool // other methods that servers may read from the request
 	work    int             // for tests: a count of steps that take some nanoseconds each

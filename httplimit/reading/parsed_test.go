@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// once returns a copy of a request that has a Parsed, and that Parsed.
+// The function once returns a copy of a request that has a Parsed, and that Parsed.
 func once(r *http.Request) (*http.Request, *Parsed) {
 	p := new(Parsed)
 	return r.WithContext(context.WithValue(r.Context(), ParsedKey{}, p)), p

@@ -77,7 +77,7 @@ type ways struct {
 	dotted                  bool // a segment begins with a dot
 }
 
-// or returns the properties that either of two paths has, or both have.
+// The method or returns the properties that at least one of two paths has.
 func (w ways) or(v ways) ways {
 	return ways{
 		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
@@ -188,8 +188,8 @@ func (rs *readings) tooLong() bool {
 	return n*len(rs.escaped) > maxRead || n*segments > maxSplit
 }
 
-// next appends the segments of the next reading to the slice into. It leaves out empty segments. After the last
-// reading, ok is false.
+// next appends the segments of the next reading to a slice. It leaves out empty segments. After the last reading, ok is
+// false.
 func (rs *readings) next(into []string) ([]string, bool) {
 	if rs.done {
 		return nil, false
@@ -253,7 +253,7 @@ func (rs *readings) advance() {
 	rs.done = !r.unescapeFirst
 }
 
-// of appends the segments of a path in this reading to the slice into. It leaves out empty segments.
+// The method of appends the segments of a path in this reading to a slice. It leaves out empty segments.
 func (r reading) of(into []string, escaped string) []string {
 	if r.backslash {
 		escaped = backslashes.Replace(escaped)

@@ -47,17 +47,17 @@ func ParseRegexp(text string) (p Path, err error) {
 // IsText reports whether the pattern is compared with the text of a path ([ParsePrefix], [ParseRegexp]).
 func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 
-// maxScan bounds the bytes that an expression reads in all readings of a path together. A longer path matches all
-// expressions.
+// maxScan bounds the bytes that an expression reads in all readings of a path together. With more bytes, the path
+// meets all expressions.
 const maxScan = 4 << 10
 
 // texts has the texts with which text patterns are compared: each reading of a path, the reading without the extension
 // of its last name, and the reading without the segments after a file.
 type texts struct {
-	longest int                  // the longest prefix, in bytes; 0 if there is none
-	begins  []pathText           // beginnings of the readings, at least as long as the longest prefix
+	longest int                  // four times the longest prefix, in bytes; 0 without prefixes
+	begins  []pathText           // beginnings of the readings, long enough for the longest prefix
 	whole   []pathText           // complete texts, for expressions
-	size    int                  // the size of whole, in bytes
+	size    int                  // bytes that an expression reads: twice the size of whole
 	long    bool                 // expressions would take too long, so they count as met
 	seen    [2]map[pathText]bool // the texts in begins and in whole
 }

@@ -71,7 +71,7 @@ type busy struct {
 // may be too short.
 const mostPast = 4096
 
-// left returns the level of the bucket at an instant.
+// The method left returns the level of the bucket at an instant.
 func (b *bucket) left(at time.Duration) wide {
 	if b.batch.Tokens > 0 {
 		return b.level.minus(product(b.batch.Tokens, uint64(index(at, b.batch.Per)-index(b.at, b.batch.Per))))
@@ -108,7 +108,7 @@ func (b *bucket) charge(at time.Duration, n uint64) (uint64, Window) {
 	return b.level.minus(b.burst).upBy(b.per), Window{b.began, at, b.admitted}
 }
 
-// rest ends a busy time and adds it to past.
+// The method rest ends a busy time and adds it to the field past.
 func (b *bucket) rest() {
 	if !b.charged {
 		b.known = never
@@ -164,7 +164,8 @@ func index(at, per time.Duration) int64 {
 	return i
 }
 
-// floor returns the beginning of the aligned period of an instant, or the first instant if that is later.
+// floor returns the beginning of the aligned period of an instant. If the beginning does not fit into a Duration, floor
+// returns the first instant.
 func floor(at, per time.Duration) time.Duration {
 	over := at % per
 	if over < 0 {

@@ -56,7 +56,7 @@ func span(nanos uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// later returns at + d, or Never if the sum does not fit. d must not be negative.
+// The function later returns at + d, or Never if the sum does not fit. d must not be negative.
 func later(at, d time.Duration) time.Duration {
 	if at > 0 && d > Never-at {
 		return Never

@@ -41,7 +41,7 @@ func (w *window) charge(at time.Duration, n uint64) (uint64, Window) {
 	return w.count - min(w.count, w.limit), Window{w.start, at, w.count}
 }
 
-// over ends the window and adds it to past.
+// The method over ends the window and adds it to the field past.
 func (w *window) over() {
 	if w.count == 0 {
 		return
@@ -279,7 +279,7 @@ func (x *exact) since(at time.Duration, n uint64) (counts, room time.Duration) {
 	return counts, never
 }
 
-// before returns at - d, or the first instant if that does not fit.
+// The function before returns at - d, or the first instant if the difference does not fit.
 func before(at, d time.Duration) time.Duration {
 	if at < never+d {
 		return never

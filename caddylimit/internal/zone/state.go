@@ -12,8 +12,9 @@ import (
 )
 
 // InFolder returns the spec with a file in a folder. For a limit in a store, this is a file of debts. The file's name
-// depends on the limit's name, its keys and tiers (counts), the layout, and the numbers that a file cannot change. If
-// any of these differ, the limit starts another file.
+// depends on the limit's name, its keys and tiers (counts), and the settings that a file cannot change. The name of a
+// file of debts also depends on the store's address. The name of any other file also depends on the layout. If any of
+// these differ, the limit starts another file.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
 		address, _ := url.Parse(s.Store) // if the address is invalid, connecting returns the error
@@ -30,7 +31,7 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	return s
 }
 
-// stem returns the beginning of the paths of a limit's files: the limit's name and a hash of the other values.
+// stem returns the beginning of the paths of a limit's files: the limit's name and a hash of the formatted values.
 func stem(folder, name, format string, says ...any) string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, format, says...) // never returns an error

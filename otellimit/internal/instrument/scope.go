@@ -84,7 +84,7 @@ func (s *Scope) Add(attributes []attribute.KeyValue) error {
 	return nil
 }
 
-// with returns the attributes of a series as options for an observer.
+// The method with returns the attributes of a series as options for an observer.
 func (s *Scope) with(own []attribute.KeyValue) []metric.ObserveOption {
 	return []metric.ObserveOption{metric.WithAttributeSet(s.set(own))}
 }
