@@ -122,7 +122,8 @@ func request(domain, key, value string, hits uint32) *rlsv3.RateLimitRequest {
 	}}
 }
 
-// left sends one hit and returns how many hits remain. It returns -1 if the hit is refused, and -2 if no limit applies.
+// The method left sends one hit and returns how many hits remain. It returns -1 if the hit is refused, and -2 if no
+// limit applies.
 func (r *running) left(key, value string) int {
 	r.t.Helper()
 	response, err := r.rls.ShouldRateLimit(context.Background(), request("d", key, value, 1))
@@ -168,7 +169,8 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// until waits until the function done returns true. The parameter what describes the condition for the error.
+// The function until waits until the function done returns true. The parameter what describes the condition for the
+// error.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {

@@ -106,7 +106,8 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 	return p.listen(ctx, failed)
 }
 
-// left returns a context that ends when the time of DRAIN is over. This time begins at the first call of left.
+// The method left returns a context that ends when the time of DRAIN is over. This time begins at the first call of
+// left.
 func (p *program) left() (context.Context, context.CancelFunc) {
 	if p.end.IsZero() {
 		p.end = time.Now().Add(p.Drain)

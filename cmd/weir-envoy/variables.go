@@ -87,7 +87,7 @@ func idleVariables(environment []string) (idle []variable) {
 	return idle
 }
 
-// set returns the variables that are neither empty nor switched off.
+// The function set returns the variables that are neither empty nor switched off.
 func set(environment []string) map[string]string {
 	all := map[string]string{}
 	for _, one := range environment {

@@ -58,7 +58,7 @@ func (o *outage) start() {
 	o.url = o.weir.until(`msg=listening url=(\S+) for=clients`)[0]
 }
 
-// end sends a signal that ends the process. It returns the rest of the process's log.
+// The method end sends a signal that ends the process. It returns the rest of the process's log.
 func (o *outage) end(by syscall.Signal) string {
 	require.NoError(o.t, o.weir.Process.Signal(by))
 	rest, err := io.ReadAll(o.weir.stderr)
@@ -102,7 +102,7 @@ func (o *outage) awaitCharge() {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-// lose stops the store. It then sends requests until the machine has admitted its share.
+// The method lose stops the store. It then sends requests until the machine has admitted its share.
 func (o *outage) lose() {
 	require.Equal(o.t, 1, o.ask(1))
 	o.killStore() // the store also loses its data

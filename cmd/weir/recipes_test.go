@@ -131,8 +131,8 @@ func (k *kitchen) serve(command string) {
 	}, time.Minute, 20*time.Millisecond, "%s does not listen on %s", command, at[1])
 }
 
-// free returns a free port to use instead of a port on the page. For the same port, it always returns the same free
-// port.
+// The method free returns a free port to use instead of a port on the page. For the same port, it always returns the
+// same free port.
 func (k *kitchen) free(of string) string {
 	if k.ports[of] == "" {
 		k.ports[of] = fmt.Sprint(freeport.Number(k.t))

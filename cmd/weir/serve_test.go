@@ -49,7 +49,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	return s
 }
 
-// until reads the log until a line matches the pattern. It returns the texts of the groups in the pattern.
+// The method until reads the log until a line matches the pattern. It returns the texts of the groups in the pattern.
 func (s *started) until(pattern string) []string {
 	s.t.Helper()
 	require.NoError(s.t, s.stderr.SetReadDeadline(time.Now().Add(time.Minute)))

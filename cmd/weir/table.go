@@ -107,7 +107,7 @@ func (c *tableCommand) options() (options []engine.Option, err error) {
 // A writing writes the data of a file.
 type writing func(w io.Writer, seen *seenTable) error
 
-// whole returns the function that writes everything about a table, as text or as JSON.
+// The method whole returns the function that writes everything about a table, as text or as JSON.
 func (c *tableCommand) whole() writing {
 	if c.JSON {
 		return writeTableJSON

@@ -85,7 +85,7 @@ func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	return texts
 }
 
-// ago returns a past duration as text. It is rounded to a second, or less if the duration is short.
+// The function ago returns a past duration as text. It is rounded to a second, or less if the duration is short.
 func ago(d time.Duration) string {
 	d = max(d, 0)
 	if d < 10*time.Second {

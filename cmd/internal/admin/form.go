@@ -69,7 +69,7 @@ func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	return hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 }
 
-// known reports whether a key has used any of its limit. A long idle key looks unused.
+// The function known reports whether a key has used any of its limit. A long idle key looks unused.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
 // withKey finds the key of a request, calls the function do with it, and answers with the key's state. It answers 502

@@ -153,7 +153,7 @@ func (h *history) view(name string) (historyView, bool) {
 	return historyView{Seq: h.seq, Step: s.step, Points: s.points, Rules: rules}, true
 }
 
-// line returns the content of a ring after some steps, oldest first.
+// line returns the rates in a ring, oldest first. The parameter steps is the number of all steps so far.
 func (s *span) line(past []float32, steps uint64) []float32 {
 	n := min(steps, s.points)
 	line := make([]float32, 0, n)

@@ -46,8 +46,8 @@ func readable(text string, labels []string) string {
 	return text
 }
 
-// named returns a key part with its name: "X-Api-Key: secret" for "text:secret" with the label "header:X-Api-Key or
-// ip". An address keeps its "ip:".
+// The function named returns a key part with its name: "X-Api-Key: secret" for "text:secret" with the label
+// "header:X-Api-Key or ip". An address keeps its "ip:".
 func named(part, label string) string {
 	value, is := strings.CutPrefix(part, "text:")
 	if !is {

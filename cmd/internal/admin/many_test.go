@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// many returns an Admin with several rules. Each rule has its own path, and admits three requests per minute from an
-// address. The function ask sends requests from an address to the path of a rule.
+// The function many returns an Admin with several rules. Each rule has its own path, and admits three requests per
+// minute from an address. The function ask sends requests from an address to the path of a rule.
 func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address string)) {
 	now := time.Unix(1e9, 0)
 	all, list := make([]Rule, rules), make([]httplimit.Limit, rules)

@@ -39,7 +39,7 @@ func up(d, unit time.Duration) int64 {
 	return n
 }
 
-// two returns a duration as text in two units, such as hours and minutes.
+// The function two returns a duration as text in two units, such as hours and minutes.
 func two(d, large time.Duration, name string, small time.Duration, smallName string) string {
 	n, per := up(d, small), int64(large/small)
 	text := fmt.Sprintf("in %d %s", n/per, english.PluralWord(int(n/per), name, ""))

@@ -114,8 +114,9 @@ func (p *pace) begin() {
 	}
 }
 
-// end is called after a read. At the end of the body, it removes every deadline, including that of read_timeout.
-// Otherwise the deadline would end the connection, because net/http continues to read in order to notice a disconnect.
+// The method end is called after a read. At the end of the body, it removes every deadline, including that of
+// read_timeout. Otherwise the deadline would end the connection, because net/http continues to read in order to notice
+// a disconnect.
 //
 // If the body breaks off before its end, the deadline stays. Without a deadline, net/http would wait forever for the
 // rest.

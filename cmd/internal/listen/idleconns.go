@@ -37,7 +37,7 @@ func (i *idleConns) assign(c *Conn) {
 	c.idle.list = &i.lists[i.next.Add(1)%uint32(len(i.lists))]
 }
 
-// rest puts an idle connection at the end of its list.
+// The method rest puts an idle connection at the end of its list.
 func (c *Conn) rest() {
 	l := c.idle.list
 	l.mu.Lock()
@@ -55,14 +55,14 @@ func (c *Conn) rest() {
 	l.last = c
 }
 
-// work removes a connection with a request from the list.
+// The method work removes a connection from its list, because a request has begun.
 func (c *Conn) work() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
 	c.idle.list.remove(c)
 }
 
-// leave removes a closed connection from the list for good.
+// The method leave removes a closed connection from the list for good.
 func (c *Conn) leave() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()

@@ -56,8 +56,8 @@ func (b *balancer) isHTTP1(m *member) bool {
 	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
 }
 
-// next returns the server to try after a request has failed at the server m, and a text for the log. It returns nil if
-// the request is not sent again.
+// The method next returns the server to try after a request has failed at the server m, and a text for the log. It
+// returns nil if the request is not sent again.
 func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
 	switch {
 	case r.Context().Err() != nil:

@@ -75,7 +75,7 @@ func (c *CORS) describe() string {
 	return strings.Join(c.Origins, ", ")
 }
 
-// origin is the kind of an origin, as browsers write it.
+// origin describes an origin, as browsers write it.
 var origin = one(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "*" {
 		return s

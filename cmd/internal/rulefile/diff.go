@@ -186,7 +186,7 @@ func (r *Rule) incompatible(before *Rule) string {
 	return ""
 }
 
-// named returns a path for a text, or "none".
+// The function named returns a path, or "none" for an empty path.
 func named(path string) string {
 	if path == "" {
 		return "none"
@@ -194,7 +194,7 @@ func named(path string) string {
 	return path
 }
 
-// missing returns the listeners of the list a that are not in the list b.
+// The function missing returns the listeners of the list a that are not in the list b.
 func missing(a, b []Listener) (all []Listener) {
 	for _, l := range a {
 		if !slices.ContainsFunc(b, l.Equal) {

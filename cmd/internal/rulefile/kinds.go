@@ -71,7 +71,7 @@ var yes = kind[bool]{
 	schema: func() schema { return schema{"type": "boolean"} },
 }
 
-// whole returns the kind of a whole number from low to high.
+// The function whole describes a whole number from low to high.
 func whole[V int | uint64](low, high uint64) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -98,7 +98,7 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 	}
 }
 
-// bare describes a node for an error message, as KindOf does. But it returns a number as it is written.
+// The function bare describes a node for an error message, as KindOf does. But it returns a number as it is written.
 func bare(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && len(n.Value) < 40 {
 		return n.Value
@@ -130,7 +130,7 @@ func duration(low, high time.Duration) kind[time.Duration] {
 	}
 }
 
-// short returns a duration without units that are zero.
+// The function short returns a duration without units that are zero.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
@@ -199,7 +199,7 @@ func choice[V fmt.Stringer](all ...V) kind[V] {
 	return chosen(words, all)
 }
 
-// words returns the kind of one of a few words.
+// The function words describes a value that is one of a few words.
 func words[V ~string](all ...V) kind[V] {
 	texts := make([]string, len(all))
 	for i, word := range all {

@@ -18,7 +18,7 @@ func socket(r *http.Request) netip.Addr {
 	return addr.Addr()
 }
 
-// meant returns whether a request meets the match of the first rule, and whether it is exempt.
+// The function meant returns whether a request meets the match of the first rule, and whether it is exempt.
 func meant(t *testing.T, f *File, method, target, from string, header ...string) (meets, exempt bool) {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)

@@ -154,7 +154,7 @@ var (
 	})
 )
 
-// header is the kind of a header field's name, made canonical.
+// header describes the name of a header field. The value is its canonical form.
 var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string {
 	name, _ := d.headerName(n, s)
 	return name

@@ -118,7 +118,7 @@ var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 // lookedUp describes a part of a key that can be looked up in a file of limits.
 var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
-// hashName is the kind of the name of a hash in a store.
+// hashName describes the name of a hash in a store.
 var hashName = one(schema{"type": "string", "minLength": 1, "maxLength": 512}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" || len(s) > 512 {
 		d.Fail(n, "%s: want the name of a hash in the store, 1 to 512 characters, such as plans", what)
@@ -126,7 +126,7 @@ var hashName = one(schema{"type": "string", "minLength": 1, "maxLength": 512}, f
 	return s
 })
 
-// itemName is the kind of an item's value in a header.
+// itemName describes the name of an item in a header.
 var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 1024}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" || len(s) > 1024 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		d.Fail(n, "%s: %s: want 1 to 1024 printable ASCII characters", what, yamlfile.Quote(s))

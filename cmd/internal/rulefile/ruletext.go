@@ -181,7 +181,7 @@ func plain(err error) string {
 
 const maxName = 64
 
-// ruleName is the kind of a rule's name, which appears in header fields and metrics.
+// ruleName describes a rule's name, which appears in header fields and metrics.
 var ruleName = one(schema{"type": []string{"string", "number", "boolean"}, "pattern": "^[-A-Za-z0-9_.]{1,64}$"},
 	func(d *decoder, n *yaml.Node, what, s string) string {
 		if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool {

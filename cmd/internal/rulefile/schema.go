@@ -96,7 +96,7 @@ var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 // plainHelp returns a help text without its links.
 func plainHelp(text string) string { return link.ReplaceAllString(text, "$1") }
 
-// many returns the schema of one value, or of a list with at least one value.
+// The function many returns the schema of one value, or of a list with at least one value.
 func many(item schema) schema {
 	return anyOf(item, schema{"type": "array", "items": item, "minItems": 1})
 }

@@ -187,7 +187,7 @@ func (s *Store) describe() string {
 	return fmt.Sprintf("%s, %d %s; if it is lost: %v", s.Redacted(), s.Nodes, english.PluralWord(s.Nodes, "node", ""), s.OnLoss)
 }
 
-// storeURL is the kind of a store's URL. Errors do not repeat a password.
+// storeURL describes a store's URL. Errors do not repeat a password.
 var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
 	u, err := url.Parse(s)
 	switch {
@@ -222,7 +222,7 @@ var storePrefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string)
 	return s
 })
 
-// percent is the kind of a part of the limit, in percent.
+// percent describes a part of the limit, in percent.
 var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
 	number, is := strings.CutSuffix(s, "%")
 	percent, err := strconv.ParseUint(number, 10, 64)
@@ -232,7 +232,7 @@ var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *deco
 	return percent
 }).within("1% to 100%")
 
-// secret is the kind of the secret for hashing keys. Errors do not repeat it.
+// secret describes the secret for hashing keys. Errors do not repeat it.
 var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if len(s) < 16 {
 		d.Fail(n, "%s: %d characters: want at least 16", what, len(s))

@@ -35,7 +35,7 @@ func (d *decoder) socketPath(n *yaml.Node, what, path string) {
 	}
 }
 
-// mode is the kind of the mode of a Unix socket's file, in octal digits.
+// mode describes the mode of a Unix socket's file, in octal digits.
 var mode = referring("mode", one(nil, func(d *decoder, n *yaml.Node, what, s string) fs.FileMode {
 	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
 	if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {

@@ -62,7 +62,7 @@ func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
 	}
 }
 
-// target is the kind of a server: its base URL, or unix:/path.
+// target describes a server of an upstream: its base URL, or unix:/path.
 var target = one(pattern("http://host:port, https://host or unix:/path", "^([Hh][Tt][Tt][Pp][Ss]?://.+|unix:/.+)$"),
 	func(d *decoder, n *yaml.Node, what, s string) proxy.Target {
 		if path, isSocket := unixsocket.Path(s); isSocket {

@@ -55,8 +55,8 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 const (
 	// The constant together is the largest number of candidates (limits) that are tried in one pass over the requests.
 	together = 64
-	// roomy is how many words of memory the records of a pass may take. If the pass has only one candidate, its records
-	// may take more.
+	// The number roomy is how many words of memory the records of a pass may take. If the pass has only one candidate,
+	// its records may take more.
 	roomy = 4 << 20
 )
 
