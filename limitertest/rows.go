@@ -85,7 +85,7 @@ func refused(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// zipf returns the traffic in which the frequency of key k is proportional to k^-1.1.
+// zipf returns the traffic in which the frequency of key k, counted from 0, is proportional to (k+1)^-1.1.
 func zipf(r row, random *rand.Rand) func(int) (uint64, bool) {
 	z := rand.NewZipf(random, 1.1, 1, uint64(r.before-1))
 	return func(int) (uint64, bool) { return z.Uint64(), true }
