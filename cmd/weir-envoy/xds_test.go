@@ -85,8 +85,8 @@ func limited(requests uint32) *configv3.RateLimitConfig {
 	}}}
 }
 
-// TestXDS: the program uses the first configuration, and then a changed one. It refuses a wrong one. When a server was
-// unavailable, the program connects to it again.
+// TestXDS: the program uses the first configuration, and then a changed one. It refuses a wrong
+// configuration. After a server was unavailable, the program connects to it again.
 func TestXDS(t *testing.T) {
 	x := startXDS(t, freeport.Address(t))
 	x.set(t, "1", limited(1000))

@@ -18,9 +18,9 @@ const (
 	textBytes    = 256
 )
 
-// refusals finds the most refused keys of the last minute: those in five complete windows of ten seconds and in the
-// current window. The keys are distributed over shards by a hash with a secret seed. A shard is locked for tens of
-// nanoseconds.
+// refusals finds the most refused keys of the last minute. It counts in windows of ten seconds: five complete windows
+// and the current window. The keys are distributed over shards by a hash with a secret seed. A shard is locked for tens
+// of nanoseconds.
 //
 // Every refusal counts, so the bounds of [sketch] apply to each shard and window. At most 6,144 keys are stored, with
 // texts of at most 256 bytes.

@@ -17,8 +17,8 @@ func (s *Sockets) Leaving() bool { return s.leaving.Load() }
 // Servers has servers whose sockets are closed. They may still have open connections.
 type Servers []*server
 
-// Shut closes the sockets of some roles: those for which the given function returns true. It returns the servers of
-// these sockets, including servers that a change of settings has replaced.
+// Shut closes the sockets of each role for which the given function returns true. It returns the servers of these
+// sockets, including servers that a change of settings has replaced.
 func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
 	s.open = slices.DeleteFunc(s.open, func(socket *socket) bool {
 		is := which(socket.server.endpoint.Role)

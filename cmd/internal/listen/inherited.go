@@ -139,8 +139,8 @@ func (i *Inherited) Tell(err error) {
 	})
 }
 
-// claim makes this process remove the file of a Unix socket when it closes the socket. It does so only if the previous
-// process would have removed the file.
+// claim makes this process remove the file of a Unix socket when it closes the socket. If the previous process would
+// have left the file, this process leaves it, too.
 func (s *inheritedSocket) claim() {
 	if local, is := s.bound.(*localListener); is {
 		local.SetUnlinkOnClose(s.Unlink)

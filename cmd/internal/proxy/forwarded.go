@@ -26,7 +26,8 @@ type Forwarding struct {
 // [httputil.ReverseProxy] has already removed X-Forwarded-For and Forwarded. Forwarded stays removed, because it would
 // not name this proxy.
 //
-// The values are those of [httputil.ProxyRequest.SetXForwarded], but set does not allocate for them.
+// The X-Forwarded values are the same as from [httputil.ProxyRequest.SetXForwarded], but set does not allocate for
+// them.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	trusted := f.trusts(r.In.RemoteAddr)
 	out := r.Out.Header

@@ -92,7 +92,7 @@ func (p *Proxy) answered(response *http.Response) error {
 	}
 	x.server.reached()
 	// Fields of the caller replace fields of the upstream with the same name. Two RateLimit fields, for example, would
-	// be one list, and a client could not know which limits are those of the caller.
+	// be one list. A client could then not know which of the limits the caller has set.
 	header := x.ResponseWriter.Header()
 	if own := header["Vary"]; own != nil {
 		header["Vary"] = slices.Concat(own, response.Header["Vary"])

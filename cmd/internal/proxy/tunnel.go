@@ -147,7 +147,7 @@ func (e *tunnelEnd) CloseWrite() error {
 
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
-// A hijackedEnd is the client's end as a net.Conn. Its methods Read, Write and Close are those of the tunnelEnd,
+// A hijackedEnd is the client's end as a net.Conn. Its methods Read, Write and Close belong to the tunnelEnd,
 // because the net.Conn is embedded one level deeper.
 type hijackedEnd struct {
 	*tunnelEnd

@@ -46,7 +46,7 @@ type run struct {
 	logClock clock             // for the limiters in the order of the log
 	limiters []*engine.Limiter // all of them
 	trials   []*trial
-	logged   []*trial // the same policies in the order of the log; empty if asLogged is false
+	logged   []*trial // like trials, for requests in the order of the log; empty if asLogged is false
 	clients  *clients
 	busy     busy
 	window   time.Duration // the window in which admitted requests of each key are counted; 0 if they are not counted

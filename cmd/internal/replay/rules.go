@@ -102,7 +102,7 @@ type rulesRun struct {
 	tallies  []*tally // one for each rule, in the order of the rules
 	judged   map[string]*tally
 	limits   *httplimit.Middleware // of the rules that are judged; nil if there are none
-	inLog    *httplimit.Middleware // the same for the order of the log
+	inLog    *httplimit.Middleware // like limits, for requests in the order of the log
 }
 
 // A tally has the results for the requests that a rule counts.

@@ -28,7 +28,7 @@ func tokensOf(t *testing.T, policy engine.Policy, estimates []Estimate, lines ..
 	return r
 }
 
-// TestEstimatesOfALog: the results of each estimate are those computed by hand. A key has 100 tokens and gets none
+// TestEstimatesOfALog: each estimate has the results that were computed by hand. A key has 100 tokens and gets none
 // back. Its second request comes while the first is in progress. Its third comes after both.
 func TestEstimatesOfALog(t *testing.T) {
 	lines := []string{

@@ -16,8 +16,8 @@ type Changes struct {
 	Rules   []RuleChange // in the order of the new file
 	Removed []string     // names of removed rules, whose limiters must be closed
 
-	// Opened has the listeners that are only in the new file, and Closed those only in the old file. [Listener.Equal]
-	// compares them. A listener in both files stays open, and its certificate is read again.
+	// Opened has the listeners that are only in the new file, and Closed the listeners that are only in the old file.
+	// [Listener.Equal] compares them. A listener in both files stays open, and its certificate is read again.
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener has changed
 	Decide         bool // the listener for decisions has changed

@@ -246,7 +246,7 @@ func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, bef
 	}
 }
 
-// mapped describes a mapping with at least one key. It can have any keys. The values are those that k describes.
+// mapped describes a mapping with at least one key. The keys can be any names, and k describes the values.
 func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string, into *V)) kind[V] {
 	return kind[V]{read: read, schema: func() schema {
 		return schema{"type": "object", "additionalProperties": k.schema(), "minProperties": 1}

@@ -67,8 +67,8 @@ func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, v
 	}
 }
 
-// merges returns the mappings that m merges, and those that they merge in turn. If several have the same key, the first
-// one counts.
+// merges returns the mappings that m merges, and the mappings that these merge, and so on. If several have the same
+// key, the first mapping counts.
 func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	if slices.Contains(inside, m) {
 		return nil // m merges itself, which adds nothing

@@ -69,7 +69,7 @@ func TestMatchByQuery(t *testing.T) {
 	assert.Equal(t, []string{"%u0041", "A"}, reading.QueryValues(&url.URL{RawQuery: "k=%u0041"}, "k"), "as ASP.NET reads it, too")
 }
 
-// TestExceptionsAreCertain: a request meets an exception only if it does so in the reading of every server.
+// TestExceptionsAreCertain: an exception applies only if the request meets it in the reading of every server.
 func TestExceptionsAreCertain(t *testing.T) {
 	const exceptions = "[{path: [/health, /static/], method: GET}, {client: 10.0.0.0/8, header: {X-Probe: [a, b]}}, " +
 		"{query: {probe: \"1\"}}]"

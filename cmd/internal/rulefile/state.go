@@ -141,8 +141,7 @@ func (r *Redis) FormerStates() []string {
 	})
 }
 
-// afterName matches the rest of the name of a rule's file, after the name of the rule. It does so for all versions of
-// weir.
+// afterName matches the part after the name of the rule in the name of a rule's file, in all versions of weir.
 var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
 // FormerStates returns the files of earlier rules with the same name. Such a rule differs in something else that is a
@@ -176,11 +175,10 @@ func filesWith(suffix, folder string) (paths []string) {
 	return paths
 }
 
-// StateOptions returns the options for a rule with a state folder. A server adds them to those of [Rule.NewLimiter].
+// StateOptions returns the options for a rule with a state folder. A server passes them to [Rule.NewLimiter].
 func (r *Rule) StateOptions() []engine.Option { return stateOptions(r.State) }
 
-// StateOptions returns the options for Redis clients with a state folder. A server adds them to those of
-// [Redis.NewLimiter].
+// StateOptions returns the options for Redis clients with a state folder. A server passes them to [Redis.NewLimiter].
 func (r *Redis) StateOptions() []engine.Option { return stateOptions(r.State) }
 
 func stateOptions(path string) []engine.Option {

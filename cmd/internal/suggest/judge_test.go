@@ -91,8 +91,8 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	assert.Greater(t, tried-leftOut, tried/10)
 }
 
-// TestPeaks: a key is left out only if none of its requests can be refused. Its peaks are those of a bucket without a
-// limit.
+// TestPeaks: a key is left out only if none of its requests can be refused. Its peaks are the highest levels of a
+// bucket without a limit.
 func TestPeaks(t *testing.T) {
 	var requests []trace.Request
 	for i := range 40 { // two per second, for 20 seconds

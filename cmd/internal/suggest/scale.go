@@ -37,8 +37,8 @@ func amounts(dearest, most uint64) (all []uint64) {
 	}
 }
 
-// points returns limits for a period. They have the algorithm of the rule, and only those are returned that the engine
-// can make. For example, a sliding log has at most 4,096 requests.
+// points returns limits for a period, with the algorithm of the rule. It leaves out limits that the engine cannot make.
+// For example, a sliding log has at most 4,096 requests.
 func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []Point) {
 	algorithm := rule.Policy.Algorithm()
 	for _, n := range amounts {
