@@ -217,8 +217,8 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 	return r.table, history
 }
 
-// requireLinearizable checks that a history is linearizable. It also checks that no call was decided before its own
-// time, or after the latest time of any call.
+// requireLinearizable checks that a history is linearizable. It also checks that no call except a reset was decided
+// before its own time, or after the latest time of any call.
 func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table, history []porcupine.Operation) (admitted, refused, noRoom int) {
 	latest := uint64(start)
 	for _, op := range history {

@@ -228,8 +228,8 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 		if before >= end {
 			return r
 		}
-		// Four keys at a time are in use, for the time to fill two buckets. Meanwhile the other keys' records become
-		// idle and are forgotten.
+		// Four keys at a time are in use, for the time in which an empty bucket fills twice. Meanwhile the other keys'
+		// records become idle and are forgotten.
 		i := (int(before/(2*soakBurst*s.perToken))*3 + random.IntN(4)) % len(s.keys)
 		key, cost := s.keys[i], 1+random.Uint64N(soakCost)
 		from, allowed := s.earliest(before), false
@@ -339,18 +339,18 @@ func openAnother(random *rand.Rand) error {
 // cost is the time in which the take's tokens come back.
 type soakAdmission struct{ first, last, cost int64 }
 
-// A soakAudit checks one key over all segments of a soak. It keeps three values of the key.
+// A soakAudit checks one key over all segments of a soak. X is the beginning of an interval: see the method excess.
 type soakAudit struct {
 	seen   bool
 	latest int64 // the latest X so far
 	most   int64 // the highest X + (cost that was certainly admitted since X)
 }
 
-// excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost certainly
-// admitted within it, minus its length. An admission is certain if its first time is X or later, and its last time is Y
-// or earlier. The result is the largest excess, which must not exceed the burst. It covers intervals that begin at a
-// first time of this or an earlier segment, and end at a last time of this segment. (Any other interval can be
-// shortened to one of these.)
+// The method excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost
+// certainly admitted within the interval, minus the interval's length. An admission is certain if its first time is X
+// or later, and its last time is Y or earlier. The result is the largest excess, which must not exceed the burst. It
+// covers intervals that begin at a first time of this or an earlier segment, and end at a last time of this segment.
+// (Any other interval can be shortened to one of these.)
 //
 // An admission of a later segment may have a first time before the latest X of the earlier segments. Such an admission
 // is left out of the intervals that begin in an earlier segment.

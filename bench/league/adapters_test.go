@@ -32,7 +32,8 @@ func (e entry) with(of made) entry {
 	return e
 }
 
-// keyed replaces the adapter like the method with, but its adapter makes a limiter of the library for each key.
+// The method keyed replaces the adapter as the method with does. The new adapter makes one limiter of the library for
+// each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)

@@ -46,7 +46,7 @@ func closing(limiters ...*engine.Limiter) func() {
 	}
 }
 
-// openTiers opens a limiter with the clients in three tiers. Two of the tiers are above the policy.
+// openTiers opens a limiter with the clients in three tiers. Two of the tiers have higher limits than the policy.
 func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	paying, partner := r.Limit(), r.Limit()
 	if r.Draw != workload.Logged { // on a Logged row, the rate is already the highest possible

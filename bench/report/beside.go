@@ -84,7 +84,7 @@ func together(r *result.Run) table {
 			t.add(x.Target, "", "", "")
 		}
 		said := x.Row + ": " + cmp.Or(x.Measured, x.Verdict)
-		if interval, rest, _ := strings.Cut(x.Spread, ", "); strings.Contains(rest, "rounds") { // rows have them
+		if interval, rest, _ := strings.Cut(x.Spread, ", "); strings.Contains(rest, "rounds") { // the target of a row
 			said += " (" + strings.ReplaceAll(interval, " - ", "-") + ")"
 		} else if more := strings.Trim(x.Spread+"; "+x.Why, "; "); more != "" {
 			said += " (" + more + ")"

@@ -42,7 +42,7 @@ type Plan struct {
 	Rounds              int
 }
 
-// Run measures all subjects, one after the other. It calls the function progress for each subject.
+// Run measures all subjects one after the other, in each round. It calls the function progress before each subject.
 func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, progress func(string)) ([]Result, error) {
 	s, err := StartServer(ctx, binary)
 	if err != nil {
@@ -67,8 +67,8 @@ func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, prog
 	return results, nil
 }
 
-// middle returns the round with the median processor time. In it, figures that should be zero have the worst value of
-// all rounds.
+// middle returns the round with the median processor time. In this result, the durations of the pause, the figures of
+// the herd, and the admitted tokens with their bound are the worst of all rounds.
 func middle(of []Result) Result {
 	slices.SortFunc(of, func(a, b Result) int { return int(a.Processor - b.Processor) })
 	r := of[len(of)/2]

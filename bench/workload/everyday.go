@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// The everyday row has a policy and clients like many services. Each client makes requests in a Poisson process, with
-// rates in a Zipf distribution. Almost nothing is refused, and most buckets are full when their client comes back.
+// The everyday row resembles many services in its policy and its clients. Each client makes requests in a Poisson
+// process, with rates in a Zipf distribution. Almost nothing is refused, and most buckets are full when their client
+// comes back.
 //
 // The requests are sped up: each request follows when the previous one is decided. Libraries accept no clock but the
 // real one, so the policy's rate is increased by about the same factor. TakeAt is also measured with the planned times

@@ -109,7 +109,7 @@ func (s *shadow) before(plan *shard.Plan) *shard.Plan {
 	return nil
 }
 
-// planOf returns the plan of a key's record, or the current plan without a record.
+// planOf returns the plan of a key's record. If the key has no record, it returns the current plan.
 func (s *shadow) planOf(key uint64) *shard.Plan {
 	if plan := s.owner(key).plan; plan != nil {
 		return plan
@@ -167,7 +167,8 @@ func (s *shadow) payload(plan *shard.Plan, full uint64) uint64 {
 	return payload(full / s.scale(plan))
 }
 
-// limit returns the most that a key may owe, in ticks. If the key has no record, its plan may be any plan.
+// limit returns the most that a key may owe, in ticks. If the key has no record, its plan may be any plan. The result
+// is then above the limit of each plan.
 func (s *shadow) limit(key uint64) uint64 {
 	if burst := s.owner(key).burst; burst > 0 {
 		return burst
@@ -219,7 +220,7 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 }
 
 // pays reports whether a write of a call charges only the tokens that fit, instead of all tokens of the call. This is
-// true for a charge, and for a refused call if refusals are charged.
+// true for a charge, for an upTo and, if refusals are charged, for a refused take.
 func (s *shadow) pays(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
 		return c.verb == charge || c.verb == upTo

@@ -334,9 +334,9 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 // hung stands for the name of a test if tests were stopped because they did not end.
 const hung = "(no end)"
 
-// try returns the test that fails with a change, or "". The processor time is limited to a multiple of the time that
-// the unchanged code took. The memory is limited to the memory that all tests together need. A change that exceeds
-// these bounds counts as noticed.
+// The method try returns the test that fails with a change, or "". The processor time is limited to a multiple of the
+// time that the unchanged code took. The address space is limited to the 12 GB that all tests together need. A change
+// that exceeds these bounds counts as noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0
 	for _, t := range tests {

@@ -16,7 +16,7 @@ var knownText string
 
 // A known is a line of known.txt: a case that a front does not pass.
 type known struct {
-	step string // the step that closes the gap, such as "3.4", or cannot or differs
+	step string // the planned step that closes the gap, such as "3.4", or cannot or differs
 	what string // what goes wrong, or why the protocol cannot do it, or why the front differs
 }
 

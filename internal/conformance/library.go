@@ -18,7 +18,8 @@ const LongestQuota = 26 * 24 * time.Hour
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
 // Limiters has the limiters of a program that uses the library, by name. If a limiter can take the new numbers of a
-// changed configuration, it takes them. Otherwise a new limiter replaces it, and the keys keep their debts.
+// changed configuration, it takes them. Otherwise a new limiter replaces it. The keys keep their debts if their records
+// can move to the new limiter (sameKeys).
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // for limits that are Stored; nil for cases without a store

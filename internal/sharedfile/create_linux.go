@@ -117,7 +117,7 @@ func (d draft) become(path string, s Spec) (err error) {
 	defer func() {
 		err = errors.Join(err, unix.Close(d.fd))
 		if err != nil && d.name != "" {
-			_ = unix.Unlink(d.name) // the file may already have the name path
+			_ = unix.Unlink(d.name) // fails if the file already has the name path
 		}
 	}()
 	if err := unix.Fchmod(d.fd, 0o600); err != nil {

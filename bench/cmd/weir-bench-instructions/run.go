@@ -99,7 +99,7 @@ const breakpoint = 0xcc
 
 // measure lets the thread run to a breakpoint. If the flag counts is set, measure then counts instructions up to the
 // next breakpoint. During the count, all other threads are stopped, because the scheduler would preempt the slow
-// goroutine. If the goroutine was already preempted, ok is false.
+// goroutine. If the flag counts is not set, or if the goroutine was already preempted, ok is false.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err
