@@ -59,7 +59,7 @@ func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (T
 // and the burst.
 func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	a, b := rate.Num(), rate.Denom()
-	if a.Uint64() > maxExact || !b.IsUint64() { // a fits into 64 bits: tokens has at most 17 digits, and is at most period
+	if a.Uint64() > maxExact || !b.IsUint64() { // a fits into 64 bits: tokens has at most 17 digits, and a <= b
 		return TokenBucket{}, false
 	}
 	hi, ticks := bits.Mul64(burst, b.Uint64())

@@ -284,7 +284,7 @@ const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
 type Health struct {
-	Parts    int   // parts that can fail independently: a cluster's partitions; otherwise, or before the first answer, 1
+	Parts    int   // parts that can fail independently: a cluster's partitions; 1 without a cluster or an answer
 	Lost     int   // parts that are lost because they do not answer; all parts if the store drops keys
 	Calls    int64 // script calls made
 	Keys     int64 // keys in these calls

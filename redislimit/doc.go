@@ -28,7 +28,7 @@
 //	overdraft   tokens that a node may admit before the store has charged them
 //	share       the fraction of a limit that a node admits while the store is lost ([LocalShare])
 //	debt        tokens that were admitted, on overdraft or by a share, but are not charged yet
-//	settling later   a strategy of other limiters, only in packages sim and overshoot: a node counts, and reports later
+//	settling later   a strategy of other limiters, in packages sim and overshoot: a node counts, and reports later
 //	part        what can fail independently in a store: a partition of a cluster, or a store that is not a cluster
 //	lost        said of a part of a store that has not answered a call for some time ([BreakAfter])
 //	settings    what all nodes of a limit must have in common, other than its name and policy

@@ -17,7 +17,7 @@ func (t *Table) take(plan *Plan, r atomicbucket.Record, now int64, d atomicbucke
 	case *atomicbucket.FixedWindow:
 		tick := algorithm.Ticks(now)
 		payload, ok = algorithm.Take(r, tick, d)
-		if algorithm.Aligned() && algorithm.Debt(r, tick) == 0 { // also if all tokens were given back and the clock is late
+		if algorithm.Aligned() && algorithm.Debt(r, tick) == 0 { // also after a full refund, if the clock is late
 			payload = algorithm.Later(payload, tick, t.alignedSince(plan))
 		}
 		return payload, ok

@@ -222,8 +222,8 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 		})
 	})
 	t.Run("a take and a sweep beside a replacement", func(t *testing.T) {
-		// turns is the end of a leap by whole turns of the small plan's circle. The leap is one turn of the large plan's
-		// circle, or a little more.
+		// turns is the end of a leap by whole turns of the small plan's circle. The leap is one turn of the large
+		// plan's circle, or a little more.
 		turns := start + int64(ceilDiv(large().skew, small().skew)*circle*small().skew)
 		injected(t, func() (call, other func(), check func(string)) {
 			tb := newTable(t, 1, 2, func(cfg *Config) { cfg.Plan = large() })

@@ -57,8 +57,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	if o.plan != nil && o.state.IsLive() && o.state.Tag() != o.plan.Live() {
 		return fmt.Errorf("R9: %v returned a record that follows another plan", c)
 	}
-	// A refund that finds no record reports a full bucket. So its key must owe nothing, as for a peek that finds no
-	// record.
+	// A refund that finds no record reports a full bucket, so its key must owe nothing, as for a peek without a record.
 	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
 		seen := sight{o.at, w.shadow.tokens(o.plan, w.shadow.debt(o.plan, o.state, o.at))}
 		if w.shadow.limited > 0 {

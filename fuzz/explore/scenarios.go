@@ -348,8 +348,8 @@ var scenarios = []scenario{
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
 	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, which is a skew of
-	// the first plan. A sweep makes a leap of time in steps. With a replacement, these steps have too many states. So in
-	// one scenario a peek makes the leap, because a peek visits no slots.
+	// the first plan. A sweep makes a leap of time in steps. With a replacement, these steps have too many states. So
+	// in one scenario a peek makes the leap, because a peek visits no slots.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
 	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},

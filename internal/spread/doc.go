@@ -73,11 +73,11 @@
 // # A request for n tokens
 //
 //	spend   If the cell has n tokens, take them from it.
-//	take    Otherwise look at the shared word. If the bucket has n tokens, take them there. Or draw more than n tokens
-//	        into the cell, and spend n of them.
-//	gather  If the bucket has fewer tokens, look at all cells. If one cell has n tokens, spend them there. If all cells
-//	        and the bucket together have n tokens, return what one cell holds, and start over. If together they have
-//	        fewer, and the shared word is unchanged, refuse.
+//	take    Otherwise look at the shared word. If the bucket has n tokens, take them there. Or draw more than n
+//	        tokens into the cell, and spend n of them.
+//	gather  If the bucket has fewer tokens, look at all cells. If one cell has n tokens, spend them there. If all
+//	        cells and the bucket together have n tokens, return what one cell holds, and start over. If together
+//	        they have fewer, and the shared word is unchanged, refuse.
 //
 // # The rules, each with what breaks without it
 //

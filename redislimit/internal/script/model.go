@@ -199,8 +199,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 			}
 			end, spare = finish+int64(more+1)*l.window, q.Tokens-a.Need-over
 		}
-		// The previous window's tokens count in proportion to the part of it that still matters. Find the largest part
-		// for which they count as less than spare+1.
+		// Find the largest part of the window for which the previous window's tokens count as less than spare+1.
 		hi, lo := bits.Mul64(spare+1, uint64(l.window))
 		inside, rest := bits.Div64(hi, lo, count)
 		if rest == 0 {
