@@ -24,8 +24,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// gatewayEnvironment has the variables that Envoy Gateway sets for its rate limit deployment, according to its test
-// data of August 2026 (deployments/default.yaml and enable-tracing-custom.yaml).
+// gatewayEnvironment has the variables that Envoy Gateway sets for the rate limit service that it deploys. They are
+// from its test data of August 2026 (deployments/default.yaml and enable-tracing-custom.yaml).
 var gatewayEnvironment = map[string]string{
 	"RUNTIME_ROOT": "/data", "RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_IGNOREDOTFILES": "true",
 	"RUNTIME_WATCH_ROOT": "false", "LOG_LEVEL": "info", "USE_STATSD": "false", "CONFIG_TYPE": "GRPC_XDS_SOTW",

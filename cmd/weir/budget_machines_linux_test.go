@@ -38,8 +38,9 @@ type machineCase struct {
 	name  string
 	store string // what happens to the store; "" for nothing
 	kill  bool   // a machine is killed in the middle
-	// shares says that the store is lost. By docs/distributed.md, two terms are then added to the bound: the shares of
-	// all nodes, which together are one burst, and the tokens that the rate gives while the store comes back.
+	// shares says that the store is lost. By docs/distributed.md, two terms are then added to the bound. The first is
+	// the shares of all nodes, which together are one burst. The second is the tokens that the rate gives while the
+	// store comes back.
 	shares bool
 	// forgets says that the store forgets its keys. Then a burst is added to the bound, and the tokens that holds in
 	// flight give back.

@@ -64,8 +64,7 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key with bounds on how often it was refused: at least the number in least, at most the number in
-// most.
+// A refusedKey is a key with a lower bound (least) and an upper bound (most) on how often it was refused.
 type refusedKey struct {
 	identity
 	text        string

@@ -51,7 +51,7 @@ func (i *Inherited) take(e Endpoint) *socket {
 	i.sockets = slices.Delete(i.sockets, at, at+1)
 	i.claims = append(i.claims, found.claim)
 	if found.name != "" {
-		found.Mode = e.Mode // the file belongs to systemd, and keeps its mode
+		found.Mode = e.Mode // so weir does not change the mode of the file, which belongs to systemd
 	}
 	return &socket{bound: found.bound, address: e.Address, mode: found.Mode}
 }

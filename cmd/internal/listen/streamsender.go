@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A StreamSender resets an HTTP/2 stream if the client keeps the flow-control window of the stream or of the connection
-// closed for timeout. A [sender] cannot do this: a write that waits for a window is not visible on the connection. A
-// nil StreamSender has no timeout. Only one goroutine at a time may write.
+// A StreamSender resets an HTTP/2 stream if the client keeps a flow-control window closed for timeout: the window of
+// the stream or of the connection. A [sender] cannot do this: a write that waits for a window is not visible on the
+// connection. A nil StreamSender has no timeout. Only one goroutine at a time may write.
 type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration

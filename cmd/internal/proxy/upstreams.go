@@ -144,7 +144,7 @@ type Server struct {
 	Name     string
 	Up       bool
 	InFlight int64   // requests in progress
-	Answered uint64  // requests since the program started
+	Answered uint64  // requests that it answered since the program started
 	Failed   uint64  // requests that it did not serve, since it has been an upstream
 	Seconds  float64 // total time until the headers of its answers
 }

@@ -43,8 +43,7 @@ func (l *logged) blind(r *rules.Rule) string {
 	return ""
 }
 
-// notes lists the parts of a rule that a server would judge in another way than the replay, because the log lacks the
-// data.
+// notes lists the parts of a rule that a server would judge differently, because the log does not have the data.
 func (l *logged) notes(r *rules.Rule) (all []string) {
 	reads := r.Reads()
 	for _, s := range reads.Tier {

@@ -28,8 +28,8 @@ type attempt struct {
 
 // repeat replays a log with little memory. If that is not enough, it starts over with room for all keys, or with more
 // lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. A stream is
-// different, because it can be read again only from a copy. The first attempt for a stream has room for all keys and
-// also decides in the order of the log, so that only sorting on disk needs another attempt.
+// different, because it can be read again only from a copy. So the first attempt for a stream has room for all keys and
+// also decides in the order of the log. Only sorting on disk then needs another attempt.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
 	a := attempt{room: allRoom, asLogged: true}
 	if log.Reopens() {

@@ -166,7 +166,7 @@ func (s *Suggestion) lowest(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
 }
 
-// limit returns the index of the lowest limit of a period that reaches the goal, or -1 if the engine cannot make one.
+// limit returns the index of the lowest limit of a period that reaches the goal, or -1 if the engine cannot make it.
 func (s *Suggestion) limit(c *Curve) int {
 	at := s.lowest(c)
 	if !s.Abusive {
