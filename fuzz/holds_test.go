@@ -209,7 +209,7 @@ func settledBy(history []porcupine.Operation) map[int]int {
 	return by
 }
 
-// ended adds a last peek, and records for each settlement whether other calls settle the same hold.
+// The function ended adds a last peek, and records for each settlement whether other calls settle the same hold.
 func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) []porcupine.Operation {
 	end := holding{what: callEnd, from: clock}
 	by := settledBy(history)

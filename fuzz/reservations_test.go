@@ -31,7 +31,7 @@ type granted struct {
 	cancelled bool
 }
 
-// starts returns the tick at which a grant's request may continue.
+// The method starts returns the tick at which a grant's request may continue.
 func (g granted) starts(burst uint64) uint64 { return max(g.at, g.full-min(burst, g.full)) }
 
 type booking struct {

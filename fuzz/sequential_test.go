@@ -131,7 +131,7 @@ func drawWait(t *rapid.T, p numbers) int64 {
 // believed is the latest clock reading that a limiter made at noon trusts.
 const believed = noon + (math.MaxInt64-noon)/2
 
-// after returns the time that is wait nanoseconds after nanos, or the latest possible time.
+// The function after returns the time that is wait nanoseconds after nanos, or the latest possible time.
 func after(nanos, wait int64) int64 {
 	if wait > believed-nanos {
 		return believed
@@ -194,7 +194,7 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 	return m
 }
 
-// at returns the time at which a call is decided: now, or the watermark if the watermark is later.
+// The method at returns the time at which a call is decided: now, or the watermark if the watermark is later.
 func (m *tableMachine) at(now int64) int64 {
 	m.used = max(m.used, now)
 	return max(now, m.watermark)

@@ -29,7 +29,7 @@ func rounds(t *testing.T, n uint64, f round) {
 	}
 }
 
-// together runs f on more goroutines than there are processors, and waits for them.
+// The function together runs f on more goroutines than there are processors, and waits for them.
 func together(f func(g uint64)) {
 	var all sync.WaitGroup
 	for g := range uint64(2*runtime.GOMAXPROCS(0) + 2) {
@@ -38,7 +38,7 @@ func together(f func(g uint64)) {
 	all.Wait()
 }
 
-// beside runs f concurrently with body until body returns.
+// The function beside runs f concurrently with body until body returns.
 func beside(f func(random *rand.Rand), body func()) {
 	var stop atomic.Bool
 	var done sync.WaitGroup

@@ -49,7 +49,7 @@ func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	}
 }
 
-// kept stores an allocation, so that the compiler cannot leave it out.
+// The variable kept stores an allocation, so that the compiler cannot leave it out.
 var kept atomic.Pointer[[8]byte]
 
 // The guard's error says what is wrong with a subject.

@@ -127,8 +127,8 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided lets the middleware decide. It reuses one request object and changes only the address. A server's request is
-// in a cache, too, because the server has just read it.
+// The type decided lets the middleware decide. It reuses one request object and changes only the address. A server's
+// request is in a cache, too, because the server has just read it.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
@@ -172,7 +172,8 @@ func (d *decided) Before() Decider {
 	})}
 }
 
-// timed passes to the limiter the due time of each request. So only the limiter has a limit that is not sped up.
+// The type timed passes to the limiter the due time of each request. So only the limiter has a limit that is not sped
+// up.
 //
 // All workers share one time, which the limiter's clock shows, because the limiter does not trust a caller far ahead of
 // its clock. Each request advances the time by the mean interval. A worker takes the times of step requests at once.
@@ -196,8 +197,8 @@ func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 
 func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
 
-// step is the number of requests whose times a worker takes at once. If the worker is suspended, at most step requests
-// are late.
+// The constant step is the number of requests whose times a worker takes at once. If the worker is suspended, at most
+// step requests are late.
 const step = 50
 
 // Decide implements Decider.

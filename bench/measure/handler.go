@@ -27,8 +27,8 @@ func handlers() []string {
 	return names
 }
 
-// served calls a handler. It reuses one request and one response, and changes only the address. A server's request is
-// in a cache, too, because the server has just read it.
+// The type served calls a handler. It reuses one request and one response, and changes only the address. A server's
+// request is in a cache, too, because the server has just read it.
 type served struct {
 	handler http.Handler
 	remote  *workload.Stream // addresses with ports, as net/http has them

@@ -117,7 +117,7 @@ func Count(n int, decider Decider, s *workload.Stream) Sample {
 	})
 }
 
-// together runs work on every processor at once.
+// The function together runs work on every processor at once.
 func together(work func(worker, workers int) (ops, allowed int)) Sample {
 	var (
 		sum           Sample

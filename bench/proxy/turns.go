@@ -17,8 +17,8 @@ type turner struct {
 	process *server.Process
 }
 
-// turned returns the rows that targets compare, without results. The turns of these rows are short, because other load
-// on the machine changes within seconds.
+// The method turned returns the rows that targets compare, without results. The turns of these rows are short, because
+// other load on the machine changes within seconds.
 func (p Schedule) turned() (rows []Row) {
 	for _, row := range p.rows() {
 		for _, t := range targets {

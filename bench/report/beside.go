@@ -34,8 +34,8 @@ func sideBySide(r *result.Run) (all []table) {
 	return all
 }
 
-// beside adds two columns to the table: the time of a decision with its allocations, and the ratio to the floor with
-// the same clock. A new subject gets a new line.
+// The method beside adds two columns to the table: the time of a decision with its allocations, and the ratio to the
+// floor with the same clock. A new subject gets a new line.
 func (t *table) beside(row *result.Row) {
 	t.Head = append(t.Head, plural(row.Cores, "core")+", ns", "x floor")
 	entries := slices.Clone(row.Entries)
@@ -74,7 +74,7 @@ func tight(s result.Summary) string {
 	return strings.ReplaceAll(interval, " - ", "-")
 }
 
-// together returns a table with a line for each target: its rows, grouped by verdict.
+// The function together returns a table with a line for each target: its rows, grouped by verdict.
 func together(r *result.Run) table {
 	t := table{Title: "Targets", Head: []string{"target", target.Met, target.Undecided, target.Missed}}
 	for _, x := range r.Targets {

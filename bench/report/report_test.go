@@ -111,7 +111,7 @@ func wellFormed(t *testing.T, text []byte) string {
 	}
 }
 
-// said returns the texts that every form of the report must contain.
+// The function said returns the texts that every form of the report must contain.
 func said(r *result.Run) []string {
 	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory",
 		"it stopped", "it grows", "v1.2.3", "as it comes", "99.30 %", "it was not counted", "21.00", "no small pages"}

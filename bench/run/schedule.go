@@ -161,12 +161,12 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	return p.Rounds
 }
 
-// few contains the peers for a short run: the usual do-it-yourself limiters, and the fastest libraries.
+// The variable few contains the peers for a short run: the usual do-it-yourself limiters, and the fastest libraries.
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer contains the peers for rows with a long setup: two peers whose memory grows, a peer that sweeps, and a peer
-// with bounded memory.
+// The variable fewer contains the peers for rows with a long setup: two peers whose memory grows, a peer that sweeps,
+// and a peer with bounded memory.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {

@@ -113,7 +113,7 @@ func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (t
 	return takes, end, nil
 }
 
-// cost measures admitted decisions: goroutines of one node make requests for keys in turn.
+// The method cost measures admitted decisions: goroutines of one node make requests for keys in turn.
 func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1_000_000, Burst: 1_000_000})
 	if err != nil {

@@ -30,7 +30,7 @@ var clocks = []struct{ name, weir, floor string }{
 	{"precise", measure.WeirPrecise, measure.FloorPrecise},
 }
 
-// named reports whether the list ratios has a target for the row and the subjects of c.
+// The function named reports whether the list ratios has a target for the row and the subjects of c.
 func named(c ratio) bool {
 	for _, other := range ratios {
 		if other.row == c.row && other.a == c.a && other.b == c.b {

@@ -24,8 +24,8 @@ func one(t result.Target, measured, met bool, why string) []result.Target {
 	return []result.Target{t}
 }
 
-// nothing is the largest number of objects per call that still counts as no allocation. The number is not 0, because
-// the runtime sometimes allocates.
+// The constant nothing is the largest number of objects per call that still counts as no allocation. The number is not
+// 0, because the runtime sometimes allocates.
 const nothing = 0.001
 
 func churnBytes(r *result.Run) []result.Target {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// faster returns the target for every peer on every row. A peer that does not distinguish keys does less work, so it
-// has no target.
+// The function faster returns the target for every peer on every row. A peer that does not distinguish keys does less
+// work, so it has no target.
 func faster(r *result.Run) (all []result.Target) {
 	const text = "faster than every library that distinguishes keys"
 	for i := range r.Rows {

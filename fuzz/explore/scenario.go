@@ -127,7 +127,7 @@ func (c call) String() string {
 	return fmt.Sprintf("sweep at %d", c.late)
 }
 
-// at returns the call with a clock that reads start+late.
+// The method at returns the call with a clock that reads start+late.
 func (c call) at(late int64) call { c.late = late; return c }
 
 // leads returns the call with another time, which is ahead of the call's clock by lead nanoseconds.
@@ -139,7 +139,7 @@ func (c call) by(fast int64) call { c.fast = fast; return c }
 // byClock returns the call with a clock to read, instead of a time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// told returns the call, changed to ask for the time of the next try.
+// The method told returns the call, changed to ask for the time of the next try.
 func (c call) told() call { c.asks = true; return c }
 
 func (c call) under(limit uint64) call { c.limit = limit; return c }

@@ -240,7 +240,7 @@ func (s *shadow) tick(th *thread) uint64 {
 	return s.algorithm.Ticks(max(th.now()+th.call().lead, th.watermark))
 }
 
-// follow records which plan the record of a key follows.
+// The method follow records which plan the record of a key follows.
 func (s *shadow) follow(key *owner, record atomicbucket.State) {
 	key.plan = s.follows(record)
 	key.burst = s.cost(key.plan, key.plan.Quota(0).Tokens)

@@ -72,9 +72,9 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	return nil
 }
 
-// undo records that a call gave back its thread's tokens. The debt may fall by at most the cost of these tokens, and
-// the remaining takes and reservations must not be due too soon. If nothing else has changed since the take, the result
-// must be as if the take had cost less.
+// The method undo records that a call gave back its thread's tokens. The debt may fall by at most the cost of these
+// tokens, and the remaining takes and reservations must not be due too soon. If nothing else has changed since the
+// take, the result must be as if the take had cost less.
 func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
 	c, g := th.call(), &key.grants[th.grant-1]
 	if th.charged++; th.charged > 1 {

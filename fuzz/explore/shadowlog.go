@@ -18,7 +18,7 @@ func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 	return used
 }
 
-// told returns the used tokens that a peek of a log reports, at most the limit.
+// The method told returns the used tokens that a peek of a log reports, at most the limit.
 func (s *shadow) told(key *owner, tick uint64) uint64 {
 	used := s.used(key, tick)
 	if s.inFlight {
@@ -27,8 +27,8 @@ func (s *shadow) told(key *owner, tick uint64) uint64 {
 	return used
 }
 
-// leaves returns the tick at which a token leaves the window or, if it is in flight, is forgotten. The argument at is
-// an element of the field times.
+// The method leaves returns the tick at which a token leaves the window or, if it is in flight, is forgotten. The
+// argument at is an element of the field times.
 func (s *shadow) leaves(at uint64) uint64 {
 	if s.inFlight {
 		return (at/entrants/logWindow + 2) * logWindow
@@ -40,7 +40,7 @@ func (s *shadow) leaves(at uint64) uint64 {
 // entrants + thread + 1.
 const entrants = 16
 
-// least returns the lower limit of the current and the previous plan, because either plan may decide a call.
+// The method least returns the lower limit of the current and the previous plan, because either plan may decide a call.
 func (s *shadow) least() uint64 {
 	if !s.inFlight {
 		return s.limited
@@ -57,7 +57,7 @@ func (s *shadow) most(record atomicbucket.State) uint64 {
 	return s.follows(record).Quota(0).Tokens
 }
 
-// enter records that a call wrote the record of a log.
+// The method enter records that a call wrote the record of a log.
 func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	c, tick, key := th.call(), s.tick(th), s.owner(label)
 	if c.verb != take && c.verb != charge && c.verb != upTo && !c.givesBack() || label != c.key {
@@ -102,15 +102,15 @@ func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	return nil
 }
 
-// drop removes the tokens that have left the window at a tick.
+// The method drop removes the tokens that have left the window at a tick.
 func (s *shadow) drop(key *owner, tick uint64) {
 	before := len(key.times)
 	key.times = slices.DeleteFunc(key.times, func(at uint64) bool { return s.leaves(at) <= tick })
 	s.forgotten += uint64(before - len(key.times))
 }
 
-// leave records that a call gave back tokens in flight. These are the tokens of its thread or, without a receipt, the
-// oldest tokens.
+// The method leave records that a call gave back tokens in flight. These are the tokens of its thread or, without a
+// receipt, the oldest tokens.
 func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	for range c.n {

@@ -96,7 +96,7 @@ var mutants = []mutant{
 	{"LOCK_OF_THE_LIVING", "I2_debts_have_a_record", "DIES=1 SLOTS=1 KEYS=2 SWEEPERS=1"},                // R17
 }
 
-// two limits the number of concurrent runs to two.
+// The variable two limits the number of concurrent runs to two.
 var two = make(chan struct{}, 2)
 
 // TestModel (I1, I2, I3, I5, I7) checks every configuration completely.

@@ -21,7 +21,7 @@ const (
 	survives = "survives"
 )
 
-// asked returns how many suites a change has survived.
+// The method asked returns how many suites a change has survived.
 func (r result) asked() int {
 	return 1 + slices.IndexFunc(suites, func(s suite) bool { return r.suite == survives && s.name == r.test })
 }

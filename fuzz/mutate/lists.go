@@ -14,7 +14,7 @@ var openText string
 //go:embed noticed.txt
 var noticedText string
 
-// noticed has the keys of changes of package engine that a test has noticed.
+// The variable noticed has the keys of changes of package engine that a test has noticed.
 var noticed = keys(noticedText)
 
 func keys(text string) map[string]bool {

@@ -311,7 +311,7 @@ func (f *finder) without(n, operand, other ast.Expr) {
 	f.shown(f.file.textOf(operand))
 }
 
-// shown sets the text that describes the last change.
+// The method shown sets the text that describes the last change.
 func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(text) }
 
 // transitions has the methods of atomicbucket.Word that are compare-and-swaps. Each method has two variants: a store,

@@ -178,8 +178,8 @@ func (b *binary) reach(dir string) {
 // unbuilt reports whether a change is known not to build. For a change of a constant, only the trial shows this.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed runs suites[from:to] against the change. It runs the fast suites together. It returns the suite and the test
-// that notice the change.
+// The method noticed runs suites[from:to] against the change. It runs the fast suites together. It returns the suite
+// and the test that notice the change.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
@@ -316,7 +316,7 @@ func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	return tasks, nil
 }
 
-// known returns how many changes of the function, and of the file, each test has noticed.
+// The method known returns how many changes of the function, and of the file, each test has noticed.
 func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -331,7 +331,7 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 	return maps.Clone(r.catches[m.site()]), inFile
 }
 
-// hung stands for the name of a test if tests were stopped because they did not end.
+// The constant hung stands for the name of a test if tests were stopped because they did not end.
 const hung = "(no end)"
 
 // The method try returns the test that fails with a change, or "". The processor time is limited to a multiple of the

@@ -23,11 +23,11 @@ import (
 // list, from 1.
 const variable = "WEIR_MUTANT"
 
-// reached is the environment variable with the name of a file. If the number of the change is -1, a binary writes the
-// functions that it has reached to this file.
+// The constant reached is the environment variable with the name of a file. If the number of the change is -1, a binary
+// writes the functions that it has reached to this file.
 const reached = "WEIR_MUTANT_REACHED"
 
-// chosen is the Go code that is added to each package.
+// The constant chosen is the Go code that is added to each package.
 const chosen = `
 
 import (
@@ -67,8 +67,8 @@ type schema struct {
 	files   []file
 }
 
-// at says that the lines of a file, up to the line upTo, belong to the change with the given number. If the number is
-// 0, they belong to no change.
+// The type at says that the lines of a file, up to the line upTo, belong to the change with the given number. If the
+// number is 0, they belong to no change.
 type at struct{ upTo, number int }
 
 // newSchema writes the packages with all changes into a directory, and numbers the changes in the order of the files.

@@ -21,7 +21,7 @@ func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: 
 // The function each returns a limit of one request per hour for each client, with a burst.
 func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
-// at returns the same limit as the function each, but only for the requests with the given path.
+// The function at returns the same limit as the function each, but only for the requests with the given path.
 func at(path, name string, burst uint64) Limit {
 	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
 }

@@ -62,7 +62,7 @@ func carrying(user string, burst uint64) Request {
 	return Request{User: user, Quota: &numbers}
 }
 
-// told returns a limit with a burst of two, and other numbers for the given users.
+// The function told returns a limit with a burst of two, and other numbers for the given users.
 func told(users map[string]Numbers) Limit { l := byUser("told", 2); l.Users = users; return l }
 
 var users = []*Case{

@@ -14,7 +14,8 @@ func global(burst uint64) Limit {
 
 func spread(burst uint64) Limit { l := global(burst); l.Spread = true; return l }
 
-// fast returns a spread limit of a million requests per second. At that rate, each processor holds tokens in advance.
+// The function fast returns a spread limit of a million requests per second. At that rate, each processor holds tokens
+// in advance.
 func fast(burst uint64) Limit {
 	l := spread(burst)
 	l.Numbers = Numbers{N: 1_000_000, Per: time.Second, Burst: burst}

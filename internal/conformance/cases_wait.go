@@ -15,8 +15,8 @@ func (c *C) queue(n *Node, r Request) *Call {
 	return call
 }
 
-// served expects that exactly those calls have an answer for which want has the value true. The other calls must still
-// wait.
+// The method served expects that exactly those calls have an answer for which want has the value true. The other calls
+// must still wait.
 func (c *C) served(calls []*Call, want ...bool) {
 	for i, call := range calls {
 		if got := !call.Waits(); got != want[i] {
@@ -185,7 +185,7 @@ var waits = []*Case{
 
 func busy(n uint64) Limit { return Limit{Name: "busy", Concurrency: n} }
 
-// under sends a request and expects that it reaches the server and remains in flight.
+// The method under sends a request and expects that it reaches the server and remains in flight.
 func (c *C) under(n *Node, r Request) *Call {
 	call := n.Begin(r)
 	if !call.Arrived() {

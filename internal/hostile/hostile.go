@@ -57,7 +57,7 @@ func Request(random *rand.Rand, size int) *http.Request {
 			shares[part] = size / len(parts)
 		}
 	}
-	if random.IntN(3) == 0 { // a path that is just not too long
+	if random.IntN(3) == 0 { // a path of fewer than 8,000 bytes
 		shares["path"] = random.IntN(8000)
 	}
 	if random.IntN(3) == 0 {

@@ -41,8 +41,8 @@ func await(patience time.Duration) []string {
 	}
 }
 
-// others returns the stack of every goroutine, except the calling goroutine and the goroutines of package testing and
-// os/signal.
+// The function others returns the stack of every goroutine, except the calling goroutine and the goroutines of package
+// testing and os/signal.
 func others() (stacks []string) {
 	all := make([]byte, 1<<16)
 	for n := runtime.Stack(all, true); ; n = runtime.Stack(all, true) {

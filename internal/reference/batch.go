@@ -40,8 +40,8 @@ func NewBatchRefill(refill uint64, interval time.Duration, burst uint64) *BatchR
 	return &BatchRefill{integer(refill), integer(burst), int64(interval), integer(burst), 0}
 }
 
-// at returns the tokens in the bucket at an instant. The result is below zero if the instant is far enough before the
-// last instant.
+// The method at returns the tokens in the bucket at an instant. The result is below zero if the instant is far enough
+// before the last instant.
 func (b *BatchRefill) at(nanos int64) *big.Int {
 	tokens := big.NewInt(nanos/b.interval - b.last)
 	tokens.Mul(tokens, b.refill)

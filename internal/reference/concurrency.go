@@ -81,8 +81,8 @@ func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
 // ResetAfter returns how long it takes until everything in flight is forgotten, if no token leaves.
 func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.until(nanos, 0) }
 
-// until returns how long it takes until no more than the given number of tokens (most) are in flight, if no token
-// leaves. The wait is 0, or it ends when a period ends.
+// The method until returns how long it takes until no more than the given number of tokens (most) are in flight, if no
+// token leaves. The wait is 0, or it ends when a period ends.
 func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	for at := nanos; ; at = (at/c.length + 1) * c.length {
 		if c.InFlight(at) <= most {

@@ -45,7 +45,7 @@ func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	return nanos + w.length, 0
 }
 
-// up returns the first time, from the given instant on, at which a window of the clock begins.
+// The method up returns the first time, from the given instant on, at which a window of the clock begins.
 func (w *FixedWindow) up(nanos int64) int64 {
 	if part := nanos % w.length; part > 0 {
 		return nanos - part + w.length

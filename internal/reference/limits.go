@@ -12,8 +12,8 @@ type Limits struct {
 	Longest int64 // the longest window that the key has ever had
 }
 
-// lasts returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The argument
-// window is the least result, and the argument most is the largest.
+// The method lasts returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The
+// argument window is the least result, and the argument most is the largest.
 func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
 	times := longest
@@ -31,7 +31,7 @@ func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	return all.Quo(all, times.Denom())
 }
 
-// after returns nanos + more, or the latest instant if the sum overflows.
+// The function after returns nanos + more, or the latest instant if the sum overflows.
 func after(nanos int64, more *big.Int) int64 {
 	if at := more.Add(more, big.NewInt(nanos)); at.IsInt64() {
 		return at.Int64()

@@ -52,8 +52,8 @@ func (w *SlidingWindow) estimateUp(nanos int64) uint64 {
 	return quotientUp(now.inside(nanos), big.NewInt(w.length)).Uint64() + now.current
 }
 
-// inside returns the tokens of the previous window, multiplied by a number of nanoseconds. These are the nanoseconds of
-// the previous window that the window ending at the instant covers.
+// The method inside returns the tokens of the previous window, multiplied by a number of nanoseconds. These are the
+// nanoseconds of the previous window that the window ending at the instant covers.
 func (w *SlidingWindow) inside(nanos int64) *big.Int {
 	left := big.NewInt((w.index+1)*w.length - max(nanos, w.index*w.length))
 	return left.Mul(left, integer(w.previous))

@@ -100,7 +100,7 @@ func lock(fd, command int, kind int16, at, length int64) error {
 	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: at, Len: length})
 }
 
-// held reports whether another open file description has a lock on any of these bytes.
+// The function held reports whether another open file description has a lock on any of these bytes.
 func held(fd int, at, length int64) (bool, error) {
 	l := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: length}
 	err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l)

@@ -14,8 +14,8 @@ const maxJSON = 4096
 
 // jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a JSON value. For a JSON
 // string, the text is the string. For an object, it is the object's JSON with sorted names. For any other value, it is
-// the string to which JavaScript converts the value. The second result is false if JavaScript treats the value as
-// false, because cookie-parser then keeps the cookie's text.
+// the string to which JavaScript converts the value. The second result is false if the cookie is not such a text, is
+// too long, or has a value that JavaScript treats as false. In the last case, cookie-parser keeps the cookie's text.
 func jsonCookie(s string) (text string, is bool) {
 	source, is := strings.CutPrefix(s, "j:")
 	if !is || len(source) > maxJSON {

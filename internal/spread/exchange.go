@@ -59,8 +59,8 @@ func (b *Bucket) finish(v view, who int, x cell) bool {
 
 func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token }
 
-// after returns the tick at which the bucket is full after a take of the given tokens. The argument limit is the
-// largest debt, in ticks, that the bucket may have after the take.
+// The method after returns the tick at which the bucket is full after a take of the given tokens. The argument limit is
+// the largest debt, in ticks, that the bucket may have after the take.
 func (v view) after(tokens, limit uint64) uint64 {
 	q := v.terms.Quota
 	now := v.now()

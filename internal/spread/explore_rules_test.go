@@ -130,7 +130,7 @@ func (w *world) account(th *thread, c call, p *progress, before, after measure) 
 		case before.full == after.full && spent > 0:
 			moved = spent * cost
 			p.clock = w.now
-		case before.full != after.full && s.who() == 0 && after.full != uint64(p.clock)&timeMask: // not only a wake (S9)
+		case before.full != after.full && s.who() == 0 && after.full != uint64(p.clock)&timeMask: // beyond a wake (S9)
 			moved = int64(c.n) * cost
 		}
 	}

@@ -96,9 +96,9 @@ func (w *world) clock() int64 {
 	return w.now
 }
 
-// passes reports whether an operation does not count as a step. This is true for an access to a word that is constant
-// in this scenario, to terms, or to a hint. If the value of terms or of a hint affects the thread, it becomes part of
-// the thread's history.
+// The method passes reports whether an operation does not count as a step. This is true for an access to a word that is
+// constant in this scenario, to terms, or to a hint. If the value of terms or of a hint affects the thread, it becomes
+// part of the thread's history.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {
 		return !w.scenario.rests

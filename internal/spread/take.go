@@ -168,7 +168,8 @@ func (h *held) note(nanos int64, tokens uint64) {
 	h.used.Store(u + min(tokens, tokenMask-u&tokenMask))
 }
 
-// since reports whether the count in the word u began at most [Ahead] ago. Times in u are in units of 1,024 ns.
+// The function since reports whether the count in the word u began at most [Ahead] ago. Times in u are in units of
+// 1,024 ns.
 func since(u uint64, nanos int64) bool {
 	return (uint64(nanos)>>10-u>>tokenBits)<<tokenBits>>tokenBits < uint64(Ahead)>>10-1
 }

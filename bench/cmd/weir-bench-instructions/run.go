@@ -34,8 +34,8 @@ func run() error {
 	})
 }
 
-// step runs this program as a second process, which makes the calls, and steps through that process. For each call, it
-// calls the function found with the call's count, minus the count of an empty call.
+// The function step runs this program as a second process, which makes the calls, and steps through that process. For
+// each call, it calls the function found with the call's count, minus the count of an empty call.
 func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
 	// These settings keep the scheduler and the collector from interrupting the thread.
