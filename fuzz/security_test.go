@@ -408,7 +408,7 @@ func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 				}
 			}
 		})
-		want := uint64(0) // a token has come back after every second step
+		want := uint64(0) // at every second step, one token has come back
 		if half > 0 && half%2 == 0 {
 			want = 1
 		}
