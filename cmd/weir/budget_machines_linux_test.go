@@ -37,7 +37,7 @@ const (
 type machineCase struct {
 	name  string
 	store string // what happens to the store; "" for nothing
-	kill  bool   // a machine is killed in the middle
+	kill  bool   // a machine is killed in the middle of the run
 	// shares says that the store is lost. By docs/distributed.md, two terms are then added to the bound. The first is
 	// the shares of all nodes, which together are one burst. The second is the tokens that the rate gives while the
 	// store comes back.
@@ -73,7 +73,7 @@ func TestMachinesKeepTheBound(t *testing.T) {
 type asking struct {
 	begin, end time.Time
 	usage      uint64
-	outcome    string // "", "answered", "given up", "broken"
+	outcome    string // "answered", "given up" or "broken"; "" until then
 }
 
 // machineWorld has the machines and their store. It also has a model that knows the cost of each request.
@@ -303,7 +303,7 @@ func (w *machineWorld) bound() uint64 {
 	}
 	bound := perMinute + perSecond*last.Sub(w.begin).Seconds() + machines*overdraft + float64(beyond)
 	if w.c.shares {
-		bound += perMinute + perSecond*(250+100)/1000 // until the last node notices the return, plus a round trip
+		bound += perMinute + perSecond*(250+100)/1000 // until the last node notices that the store is back, plus a round trip
 	}
 	if w.c.forgets {
 		bound += perMinute + float64(givenBack)

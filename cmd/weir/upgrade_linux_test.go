@@ -144,7 +144,7 @@ func TestUpgradeUnderWay(t *testing.T) {
 	second.signal(syscall.SIGTERM)
 	i.until(`msg=stopped`)
 	assert.Zero(t, second.wait())
-	if !third.isGone() { // the old process does not have to wait for it
+	if !third.isGone() { // the previous process need not wait for the third process
 		third.wait() // it must end, by a signal or by itself; otherwise wait would not return
 	}
 }
@@ -162,7 +162,7 @@ func TestANewProgramThatDoesNotEnd(t *testing.T) {
 	require.NoError(t, err)
 	i.signal(syscall.SIGTERM)
 	require.NoError(t, i.Wait())
-	if !next.isGone() { // the old process does not have to wait for it
+	if !next.isGone() { // the previous process need not wait for the new process
 		assert.Equal(t, syscall.SIGKILL, next.wait().Signal())
 	}
 }

@@ -96,7 +96,7 @@ type Reload struct {
 	At         time.Time
 	OK         bool
 	Error      string // why the new rules are not active; "" if they are
-	Generation uint64 // number of the active rules
+	Generation uint64 // number of the active generation of the rules
 }
 
 // An Admin counts the outcomes of limits and serves the counts. Make one with [New], and call Close at the end. All

@@ -112,7 +112,7 @@ func TestManyRules(t *testing.T) {
 	b.Until(`document.querySelectorAll(".line").length === 54`)
 	ask(7, 9, "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff")
 	ask(31, 50, "192.0.2.1")
-	for i := range int64(5) { // then the lines are sorted again
+	for i := range int64(5) { // after these ticks, the lines are sorted again
 		a.tick(time.Unix(1e9+1+i, 0))
 	}
 	b.Until(`document.querySelector(".line b").textContent === "rule-31" && document.querySelectorAll(".line b")[1].textContent === "rule-07"`)

@@ -100,7 +100,7 @@ func inheritFile(file *os.File, address string) (bound, error) {
 		}
 		return adoptUnix(l, path)
 	default:
-		_ = l.Close() // not needed
+		_ = l.Close() // weir cannot use it
 		return nil, fmt.Errorf("want TCP or a Unix socket, got %s", l.Addr().Network())
 	}
 }

@@ -37,7 +37,7 @@ type tunnel struct {
 
 // A tunnelEnd is one of the two connections. One goroutine reads from it, and another writes to it.
 type tunnelEnd struct {
-	io.ReadWriteCloser // nil for a client that has not been hijacked
+	io.ReadWriteCloser // nil for a client whose connection has not been hijacked
 	tunnel             *tunnel
 	other              *tunnelEnd
 

@@ -42,7 +42,7 @@ func (t Target) String() string {
 
 // Health has the settings of health checks.
 type Health struct {
-	Path          string // with a query perhaps
+	Path          string // may have a query
 	Interval      time.Duration
 	Timeout       time.Duration
 	Passes, Fails int // number of checks in a row that bring a server back, and that take it out
