@@ -100,7 +100,7 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	return c.writeUsage(r, found, out, notes)
 }
 
-// suggestTokens finds a limit with the same algorithm as a policy. In a usage log, keys are usually teams, so there are
+// suggestTokens finds a limit with the algorithm of a policy. In a usage log, keys are usually teams, so there are
 // few. If there are fewer than a hundred keys per day, no key counts as abusive. The suggested limit then refuses
 // nothing.
 func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goal) (*suggest.Suggestion, error) {

@@ -30,7 +30,7 @@ type Rule struct {
 	Spread   bool   // one bucket, spread over all processors (engine.Spread)
 	Store    *Store // the file's store, if the limit is kept there; nil if the limit is kept on this machine
 	State    string // file that keeps the limit when the process ends; "" for none
-	Debts    string // beginning of the names of the files with what the store is owed; "" for none
+	Debts    string // beginning of the names of the files that record debts to the store; "" for none
 	Line     int    // line in the file
 }
 
