@@ -303,7 +303,7 @@ func (w *machineWorld) bound() uint64 {
 	}
 	bound := perMinute + perSecond*last.Sub(w.begin).Seconds() + machines*overdraft + float64(beyond)
 	if w.c.shares {
-		bound += perMinute + perSecond*(250+100)/1000 // until the last node notices that the store is back, plus a round trip
+		bound += perMinute + perSecond*(250+100)/1000 // until the last node notices the return, and a round trip
 	}
 	if w.c.forgets {
 		bound += perMinute + float64(givenBack)
