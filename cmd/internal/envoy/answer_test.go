@@ -98,6 +98,11 @@ func TestStatistics(t *testing.T) {
     detailed_metric: true
     rate_limit: {unit: minute, requests_per_unit: 10}
 `, Options{MaxStats: 40})
+	names := func() (n int) {
+		s.stats.names.Range(func(any, any) bool { n++; return true })
+		return n
+	}
+	ofRules := names()
 	for _, test := range []struct{ asks, name, want string }{
 		{"d: five=a +3", "d.five", "total 3 within 3"},
 		{"d: five=a +2", "d.five", "total 5 within 5 near 1"},
@@ -119,9 +124,7 @@ func TestStatistics(t *testing.T) {
 	for i := range 100 {
 		ask1(t, s, fmt.Sprintf("d: detailed=x%d", i))
 	}
-	n := 0
-	s.stats.names.Range(func(any, any) bool { n++; return true })
-	assert.Equal(t, 40, n, "names that stem from requests are bounded")
+	assert.Equal(t, 40, names()-ofRules, "names that stem from requests are bounded")
 	assert.NotZero(t, s.stats.Dropped.Load())
 }
 
@@ -365,6 +368,17 @@ func TestTooManyDescriptors(t *testing.T) {
 	request.Descriptors = append(request.Descriptors, &commonv3.RateLimitDescriptor{})
 	_, err = s.ShouldRateLimit(context.Background(), request)
 	assert.EqualError(t, err, "rpc error: code = InvalidArgument desc = 10001 descriptors: want at most 10000")
+}
+
+// TestNamesOfRulesLeaveRoomForNamesOfRequests: MaxStats bounds only names from requests, however many rules there are.
+func TestNamesOfRulesLeaveRoomForNamesOfRequests(t *testing.T) {
+	s, _ := newService(t, rules+"  - {key: k, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}\n", Options{MaxStats: 2})
+	for i := range 4 {
+		ask1(t, s, fmt.Sprintf("d: k=x%d", i))
+	}
+	assert.Equal(t, "total 1 within 1", countsOf(s, "d.k_x0"))
+	assert.Equal(t, "total 1 within 1", countsOf(s, "d.k_x1"))
+	assert.EqualValues(t, 2, s.stats.Dropped.Load())
 }
 
 // TestNamesThatRequestsMakeUp: some names in the statistics come from requests. Their length is bounded, and none

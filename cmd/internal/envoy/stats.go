@@ -15,8 +15,8 @@ type statistics struct {
 	GlobalShadowMode  atomic.Uint64
 	Dropped           atomic.Uint64 // hits whose names were not stored because there are already MaxStats names
 
-	names  sync.Map // statName -> *ruleStats
-	count  atomic.Int64
+	names  sync.Map     // statName -> *ruleStats
+	count  atomic.Int64 // names that come from requests
 	most   int64
 	beyond ruleStats
 }
@@ -45,17 +45,16 @@ func (s *statistics) of(name statName) *ruleStats {
 		s.Dropped.Add(1)
 		return &s.beyond
 	}
-	return s.add(name)
-}
-
-// rule returns the counts of a name in the configuration. It never returns nil.
-func (s *statistics) rule(name string) *ruleStats { return s.add(statName{text: name}) }
-
-func (s *statistics) add(name statName) *ruleStats {
 	found, loaded := s.names.LoadOrStore(name, &ruleStats{})
 	if !loaded {
 		s.count.Add(1)
 	}
+	return found.(*ruleStats)
+}
+
+// rule returns the counts of a name in the configuration. It never returns nil.
+func (s *statistics) rule(name string) *ruleStats {
+	found, _ := s.names.LoadOrStore(statName{text: name}, &ruleStats{})
 	return found.(*ruleStats)
 }
 
