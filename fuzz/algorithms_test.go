@@ -163,10 +163,10 @@ func (c *clerk) sweep(t *rapid.T) {
 	c.limiter.Sweep()
 	fewest, most := uint64(0), uint64(0)
 	for _, m := range c.models {
-		if !m.Idle(c.seen) {
+		if stays(m, c.seen) {
 			fewest++
 		}
-		if !m.Idle(c.reached) || c.isLog() { // a refund does not make a log's record idle earlier
+		if stays(m, c.reached) {
 			most++
 		}
 	}
@@ -176,11 +176,19 @@ func (c *clerk) sweep(t *rapid.T) {
 	require.Zero(t, got.Evictions+got.NoRoom+got.Unrecorded)
 	if c.reached == c.seen {
 		for _, m := range c.models {
-			if m.Idle(c.seen) {
+			if !stays(m, c.seen) {
 				m.Reset()
 			}
 		}
 	}
+}
+
+// stays reports whether a sweep at the instant leaves the record of a key in the table.
+func stays(m reference.Limit, nanos int64) bool {
+	if log, ok := m.(*reference.SlidingLog); ok {
+		return log.Stays(nanos)
+	}
+	return !m.Idle(nanos)
 }
 
 func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {

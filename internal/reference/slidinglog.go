@@ -121,6 +121,12 @@ func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
 // Idle reports whether all entries have left the window.
 func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
 
+// Stays reports whether a Reset could change something even if the log is idle. The entries of an idle log still take
+// up room until the newest one, even if it was refunded, is older than [SlidingLog.Keep] says.
+func (l *SlidingLog) Stays(nanos int64) bool {
+	return len(l.entries) > 0 && nanos-l.newest < max(l.length, l.stays)
+}
+
 // Change returns the same list under another limit. The new window must not be longer than the current window.
 func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
 	return &SlidingLog{limit, int64(length), l.entries, l.newest, l.stays, l.size}
