@@ -20,7 +20,7 @@ func slidingTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, 
 		random:    rand.New(rand.NewPCG(seed, limit)),
 		idleAfter: func(nanos int64) int64 { return model.RetryAfter(nanos, limit) },
 	}
-	// Waits are exact only if the record is not in a later window of the clock than the call.
+	// If the record is in a later window of the clock than the call, waits are not exact.
 	r.lateWaits = func(nanos int64) bool { return nanos/int64(window) >= r.wrote/int64(window) }
 	return r
 }

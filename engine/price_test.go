@@ -183,8 +183,8 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
 }
 
-// TestAQuotaWhileSomebodyWaits (I1): tokens reserved under one quota and taken under a faster quota together fit the
-// faster limit.
+// TestAQuotaWhileSomebodyWaits (I1): a key reserves tokens under one quota, and takes others under a faster quota. The
+// sum of both is within the faster limit.
 func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
 
 func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {

@@ -28,7 +28,7 @@ var windowsOfTests = map[string]struct {
 }
 
 // TestWindowsToAndFro (I1): the policy changes between 1000 per hour and 20 per minute. A key gets at most 1000 tokens
-// and 20 per minute, or one limit more with fixed windows.
+// at once and then 20 per minute. With fixed windows it may get 1000 tokens more, once.
 func TestWindowsToAndFro(t *testing.T) {
 	for name, kind := range windowsOfTests {
 		for way, takesFew := range map[string]bool{"all": false, "all, and in each minute": true} {

@@ -348,8 +348,8 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	}
 }
 
-// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes tokens in advance. They are given back when the
-// request ends, even if they are already due.
+// TestAShadowGivesBackByItsReceipt: a limit in shadow mode with MaxWait reserves a token that comes back only after a
+// second. The request does not wait. If it fails after that second, the token is still given back.
 func TestAShadowGivesBackByItsReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		l := bucket(3)

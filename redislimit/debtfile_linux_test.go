@@ -191,7 +191,7 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Tokens that have come back since the last write are not charged.
+// A limiter takes over no debt of another name, and none from a file so old that the tokens have come back.
 func TestOldAndForeignDebts(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer

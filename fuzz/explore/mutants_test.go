@@ -29,8 +29,8 @@ const (
 	countGo      = "atomicbucket/concurrency.go"
 )
 
-// foundNothing is a mutation. With it, a call that finds no record answers for the time at which the call began. Each
-// affected kind of call has a mutant, so the tests must find each of these mutants.
+// foundNothing is an edit that several mutants share, one for each kind of call. With it, a call that finds no record
+// does not check whether the watermark has passed the call's time meanwhile.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
 }

@@ -154,8 +154,8 @@ func TestNotRead(t *testing.T) {
 	assert.Greater(t, ask(deep+`{"max_tokens":5}`).Input(), uint64(2400), "too deep")
 }
 
-// TestAsked: the field Asked is set if every server reads that the request asks for a usage. The field Stream is set if
-// some server may read that it asks for a stream.
+// TestAsked: servers read an unclear request in different ways. The field Asked is set only if all of them understand
+// that the request asks for a usage. The field Stream is set if any of them may understand that it asks for a stream.
 func TestAsked(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"stream_options":{"include_usage":true}}`:                                                              true,
