@@ -154,9 +154,9 @@ func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	}
 	lines := r.Header[c.header]
 	if len(lines) == 1 && len(lines[0]) <= shortList {
-		return c.behind(peer, lines)
+		return c.clientBehind(peer, lines)
 	}
-	return reading.ClientAddr(r, c, func() netip.Addr { return c.behind(peer, lines) })
+	return reading.ClientAddr(r, c, func() netip.Addr { return c.clientBehind(peer, lines) })
 }
 
 // shortList is a length in bytes. If the proxies' header is not longer, parsing it again for each limit is faster than
@@ -186,19 +186,20 @@ func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	if !c.trusts(peer) {
 		return peer
 	}
-	return c.behind(peer, lines())
+	return c.clientBehind(peer, lines())
 }
 
 // Header returns the canonical name ([http.CanonicalHeaderKey]) of the proxies' header.
 func (c *ClientIP) Header() string { return c.header }
 
-// behind returns the address of the client behind a trusted proxy. The parameter client is the address of the proxy.
-func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
+// clientBehind returns the address of the client behind a trusted proxy. The parameter client is at first the address
+// of the proxy.
+func (c *ClientIP) clientBehind(client netip.Addr, lines []string) netip.Addr {
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {
 			var element string
-			rest, element, more = c.last(rest)
-			addr, ok := c.read(element)
+			rest, element, more = c.cutLast(rest)
+			addr, ok := c.parseElement(element)
 			if !ok {
 				return client
 			}
@@ -224,8 +225,8 @@ func (c *ClientIP) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// The method last cuts the last element off a list.
-func (c *ClientIP) last(list string) (rest, element string, more bool) {
+// cutLast cuts the last element off a list.
+func (c *ClientIP) cutLast(list string) (rest, element string, more bool) {
 	comma := strings.LastIndexByte(list, ',')
 	if c.forwarded {
 		comma = lastComma(list)
@@ -236,8 +237,8 @@ func (c *ClientIP) last(list string) (rest, element string, more bool) {
 	return list[:comma], list[comma+1:], true
 }
 
-// read parses the address in an element of the list.
-func (c *ClientIP) read(element string) (netip.Addr, bool) {
+// parseElement parses the address in an element of the list.
+func (c *ClientIP) parseElement(element string) (netip.Addr, bool) {
 	if !c.forwarded {
 		return parseAddr(strings.Trim(element, " \t"), false)
 	}

@@ -20,8 +20,8 @@ const (
 // or a variant such as application/grpc+proto. A GET is not: a refused gRPC call has HTTP status 200, and a cache could
 // store this answer to a GET. gRPC-Web is not either, because its clients read HTTP statuses.
 func IsGRPC(r *http.Request) bool {
-	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
-	return is && r.Method == http.MethodPost && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
+	suffix, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	return ok && r.Method == http.MethodPost && r.ProtoMajor == 2 && (suffix == "" || suffix[0] == '+' || suffix[0] == ';')
 }
 
 // failedGRPC reports whether the header and trailers of an answer say that the gRPC call failed. A server that relays
@@ -44,17 +44,17 @@ func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	switch {
 	case res.Verdict() == limits.Unavailable:
 		code, message = grpcUnavailable, "the rate limiter's store does not answer"
-	case res.never():
+	case res.neverPasses():
 		message = "the call costs more than the rate limit"
-	case res.retry() == 0:
+	case res.retrySeconds() == 0:
 		message = "too many calls are in flight"
 	}
 	h := w.Header()
 	h["Content-Type"] = []string{"application/grpc"}
 	h["Grpc-Status"] = []string{strconv.FormatUint(code, 10)}
 	h["Grpc-Message"] = []string{message}
-	if res.retry() > 0 {
-		details := grpcStatus(code, message, uint64(res.retry()))
+	if res.retrySeconds() > 0 {
+		details := grpcStatus(code, message, uint64(res.retrySeconds()))
 		h["Grpc-Status-Details-Bin"] = []string{base64.RawStdEncoding.EncodeToString(details)}
 	}
 	w.WriteHeader(http.StatusOK)

@@ -87,7 +87,7 @@ func (res *Result) WriteHeaders(h http.Header) {
 		return
 	}
 	styles := res.m.styles
-	fields := fieldWriter{h: h, room: 3 * bits.OnesCount8(uint8(styles|IETF))}
+	fields := fieldWriter{h: h, capacity: 3 * bits.OnesCount8(uint8(styles|IETF))}
 	if styles&IETF != 0 {
 		if policies := res.policies(); policies != "" {
 			fields.set(headerPolicy, policies)
@@ -112,7 +112,7 @@ func (res *Result) WriteHeaders(h http.Header) {
 			fields.set(header06Reset, strconv.FormatInt(seconds(reset(c)), 10))
 		}
 	}
-	if retry := res.retry(); retry > 0 {
+	if retry := res.retrySeconds(); retry > 0 {
 		fields.set(headerRetryAfter, strconv.FormatInt(retry, 10))
 	}
 }
@@ -120,14 +120,14 @@ func (res *Result) WriteHeaders(h http.Header) {
 // A fieldWriter sets headers with canonical names. It stores all values in one array. [http.Header.Set] would allocate
 // an array for each value.
 type fieldWriter struct {
-	h      http.Header
-	room   int // places for values; no style needs more than three, and IETF leaves one for Retry-After
-	values []string
+	h        http.Header
+	capacity int // of values; no style needs more than three, and IETF leaves one for Retry-After
+	values   []string
 }
 
 func (f *fieldWriter) set(name, value string) {
 	if cap(f.values) == 0 {
-		f.values = make([]string, 0, f.room)
+		f.values = make([]string, 0, f.capacity)
 	}
 	f.values = append(f.values, value)
 	last := len(f.values)
@@ -136,7 +136,7 @@ func (f *fieldWriter) set(name, value string) {
 
 // policies returns the value of RateLimit-Policy.
 func (res *Result) policies() string {
-	var only string
+	var first string
 	var list []byte
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -151,10 +151,10 @@ func (res *Result) policies() string {
 			item += res.partition(c)
 		}
 		switch {
-		case only == "":
-			only = item
+		case first == "":
+			first = item
 		case list == nil:
-			list = append(append(append(make([]byte, 0, 256), only...), ", "...), item...)
+			list = append(append(append(make([]byte, 0, 256), first...), ", "...), item...)
 		default:
 			list = append(append(list, ", "...), item...)
 		}
@@ -162,12 +162,12 @@ func (res *Result) policies() string {
 	if list != nil {
 		return string(list)
 	}
-	return only
+	return first
 }
 
 // policyItem returns the item of RateLimit-Policy for a check. If the check does not limit the request, it returns "".
 // An item is formatted again only if its numbers have changed.
-func policyItem(c *Check, t *texts) string {
+func policyItem(c *Check, t *headerTexts) string {
 	if c.Unlimited() {
 		return ""
 	}
@@ -182,8 +182,8 @@ func policyItem(c *Check, t *texts) string {
 	if c.Limit().Source != nil && c.Answered() {
 		quota = c.Decision.Limit
 	}
-	known := &t.policies[min(uint(c.Tier), uint(len(t.policies)-1))]
-	r := known.Load()
+	cached := &t.policies[min(uint(c.Tier), uint(len(t.policies)-1))]
+	r := cached.Load()
 	if r != nil && r.quota == quota && r.window == window {
 		return r.text
 	}
@@ -193,34 +193,34 @@ func policyItem(c *Check, t *texts) string {
 	if window > 0 {
 		b = appendInteger(append(b, ";w="...), uint64(seconds(window)))
 	}
-	r = &rendered{quota, window, string(b)}
-	known.Store(r)
+	r = &renderedItem{quota, window, string(b)}
+	cached.Store(r)
 	return r.text
 }
 
 // rateLimit returns the value of RateLimit.
 func (res *Result) rateLimit(c *Check) string {
-	var room [128]byte
-	b := append(append(room[:0], res.texts(c).quoted...), ";r="...)
+	var buffer [128]byte
+	b := append(append(buffer[:0], res.texts(c).quoted...), ";r="...)
 	b = appendInteger(b, c.Decision.Remaining)
-	b = appendInteger(append(b, ";t="...), uint64(seconds(effective(c))))
+	b = appendInteger(append(b, ";t="...), uint64(seconds(effectiveReset(c))))
 	if res.m.secret != nil {
 		b = append(b, res.partition(c)...)
 	}
 	return string(b)
 }
 
-// effective returns the parameter t of RateLimit. A client that spreads the remaining r requests over t is neither
+// effectiveReset returns the parameter t of RateLimit. A client that spreads the remaining r requests over t is neither
 // refused nor slower than necessary. For a bucket, t is the time in which r tokens come back. If r is 0, t is the time
 // until the next token. For a window, t is the time until the reset, because no tokens come back before.
-func effective(c *Check) time.Duration {
+func effectiveReset(c *Check) time.Duration {
 	p := c.Policy()
 	if !c.Decision.Allowed || p.Algorithm() != engine.AlgorithmTokenBucket || p.Limit() == 0 {
 		return reset(c)
 	}
 	hi, lo := bits.Mul64(uint64(p.Window()), min(max(c.Decision.Remaining, 1), p.Limit()))
-	back, rest := bits.Div64(hi, lo, p.Limit())
-	return min(time.Duration(back+min(rest, 1)), reset(c))
+	quotient, remainder := bits.Div64(hi, lo, p.Limit())
+	return min(time.Duration(quotient+min(remainder, 1)), reset(c))
 }
 
 // resetAt returns the time of the reset in seconds since 1970, rounded up.

@@ -41,7 +41,7 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	fallback KeyFunc) (engine.Key, bool) {
 	switch value, ok := read(r, name); {
 	case !ok:
-		return ambiguous(h)
+		return ambiguousKey(h)
 	case value != "":
 		return h.Key(value), true
 	}
@@ -72,7 +72,7 @@ func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64
 // although a limit for a path does not match it.
 func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	if r.URL.Opaque != "" {
-		return ambiguous(h)
+		return ambiguousKey(h)
 	}
 	return h.Key(r.URL.Path), true
 }
@@ -83,7 +83,7 @@ func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 // a field share a further key.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	if reading.IsOverridden(r) {
-		return ambiguous(h)
+		return ambiguousKey(h)
 	}
 	switch method := strings.ToUpper(r.Method); method { // no allocation for upper case
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,

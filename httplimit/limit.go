@@ -38,23 +38,23 @@ type Hasher = limits.Hasher
 // A Check has the effect of one limit on a request: see [limits.Check].
 type Check = limits.Check[*http.Request]
 
-// texts has the parts of headers that describe a limit. They are formatted once and then reused.
-type texts struct {
-	quoted   string                       // the name as a string of RFC 9651, which is also a string of JSON
-	unit     string                       // ";qu=..." or ""
-	policies [16]atomic.Pointer[rendered] // one for each tier; the last one is for tiers that do not exist
+// headerTexts has the parts of headers that describe a limit. They are formatted once and then reused.
+type headerTexts struct {
+	quoted   string                           // the name as a string of RFC 9651, which is also a string of JSON
+	unit     string                           // ";qu=..." or ""
+	policies [16]atomic.Pointer[renderedItem] // one for each tier; the last one is for tiers that do not exist
 }
 
-// rendered has the text of an item of RateLimit-Policy, and the numbers in this text.
-type rendered struct {
+// A renderedItem has the text of an item of RateLimit-Policy, and the numbers in this text.
+type renderedItem struct {
 	quota  uint64
 	window time.Duration
 	text   string
 }
 
-// newTexts returns the texts of a limit.
-func newTexts(l *Limit) *texts {
-	t := &texts{quoted: quote(l.Name)}
+// newTexts returns the header texts of a limit.
+func newTexts(l *Limit) *headerTexts {
+	t := &headerTexts{quoted: quote(l.Name)}
 	if l.Unit != "" {
 		t.unit = ";qu=" + quote(l.Unit)
 	}

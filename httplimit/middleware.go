@@ -17,7 +17,7 @@ import (
 // A Middleware checks requests against limits. Make one with [New]. All its methods are safe for concurrent use.
 type Middleware struct {
 	set     *limits.Set[*http.Request]
-	texts   []*texts // the header texts of each limit
+	texts   []*headerTexts // of each limit
 	options limits.Options[*http.Request]
 	styles  HeaderStyle
 	body    BodyFormat
@@ -151,14 +151,14 @@ func ObserveWith(metrics limits.Metrics) Option {
 }
 
 // RetryJitter adds a random time to every Retry-After. So clients that were refused together do not return together.
-// The argument most is the longest added time, from 1s to 1h. The function random returns numbers in [0, 1) and must be
-// safe for concurrent use. If it is nil, math/rand/v2 is used.
-func RetryJitter(most time.Duration, random func() float64) Option {
+// The argument maxJitter is the longest added time, from 1s to 1h. The function random returns numbers in [0, 1) and
+// must be safe for concurrent use. If it is nil, math/rand/v2 is used.
+func RetryJitter(maxJitter time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
-		if most < time.Second || most > spec.MaxJitter || most%time.Second != 0 {
-			return fmt.Errorf("httplimit: RetryJitter(%v): want whole seconds, 1s to %v", most, spec.MaxJitter)
+		if maxJitter < time.Second || maxJitter > spec.MaxJitter || maxJitter%time.Second != 0 {
+			return fmt.Errorf("httplimit: RetryJitter(%v): want whole seconds, 1s to %v", maxJitter, spec.MaxJitter)
 		}
-		m.options.Jitter, m.options.Random = most, random
+		m.options.Jitter, m.options.Random = maxJitter, random
 		return nil
 	}
 }
@@ -192,15 +192,15 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// MaxWaiting sets how many requests may wait for tokens at once, for all limits with a MaxWait together. The number is
-// 1 or more, and the default is 1,000. Any further request that would have to wait is refused at once, so that a flood
-// does not occupy many connections.
-func MaxWaiting(most int) Option {
+// MaxWaiting sets how many requests may wait for tokens at once, for all limits with a MaxWait together. The number n
+// is 1 or more, and the default is 1,000. Any further request that would have to wait is refused at once, so that a
+// flood does not occupy many connections.
+func MaxWaiting(n int) Option {
 	return func(m *Middleware) error {
-		if most < 1 {
-			return fmt.Errorf("httplimit: MaxWaiting(%d): want 1 or more", most)
+		if n < 1 {
+			return fmt.Errorf("httplimit: MaxWaiting(%d): want 1 or more", n)
 		}
-		m.options.MaxWaiting = most
+		m.options.MaxWaiting = n
 		return nil
 	}
 }
@@ -236,11 +236,11 @@ func (m *Middleware) readOnce(r *http.Request) *http.Request {
 	if m.set.Len() < 2 {
 		return r
 	}
-	return keeping(r)
+	return withParsed(r)
 }
 
-// keeping is the second part of readOnce. It is a separate function so that the compiler can inline readOnce.
-func keeping(r *http.Request) *http.Request {
+// withParsed is the second part of readOnce. It is a separate function so that the compiler can inline readOnce.
+func withParsed(r *http.Request) *http.Request {
 	if r.Context().Value(reading.ParsedKey{}) != nil || !reading.IsCostly(r) {
 		return r
 	}

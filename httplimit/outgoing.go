@@ -31,7 +31,7 @@ func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	return &outgoing{m, next}
+	return &limitedTransport{m, next}
 }
 
 // A RefusedError says that a request was not sent, because a limit of [Middleware.RoundTripper] refused it.
@@ -62,13 +62,14 @@ func (e *RefusedError) Error() string {
 // Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-type outgoing struct {
-	limits *Middleware
-	next   http.RoundTripper
+// A limitedTransport implements [Middleware.RoundTripper].
+type limitedTransport struct {
+	middleware *Middleware
+	next       http.RoundTripper
 }
 
-func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
-	res := o.limits.Decide(r)
+func (o *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	res := o.middleware.Decide(r)
 	if !res.Allowed() {
 		if r.Body != nil {
 			_ = r.Body.Close() // a transport must always close the body
@@ -93,8 +94,8 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !res.InFlight() && !res.Refundable() {
 		return response, nil
 	}
-	body := &finishing{ReadCloser: response.Body, end: func(whole bool) {
-		if whole {
+	body := &finishingBody{ReadCloser: response.Body, end: func(complete bool) {
+		if complete {
 			res.Finish(r, response.StatusCode)
 		}
 		res.Release()
@@ -102,22 +103,22 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Body = body
 	if w, ok := body.ReadCloser.(io.Writer); ok { // after 101, the body is the connection of another protocol
 		response.Body = struct {
-			*finishing
+			*finishingBody
 			io.Writer
 		}{body, w}
 	}
 	return response, nil
 }
 
-// A finishing is the body of a response, and ends the request once. The request ends when the body is closed, was read
-// to its end, or breaks off.
-type finishing struct {
+// A finishingBody is the body of a response, and ends the request once. The request ends when the body is closed, was
+// read to its end, or breaks off.
+type finishingBody struct {
 	io.ReadCloser
 	once sync.Once
-	end  func(whole bool)
+	end  func(complete bool)
 }
 
-func (f *finishing) Read(p []byte) (int, error) {
+func (f *finishingBody) Read(p []byte) (int, error) {
 	n, err := f.ReadCloser.Read(p)
 	if err != nil {
 		f.once.Do(func() { f.end(err == io.EOF) })
@@ -125,7 +126,7 @@ func (f *finishing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (f *finishing) Close() error {
+func (f *finishingBody) Close() error {
 	defer f.once.Do(func() { f.end(true) })
 	return f.ReadCloser.Close()
 }

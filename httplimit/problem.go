@@ -70,17 +70,17 @@ func (res *Result) problem(b []byte, status int) []byte {
 	b = append(b, `{"type":"`+problemTypes+`quota-exceeded",`+
 		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":`...)
 	b = append(strconv.AppendInt(b, int64(status), 10), `,"detail":"`...)
-	if res.never() {
+	if res.neverPasses() {
 		c, _ := res.Tightest()
 		b = append(b, `This request can never be admitted: it costs `...)
 		b = strconv.AppendUint(b, c.N, 10)
 		b = append(b, ` and the limit is `...)
 		b = strconv.AppendUint(b, c.Decision.Limit, 10)
-	} else if res.retry() == 0 {
+	} else if res.retrySeconds() == 0 {
 		b = append(b, `Too many requests are in flight: try again when one of them is over`...)
 	} else {
 		b = append(b, `Try again in `...)
-		b = strconv.AppendInt(b, res.retry(), 10)
+		b = strconv.AppendInt(b, res.retrySeconds(), 10)
 		b = append(b, ` s`...)
 	}
 	b = append(b, `.","violated-policies":[`...)
@@ -101,10 +101,10 @@ func (res *Result) plain(b []byte, _ int) []byte {
 		return append(b, `{"error":"Service unavailable","retryAfter":null}`...)
 	}
 	b = append(b, `{"error":"Too many requests","retryAfter":`...)
-	if res.never() || res.retry() == 0 {
+	if res.neverPasses() || res.retrySeconds() == 0 {
 		b = append(b, "null"...)
 	} else {
-		b = strconv.AppendInt(b, res.retry(), 10)
+		b = strconv.AppendInt(b, res.retrySeconds(), 10)
 	}
 	return append(b, '}')
 }

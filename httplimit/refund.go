@@ -35,24 +35,24 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 		next(w, r)
 		return
 	}
-	noted := &statusWriter{ResponseWriter: w, ctx: r.Context()}
+	recorder := &statusWriter{ResponseWriter: w, ctx: r.Context()}
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &notedBody{r.Body, noted}
+		r.Body = &watchedBody{r.Body, recorder}
 	}
 	returned := false
 	defer func() { // also runs if next panics; the panic continues
-		if status, whole := noted.outcome(returned); whole {
+		if status, refundable := recorder.outcome(returned); refundable {
 			res.Finish(r, status)
 		}
 	}()
-	if status := next(noted.full(), r); status != 0 {
-		noted.note(status)
+	if status := next(recorder.withOptionalMethods(), r); status != 0 {
+		recorder.note(status)
 	}
 	returned = true
 }
 
-// outcome returns the status for Refund. The result whole is false if nothing may be given back. A client must not get
-// tokens back by breaking off its own request. So whole is false in these cases:
+// outcome returns the status for Refund. The result refundable is false if nothing may be given back. A client must not
+// get tokens back by breaking off its own request. So refundable is false in these cases:
 //   - The client went away before the answer began. It may have caused the status, because a handler whose context is
 //     done answers with an error.
 //   - A panic broke off the answer. So its status means neither success nor a failure of the server.
@@ -61,39 +61,39 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 //   - The handler panicked before it wrote a status, and the client has gone. net/http/httputil.ReverseProxy panics in
 //     this way because of the client.
 //   - A gRPC call failed. Its HTTP status is 200.
-func (w *statusWriter) outcome(returned bool) (status int, whole bool) {
+func (w *statusWriter) outcome(returned bool) (status int, refundable bool) {
 	switch {
-	case !returned && w.status != 0 || w.gone || w.broke.Load() || w.status == 0 && w.ctx.Err() != nil:
+	case !returned && w.status != 0 || w.clientGone || w.bodyBroke.Load() || w.status == 0 && w.ctx.Err() != nil:
 		return 0, false
 	case !returned:
 		return http.StatusInternalServerError, true
 	}
-	return w.final(), !failedGRPC(w.Header())
+	return w.finalStatus(), !failedGRPC(w.Header())
 }
 
 // A statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
-	ctx    context.Context // of the request
-	status int
-	gone   bool        // the client had gone when the answer began
-	broke  atomic.Bool // the body of the request broke off
+	ctx        context.Context // of the request
+	status     int
+	clientGone bool        // the client had gone when the answer began
+	bodyBroke  atomic.Bool // the body of the request broke off
 }
 
-// A notedBody is the body of a request. If the body breaks off, it notes this in the statusWriter.
-type notedBody struct {
+// A watchedBody is the body of a request. If the body breaks off, it records this in the statusWriter.
+type watchedBody struct {
 	io.ReadCloser
-	of *statusWriter
+	recorder *statusWriter
 }
 
 // Read implements [io.Reader]. Two errors do not mean that the body broke off. The first is for a body that is too long
 // for the program. The second is for a body that is read after it was closed, as transports do if their server answers
 // early.
-func (b *notedBody) Read(p []byte) (int, error) {
+func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if tooLong := (*http.MaxBytesError)(nil); err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) &&
 		!errors.As(err, &tooLong) {
-		b.of.broke.Store(true)
+		b.recorder.bodyBroke.Store(true)
 	}
 	return n, err
 }
@@ -101,12 +101,12 @@ func (b *notedBody) Read(p []byte) (int, error) {
 // note records the status when the answer begins.
 func (w *statusWriter) note(status int) {
 	if w.status == 0 {
-		w.status, w.gone = status, w.ctx.Err() != nil
+		w.status, w.clientGone = status, w.ctx.Err() != nil
 	}
 }
 
-// final returns the status of the finished response. It is 200 if the handler did not set a status.
-func (w *statusWriter) final() int {
+// finalStatus returns the status of the finished response. It is 200 if the handler did not set a status.
+func (w *statusWriter) finalStatus() int {
 	if w.status == 0 {
 		return http.StatusOK
 	}
@@ -153,9 +153,9 @@ func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, err
 	return conn, buffer, err
 }
 
-// full returns a writer that has exactly the optional methods of the original writer. Handlers detect such methods by
-// type assertion.
-func (w *statusWriter) full() http.ResponseWriter {
+// withOptionalMethods returns a writer that has exactly the optional methods of the original writer. Handlers detect
+// such methods by type assertion.
+func (w *statusWriter) withOptionalMethods() http.ResponseWriter {
 	_, flushes := w.ResponseWriter.(http.Flusher)
 	h, hijacks := w.ResponseWriter.(http.Hijacker)
 	p, pushes := w.ResponseWriter.(http.Pusher)

@@ -33,25 +33,25 @@ func (res *Result) Status() int {
 // header, for example if only a limit of requests in flight refuses. It is [engine.Never] if the request can never
 // pass.
 func (res *Result) RetryAfter() time.Duration {
-	if res.never() {
+	if res.neverPasses() {
 		return engine.Never
 	}
-	return time.Duration(res.retry()) * time.Second
+	return time.Duration(res.retrySeconds()) * time.Second
 }
 
-// never reports whether the request can never pass.
-func (res *Result) never() bool { return res.Result.RetryAfter() == engine.Never }
+// neverPasses reports whether the request can never pass.
+func (res *Result) neverPasses() bool { return res.Result.RetryAfter() == engine.Never }
 
-// retry returns the seconds of Retry-After, or 0 if the answer has no such header.
-func (res *Result) retry() int64 {
-	if res.never() {
+// retrySeconds returns the seconds of Retry-After, or 0 if the answer has no such header.
+func (res *Result) retrySeconds() int64 {
+	if res.neverPasses() {
 		return 0
 	}
 	return seconds(res.Result.RetryAfter())
 }
 
 // texts returns the header texts of the limit of a check.
-func (res *Result) texts(c *Check) *texts { return res.m.texts[c.Index()] }
+func (res *Result) texts(c *Check) *headerTexts { return res.m.texts[c.Index()] }
 
 // Finish ends an allowed request, whose response has this status. If the Refund function of a limit returns true, its
 // tokens are given back. The request is no longer in flight ([limits.Result.Release]). A second call of Finish does

@@ -31,6 +31,6 @@ func CookieValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.CookieKey(r, name)
 }
 
-// ambiguous returns the key that is shared by all requests with several values or with an opaque target. It is not the
-// key of any text or address.
-func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }
+// ambiguousKey returns the key that is shared by all requests with several values or with an opaque target. It is not
+// the key of any text or address.
+func ambiguousKey(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }

@@ -33,10 +33,10 @@ func Ambiguity(u *url.URL) string {
 		case strings.Contains(plain, `\`):
 			return "a backslash"
 		}
-		if escape := needless(segment); escape != "" {
+		if escape := needlessEscape(segment); escape != "" {
 			return "the escape " + escape
 		}
-		if i := overlong(plain); i >= 0 {
+		if i := indexOverlong(plain); i >= 0 {
 			return fmt.Sprintf("the escapes %%%02x%%%02x, which are not a character", plain[i], plain[i+1])
 		}
 		if trimSegment(plain) != plain {
@@ -46,10 +46,10 @@ func Ambiguity(u *url.URL) string {
 	return ""
 }
 
-// needless returns the first escape in a segment that an ordinary program would not send. Such an escape is of a
+// needlessEscape returns the first escape in a segment that an ordinary program would not send. Such an escape is of a
 // letter, a digit, one of -._~ (RFC 3986, 2.3), or a control character. It may also be of a percent sign, if another
 // escape then begins with it.
-func needless(segment string) string {
+func needlessEscape(segment string) string {
 	for i := strings.IndexByte(segment, '%'); i >= 0 && i+3 <= len(segment); {
 		escape := segment[i : i+3]
 		c := spelling.Unescape(escape)[0]
@@ -65,9 +65,9 @@ func needless(segment string) string {
 	return ""
 }
 
-// overlong returns the index of the first character with an overlong encoding in UTF-8, or -1. Careless decoders accept
-// such an encoding. For example, they read %c0%ae as a dot.
-func overlong(s string) int {
+// indexOverlong returns the index of the first character with an overlong encoding in UTF-8, or -1. Careless decoders
+// accept such an encoding. For example, they read %c0%ae as a dot.
+func indexOverlong(s string) int {
 	for i := range len(s) - 1 {
 		first := s[i]
 		if first < 0xc0 { // true for most characters; the rest of the loop takes longer

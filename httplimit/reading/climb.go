@@ -12,7 +12,7 @@ import (
 // try, Climbs returns true. It does not allocate for paths without "..".
 func Climbs(u *url.URL) bool {
 	once, twice := u.Path, spelling.Unescape(u.Path)
-	hasOverlong := overlong(once) >= 0 || overlong(twice) >= 0
+	hasOverlong := indexOverlong(once) >= 0 || indexOverlong(twice) >= 0
 	if !hasOverlong && !strings.Contains(once, "..") && !strings.Contains(twice, "..") {
 		return false
 	}
@@ -32,13 +32,13 @@ var overlongs = strings.NewReplacer("\xc0\xae", ".", "\xe0\x80\xae", ".", "\xc0\
 	"\xe0\x81\x9c", `\`)
 
 func climbs(u *url.URL) bool {
-	all := readingsOf(u)
-	if all.tooLong() {
+	rs := readingsOf(u)
+	if rs.tooLong() {
 		return true
 	}
-	all.dotless = true // readings that resolve dots climb no higher than readings that keep dots
-	var room [32]string
-	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
+	rs.keepsDots = true // readings that resolve dots climb no higher than readings that keep dots
+	var buffer [32]string
+	for segments, ok := rs.next(buffer[:0]); ok; segments, ok = rs.next(buffer[:0]) {
 		depth := 0
 		for _, segment := range segments { // segments has no empty segments, as if slashes were merged
 			switch {
@@ -59,5 +59,5 @@ func climbs(u *url.URL) bool {
 func isParent(segment string) bool {
 	rest, ok := strings.CutPrefix(segment, "..")
 	return ok && (rest == "" || strings.Trim(rest, " \t\n\v\f\r") == "" || strings.ContainsAny(rest[:1], "\x00?#") ||
-		strings.HasPrefix(rest, stream))
+		strings.HasPrefix(rest, streamPrefix))
 }

@@ -14,20 +14,20 @@ func readCookie(r *http.Request, name string) (value string, ok bool) {
 		return "", false
 	}
 	found, ok := false, true
-	one := func(of pair) {
-		if !ok || !spelling.SameName(of.name, name) {
+	visit := func(cookie pair) {
+		if !ok || !spelling.SameName(cookie.name, name) {
 			return
 		}
-		got, whole := spelling.CookieValue(of.cookie())
-		ok = whole && (!found || got == value)
+		got, valid := spelling.CookieValue(cookie.cookieValue())
+		ok = valid && (!found || got == value)
 		value, found = got, true
 	}
 	if p := parsedOf(r); p != nil {
 		p.readCookies(lines)
-		p.cookies.each(name, one)
+		p.cookies.forEach(name, visit)
 	} else {
 		for _, line := range lines {
-			eachCookie(line, one)
+			eachCookie(line, visit)
 		}
 	}
 	if !ok {
@@ -43,13 +43,13 @@ func (p *Parsed) readCookies(lines []string) {
 	}
 	p.cookies.read = true
 	for _, line := range lines {
-		p.cookies.room(1 + strings.Count(line, ";"))
+		p.cookies.grow(1 + strings.Count(line, ";"))
 	}
 	for _, line := range lines {
 		p.work += len(line) / 8
-		eachCookie(line, func(of pair) {
-			p.work += 1 + len(of.name)/8
-			p.cookies.add(of.name, of)
+		eachCookie(line, func(cookie pair) {
+			p.work += 1 + len(cookie.name)/8
+			p.cookies.add(cookie.name, cookie)
 		})
 	}
 }
@@ -59,14 +59,14 @@ const (
 	separators = "," + blanks
 )
 
-// eachCookie calls its last argument with every cookie that some server finds in a line. All servers split a line at
+// eachCookie calls visit with every cookie that some server finds in a line. All servers split a line at
 // semicolons. Some also split it at commas and blanks.
-func eachCookie(line string, one func(pair)) {
+func eachCookie(line string, visit func(pair)) {
 	for more := true; more; {
 		var text string
 		text, line, more = strings.Cut(line, ";")
 		name, value, _ := strings.Cut(text, "=")
-		one(pair{name: spelling.TrimBlanks(name), value: value})
+		visit(pair{name: spelling.TrimBlanks(name), value: value})
 		begin := len(text) - len(strings.TrimLeft(text, blanks)) // where the name begins
 		for at := begin; ; {
 			next := strings.IndexByte(text[at:], '=')
@@ -83,7 +83,7 @@ func eachCookie(line string, one func(pair)) {
 				start--
 			}
 			if start > begin && start < end && text[start-1] != '=' {
-				one(pair{name: spelling.TrimBlanks(text[start:end]), value: text[at:], inner: true})
+				visit(pair{name: spelling.TrimBlanks(text[start:end]), value: text[at:], inner: true})
 			}
 		}
 	}
@@ -91,12 +91,12 @@ func eachCookie(line string, one func(pair)) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// cookie returns the value of a cookie in the form in which it was sent.
-func (of pair) cookie() string {
-	if !of.inner {
-		return of.value
+// cookieValue returns the value of a cookie in the form in which it was sent.
+func (p pair) cookieValue() string {
+	if !p.inner {
+		return p.value
 	}
-	value := strings.TrimLeft(of.value, blanks)
+	value := strings.TrimLeft(p.value, blanks)
 	if stop := strings.IndexAny(value, separators); stop >= 0 {
 		return value[:stop]
 	}

@@ -11,12 +11,12 @@ import (
 
 // parsedFields caches the header fields that were read, and the address of the client.
 type parsedFields struct {
-	all    []parsedField
-	room   [2]parsedField // enough for most requests
-	lines  [2]fieldLine   // room for the lines of those fields
-	used   int            // how many of lines are used
-	finder any            // the finder that has found addr
-	addr   netip.Addr
+	fields      []parsedField
+	fieldBuffer [2]parsedField // enough for most requests
+	lineBuffer  [2]fieldLine   // for the lines of the fields
+	usedLines   int            // how many lines of lineBuffer are used
+	finder      any            // the finder that has found addr
+	addr        netip.Addr
 }
 
 // A parsedField is a field of a header with its lines.
@@ -39,16 +39,16 @@ func lineOf(name, line string) fieldLine {
 // linesOf returns the lines of a field. It reads a field only once.
 func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 	p.work++
-	for i := range p.fields.all {
-		if of := &p.fields.all[i]; of.name == name {
-			return of.lines
+	for i := range p.fields.fields {
+		if field := &p.fields.fields[i]; field.name == name {
+			return field.lines
 		}
 	}
 	f := &p.fields
 	var lines []fieldLine
-	if n := len(r.Header[name]); n <= len(f.lines)-f.used {
-		lines = f.lines[f.used : f.used : f.used+n]
-		f.used += n
+	if n := len(r.Header[name]); n <= len(f.lineBuffer)-f.usedLines {
+		lines = f.lineBuffer[f.usedLines : f.usedLines : f.usedLines+n]
+		f.usedLines += n
 	} else {
 		lines = make([]fieldLine, 0, n)
 	}
@@ -56,10 +56,10 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 		p.work += 1 + len(line)/8
 		lines = append(lines, lineOf(name, line))
 	}
-	if f.all == nil {
-		f.all = f.room[:0]
+	if f.fields == nil {
+		f.fields = f.fieldBuffer[:0]
 	}
-	f.all = append(f.all, parsedField{name, lines})
+	f.fields = append(f.fields, parsedField{name, lines})
 	return lines
 }
 
@@ -80,8 +80,9 @@ func FirstLine(r *http.Request, name string) string {
 	return spelling.Line(name, lines[0])
 }
 
-// ClientAddr returns the client's address, which its last argument finds. The pointer in the argument finder identifies
-// that function. If the request has a [Parsed], the address is cached until ClientAddr is called with another finder.
+// ClientAddr returns the client's address, which the function find returns. The pointer in the argument finder
+// identifies this function. If the request has a [Parsed], the address is cached until ClientAddr is called with
+// another finder.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {
@@ -96,9 +97,9 @@ func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr 
 // meetsFields reports whether each wanted field of the header has a wanted value in one of its lines.
 func (m *Match) meetsFields(r *http.Request) bool {
 	for i := range m.Headers {
-		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
+		if want := &m.Headers[i]; !anyLine(r, want, func(line fieldLine) bool {
 			return len(want.Values) == 0 || slices.ContainsFunc(want.Values, func(value string) bool {
-				return of.text == value || !m.KeepCase && strings.EqualFold(of.text, value)
+				return line.text == value || !m.KeepCase && strings.EqualFold(line.text, value)
 			})
 		}) {
 			return false
@@ -110,8 +111,8 @@ func (m *Match) meetsFields(r *http.Request) bool {
 // matchesFields is meetsFields in the reading of net/http only. In this reading, letter case matters.
 func (m *Match) matchesFields(r *http.Request) bool {
 	for i := range m.Headers {
-		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
-			return len(want.Values) == 0 || slices.Contains(want.Values, of.text)
+		if want := &m.Headers[i]; !anyLine(r, want, func(line fieldLine) bool {
+			return len(want.Values) == 0 || slices.Contains(want.Values, line.text)
 		}) {
 			return false
 		}
@@ -123,8 +124,8 @@ func (m *Match) matchesFields(r *http.Request) bool {
 // values in this way.
 func (m *Match) certainFields(r *http.Request) bool {
 	for i := range m.Headers {
-		if want := &m.Headers[i]; len(r.Header[want.Name]) == 0 || anyLine(r, want, func(of fieldLine) bool {
-			return len(want.Values) > 0 && !(of.exact && slices.Contains(want.Values, of.text))
+		if want := &m.Headers[i]; len(r.Header[want.Name]) == 0 || anyLine(r, want, func(line fieldLine) bool {
+			return len(want.Values) > 0 && !(line.exact && slices.Contains(want.Values, line.text))
 		}) {
 			return false
 		}
@@ -132,13 +133,13 @@ func (m *Match) certainFields(r *http.Request) bool {
 	return true
 }
 
-func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
+func anyLine(r *http.Request, field *Field, accepts func(fieldLine) bool) bool {
 	if p := parsedOf(r); p != nil {
 		lines := p.linesOf(r, field.Name)
 		p.work += len(lines)
-		return slices.ContainsFunc(lines, is)
+		return slices.ContainsFunc(lines, accepts)
 	}
-	return slices.ContainsFunc(r.Header[field.Name], func(line string) bool { return is(lineOf(field.Name, line)) })
+	return slices.ContainsFunc(r.Header[field.Name], func(line string) bool { return accepts(lineOf(field.Name, line)) })
 }
 
 // IsOverridden reports whether a header field, such as X-HTTP-Method-Override, names another method than the request's.

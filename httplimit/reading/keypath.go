@@ -13,13 +13,13 @@ import (
 // [KeyPath], without any text that a client may add after the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
-		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
-			return p.only
+		if p := &m.Paths[i]; p.literal != "" && m.meetsPaths(m.Paths[i:i+1], r) {
+			return p.literal
 		}
 	}
 	key := parsedOf(r).keyPath(r.URL, m.KeepCase)
 	for i := range m.Paths {
-		if part, ok := m.Paths[i].within(key, m); ok {
+		if part, ok := m.Paths[i].keyPart(key, m); ok {
 			return part
 		}
 	}
@@ -32,17 +32,17 @@ func (m *Match) KeyPath(r *http.Request) string {
 //
 // If the readings of a path have different keys, the path gets one key that all such paths share. So all spellings that
 // a server treats as one path have at most two keys. A client cannot make up more.
-func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
+func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, sharedKey) }
 
-// keyPath does the same as KeyPath, but calls its last argument instead of [oneKey].
-func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) string {
+// keyPath does the same as KeyPath, but calls keyOf instead of [sharedKey].
+func keyPath(u *url.URL, keepCase bool, keyOf func(*url.URL) (string, bool)) string {
 	path := u.Path
 	if u.Opaque != "" {
 		return ambiguousKey
 	}
 	if escaped := u.EscapedPath(); !isPlain(escaped) {
 		var ok bool
-		if path, ok = one(u); !ok {
+		if path, ok = keyOf(u); !ok {
 			return ambiguousKey
 		}
 	}
@@ -68,34 +68,34 @@ func fold(s string) string {
 // ambiguousKey is the key of all paths whose readings have different keys. It has no slash, so it is never a path.
 const ambiguousKey = "ambiguous"
 
-// oneKey returns the key that all readings of a path share. If they have different keys, or if the path is not read, ok
-// is false.
-func oneKey(u *url.URL) (key string, ok bool) {
-	all := readingsOf(u)
-	if all.tooLong() {
+// sharedKey returns the key that all readings of a path share. If they have different keys, or if the path is not read,
+// ok is false.
+func sharedKey(u *url.URL) (key string, ok bool) {
+	rs := readingsOf(u)
+	if rs.tooLong() {
 		return "", false
 	}
-	var one commonKey
-	for segments, more := all.next(nil); more; segments, more = all.next(nil) {
-		if !one.add(segments) {
+	var common commonKey
+	for segments, more := rs.next(nil); more; segments, more = rs.next(nil) {
+		if !common.add(segments) {
 			return "", false
 		}
 	}
-	return one.key(), true
+	return common.key(), true
 }
 
 // A commonKey is the key that all added readings of a path have in common.
 type commonKey struct {
 	segments []string
-	any      bool
-	room     []string // for the key of the next reading
+	set      bool     // a reading was added
+	spare    []string // for the key of the next reading
 }
 
 // add adds a reading. It returns false if the key of the reading differs from the common key. It also returns false if
 // servers differ in where the path ends.
 func (k *commonKey) add(segments []string) bool {
-	this := coarsest(k.room[:0], segments)
-	if k.any && !slices.Equal(this, k.segments) {
+	candidate := appendCoarse(k.spare[:0], segments)
+	if k.set && !slices.Equal(candidate, k.segments) {
 		return false
 	}
 	for _, s := range segments {
@@ -103,20 +103,20 @@ func (k *commonKey) add(segments []string) bool {
 			return false
 		}
 	}
-	k.segments, k.any, k.room = this, true, k.segments
+	k.segments, k.set, k.spare = candidate, true, k.segments
 	return true
 }
 
 // key returns the key of the readings.
 func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
 
-// coarsest appends the segments of a reading to a slice. It leaves out everything that other readings might remove,
+// appendCoarse appends the segments of a reading to a slice. It leaves out everything that other readings might remove,
 // such as parameters and dots.
-func coarsest(into, segments []string) []string {
+func appendCoarse(dst, segments []string) []string {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
 		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
 	}
-	segments = append(into, segments...)
+	segments = append(dst, segments...)
 	for i, s := range segments {
 		if isOrdinary(s) {
 			continue
@@ -139,14 +139,14 @@ func isOrdinary(s string) bool {
 			return false
 		}
 	}
-	return s == "" || !isPassedOver[s[len(s)-1]]
+	return s == "" || !isIgnoredAtEnd[s[len(s)-1]]
 }
 
-var isSpecial, isPassedOver = bytesOf("\x00:;/\\?#"), bytesOf(passedOver)
+var isSpecial, isIgnoredAtEnd = bytesOf("\x00:;/\\?#"), bytesOf(ignoredAtEnd)
 
-func bytesOf(s string) (in [256]bool) {
+func bytesOf(s string) (set [256]bool) {
 	for i := range len(s) {
-		in[s[i]] = true
+		set[s[i]] = true
 	}
-	return in
+	return set
 }

@@ -59,7 +59,7 @@ func (m *Match) Matches(r *http.Request) bool {
 // parameter client may be nil unless [Match.UsesClient] reports true. Meets does not allocate for plain paths of up to
 // 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
-	return m.meetsBesidePath(r, client) && m.meetsPath(r)
+	return m.meetsExceptPath(r, client) && m.meetsPath(r)
 }
 
 // IsCertain reports whether the request matches in every server's reading. Use it for exceptions from a limit, because
@@ -76,10 +76,10 @@ func hasOneReading(r *http.Request) bool {
 	if p == nil {
 		return hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == ""
 	}
-	if !p.path.judged {
-		p.path.judged, p.path.one = true, hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == ""
+	if !p.path.unambiguousKnown {
+		p.path.unambiguousKnown, p.path.unambiguous = true, hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == ""
 	}
-	return p.path.one
+	return p.path.unambiguous
 }
 
 // meetsPath compares the patterns with all readings of the path. A path that is too long meets every pattern. So does a
@@ -89,27 +89,27 @@ func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.
 // meetsPaths does the same as meetsPath, for the given patterns.
 func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 	p := parsedOf(r)
-	if p == nil && slices.ContainsFunc(paths, func(of Path) bool { return of.IsText() }) {
+	if p == nil && slices.ContainsFunc(paths, func(path Path) bool { return path.IsText() }) {
 		p = new(Parsed)
 	}
 	if p != nil {
-		all, ok := p.readings(r.URL)
-		return !ok || slices.ContainsFunc(all, func(segments []string) bool {
+		readings, ok := p.readings(r.URL)
+		return !ok || slices.ContainsFunc(readings, func(segments []string) bool {
 			p.work += len(paths)
 			return m.meetsSegments(paths, segments)
-		}) || m.meetsTexts(paths, all)
+		}) || m.meetsTexts(paths, readings)
 	}
-	all := readingsOf(r.URL)
-	if r.URL.Opaque != "" || all.tooLong() {
+	rs := readingsOf(r.URL)
+	if r.URL.Opaque != "" || rs.tooLong() {
 		return true
 	}
-	plain := all.plain // if set, the path does not end early in any reading
-	var room [32]string
-	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
+	plain := rs.plain // if set, the path does not end early in any reading
+	var buffer [32]string
+	for segments, ok := rs.next(buffer[:0]); ok; segments, ok = rs.next(buffer[:0]) {
 		if m.meetsSegments(paths, segments) {
 			return true
 		}
-		if end := endOf(segments); !plain && end != nil && m.meetsSegments(paths, end) {
+		if cut := cutAtEnd(segments); !plain && cut != nil && m.meetsSegments(paths, cut) {
 			return true
 		}
 	}
@@ -125,7 +125,7 @@ func (m *Match) meetsSegments(paths []Path, segments []string) bool {
 	return false
 }
 
-func (m *Match) meetsTexts(paths []Path, all [][]string) bool {
+func (m *Match) meetsTexts(paths []Path, readings [][]string) bool {
 	patterns := func(yield func(*Path) bool) {
 		for i := range paths {
 			if paths[i].IsText() && !yield(&paths[i]) {
@@ -136,7 +136,7 @@ func (m *Match) meetsTexts(paths []Path, all [][]string) bool {
 	var ts *texts
 	for p := range patterns {
 		if ts == nil {
-			ts = textsOf(all, patterns)
+			ts = textsOf(readings, patterns)
 		}
 		if p.meetsText(ts, m) {
 			return true
@@ -152,8 +152,8 @@ func (m *Match) MatchesHost(host string) bool {
 	}
 	host = spelling.Host(host)
 	return slices.ContainsFunc(m.Hosts, func(want string) bool {
-		if below, ok := strings.CutPrefix(want, "*"); ok {
-			return len(host) > len(below) && strings.HasSuffix(host, below)
+		if suffix, ok := strings.CutPrefix(want, "*"); ok {
+			return len(host) > len(suffix) && strings.HasSuffix(host, suffix)
 		}
 		return host == want
 	})
@@ -187,10 +187,10 @@ func (m *Match) meetsMethods(r *http.Request) bool {
 		return true
 	}
 	if p := parsedOf(r); p != nil {
-		all := p.overrides(r)
-		return len(all) > 0 && slices.ContainsFunc(m.Methods, func(want string) bool {
+		methods := p.overrides(r)
+		return len(methods) > 0 && slices.ContainsFunc(m.Methods, func(want string) bool {
 			p.work++
-			return all[strings.Map(leastFold, want)] || want == http.MethodGet && all[http.MethodHead]
+			return methods[strings.Map(leastFold, want)] || want == http.MethodGet && methods[http.MethodHead]
 		})
 	}
 	return slices.ContainsFunc(overrides(r), m.meetsMethod)
@@ -199,28 +199,28 @@ func (m *Match) meetsMethods(r *http.Request) bool {
 // overrides caches the results of the function overrides. The cached form ignores case as [strings.EqualFold] does.
 func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	if p.methods == nil {
-		all := overrides(r)
-		p.work += len(all)
-		p.methods = make(map[string]bool, min(len(all), 8))
-		for _, method := range all {
-			method = method[:min(len(method), longestMethod)]
+		methods := overrides(r)
+		p.work += len(methods)
+		p.methods = make(map[string]bool, min(len(methods), 8))
+		for _, method := range methods {
+			method = method[:min(len(method), maxMethod)]
 			p.methods[strings.Map(leastFold, method)] = true
 		}
 	}
 	return p.methods
 }
 
-// longestMethod is the length in bytes of the longest text that is compared as a method. Longer texts are not methods.
-const longestMethod = 256
+// maxMethod bounds the bytes of a text that are compared as a method. No method is longer.
+const maxMethod = 256
 
 // leastFold returns the smallest character that [strings.EqualFold] treats as equal to r. For an ASCII letter, this is
 // the upper case.
 func leastFold(r rune) rune {
-	least := r
-	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-		least = min(least, other)
+	smallest := r
+	for variant := unicode.SimpleFold(r); variant != r; variant = unicode.SimpleFold(variant) {
+		smallest = min(smallest, variant)
 	}
-	return least
+	return smallest
 }
 
 // isOverridden reports whether a server may treat the request as if it had another method.
@@ -233,13 +233,13 @@ func isOverridden(r *http.Request) bool {
 
 // overrides returns the other methods that a server may read from a request.
 func overrides(r *http.Request) []string {
-	all := fieldMethods(r)
+	methods := fieldMethods(r)
 	if r.URL.RawQuery != "" && strings.EqualFold(r.Method, http.MethodPost) {
-		for _, of := range queryValues(r, "_method") {
-			all = append(all, spelling.UntilZero(of.value))
+		for _, value := range queryValues(r, "_method") {
+			methods = append(methods, spelling.UntilZero(value.value))
 		}
 	}
-	return all
+	return methods
 }
 
 // meetsMethod reports whether the match accepts a method. It ignores case, because many servers accept "post" as POST.

@@ -17,15 +17,15 @@ import (
 // The target and header of the request must not change while a Parsed is in use. A Parsed is not safe for concurrent
 // use.
 type Parsed struct {
-	path    parsedPath
-	query   parsedPairs
-	cookies parsedPairs
-	fields  parsedFields
-	texts   []parsedText
-	room    [2]parsedText // enough for most requests
-	values  []parsedValues
-	methods map[string]bool // other methods that servers may read from the request
-	work    int             // for tests: a count of steps that take some nanoseconds each
+	path       parsedPath
+	query      parsedPairs
+	cookies    parsedPairs
+	fields     parsedFields
+	texts      []parsedText
+	textBuffer [2]parsedText // enough for most requests
+	values     []parsedValues
+	methods    map[string]bool // other methods that servers may read from the request
+	work       int             // for tests: a count of steps that take some nanoseconds each
 }
 
 // ParsedKey is the key of a *[Parsed] in a context.
@@ -39,17 +39,17 @@ func parsedOf(r *http.Request) *Parsed {
 // IsCostly reports whether it takes noticeable time to read the request several times. It does if the target and header
 // are longer than two kibibytes, or if the path has several readings.
 func IsCostly(r *http.Request) bool {
-	const long = 2 << 10
+	const costlySize = 2 << 10
 	size := len(r.URL.Path) + len(r.URL.RawQuery) + len(r.Host)
 	for _, lines := range r.Header {
 		for _, line := range lines {
 			size += len(line)
 		}
-		if size > long {
+		if size > costlySize {
 			return true
 		}
 	}
-	return size > long || !isPlain(r.URL.EscapedPath())
+	return size > costlySize || !isPlain(r.URL.EscapedPath())
 }
 
 // TooLong returns the part of a request that is not read because reading it would take too long, or "". Answer a
@@ -79,11 +79,11 @@ func TooLong(r *http.Request) string {
 // pathTooLong reports whether the path is not read.
 func pathTooLong(r *http.Request) bool {
 	if p := parsedOf(r); p != nil {
-		p.judgePath(r.URL)
-		return p.path.long
+		p.measurePath(r.URL)
+		return p.path.tooLong
 	}
-	all := readingsOf(r.URL)
-	return all.tooLong()
+	rs := readingsOf(r.URL)
+	return rs.tooLong()
 }
 
 const (
@@ -116,44 +116,45 @@ func tooManyCookies(lines []string) bool {
 
 // parsedPath caches the different readings of a path, and results that were computed from them.
 type parsedPath struct {
-	seen  bool // it is known whether the path is too long
-	read  bool
-	long  bool     // the path is not read
-	from  readings // the readings that have not been made yet
-	all   [][]string
-	sums  []uint64 // a checksum of each reading
-	clean string   // the result of [cleanPath]
-	index *Index
-	met   []uint64  // for the index: a bit for each match
-	keys  [2]string // results of [KeyPath], without and with keepCase
+	measured bool // tooLong is known
+	read     bool
+	tooLong  bool     // the path is not read
+	pending  readings // the readings that have not been made yet
+	readings [][]string
+	sums     []uint64 // a checksum of each reading
+	clean    string   // the result of [cleanPath]
+	index    *Index
+	matched  []uint64  // for the index: a bit for each match
+	keys     [2]string // results of [KeyPath], without and with keepCase
 
-	judged, one bool // judged: the value of one is known; one: all servers read the path in the same way
+	unambiguousKnown bool
+	unambiguous      bool // all servers read the path in the same way
 }
 
 // readings returns the different readings of a path. If the path is too long or absent, ok is false.
-func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
+func (p *Parsed) readings(u *url.URL) (readings [][]string, ok bool) {
 	if p.path.read {
-		return p.path.all, !p.path.long
+		return p.path.readings, !p.path.tooLong
 	}
 	p.path.read = true
-	if p.judgePath(u); p.path.long || u.Opaque != "" {
-		p.path.long = true
+	if p.measurePath(u); p.path.tooLong || u.Opaque != "" {
+		p.path.tooLong = true
 		return nil, false
 	}
-	from := &p.path.from
-	plain := from.plain // if set, endOf finds nothing in any reading
-	segments, more := from.next(make([]string, 0, 1+strings.Count(u.Path, "/")))
-	for ; more; segments, more = from.next(make([]string, 0, cap(segments))) {
+	pending := &p.path.pending
+	plain := pending.plain // if set, cutAtEnd returns nil for every reading
+	segments, more := pending.next(make([]string, 0, 1+strings.Count(u.Path, "/")))
+	for ; more; segments, more = pending.next(make([]string, 0, cap(segments))) {
 		p.work += len(segments) + len(u.Path)/8
 		p.addReading(segments)
 		if plain {
 			continue
 		}
-		if end := endOf(segments); end != nil {
-			p.addReading(end)
+		if cut := cutAtEnd(segments); cut != nil {
+			p.addReading(cut)
 		}
 	}
-	return p.path.all, true
+	return p.path.readings, true
 }
 
 // addReading adds a reading unless it was added before.
@@ -165,32 +166,32 @@ func (p *Parsed) addReading(segments []string) {
 			sum = sum*31 + uint64(s[0])<<8 + uint64(s[len(s)-1])
 		}
 	}
-	for i, same := range p.path.sums {
-		if same == sum && slices.Equal(p.path.all[i], segments) {
+	for i, earlier := range p.path.sums {
+		if earlier == sum && slices.Equal(p.path.readings[i], segments) {
 			return
 		}
 	}
-	p.path.all, p.path.sums = append(p.path.all, segments), append(p.path.sums, sum)
+	p.path.readings, p.path.sums = append(p.path.readings, segments), append(p.path.sums, sum)
 }
 
 // cleanPath caches the result of the function cleanPath.
-func (p *Parsed) cleanPath(of string) string {
+func (p *Parsed) cleanPath(path string) string {
 	if p == nil {
-		return cleanPath(of)
+		return cleanPath(path)
 	}
 	if p.path.clean == "" {
-		p.path.clean = cleanPath(of)
+		p.path.clean = cleanPath(path)
 	}
 	return p.path.clean
 }
 
 var seed = maphash.MakeSeed()
 
-// judgePath finds out whether the path is too long. A second call for a request does nothing.
-func (p *Parsed) judgePath(u *url.URL) {
-	if !p.path.seen {
-		p.path.seen, p.path.from = true, readingsOf(u)
-		p.path.long = p.path.from.tooLong()
+// measurePath finds out whether the path is too long. A second call for a request does nothing.
+func (p *Parsed) measurePath(u *url.URL) {
+	if !p.path.measured {
+		p.path.measured, p.path.pending = true, readingsOf(u)
+		p.path.tooLong = p.path.pending.tooLong()
 	}
 }
 
@@ -204,28 +205,28 @@ func (p *Parsed) keyPath(u *url.URL, keepCase bool) string {
 		key = &p.path.keys[1]
 	}
 	if *key == "" {
-		*key = keyPath(u, keepCase, p.oneKey)
+		*key = keyPath(u, keepCase, p.sharedKey)
 		p.work += len(*key) / 8
 	}
 	return *key
 }
 
-// oneKey does the same as the function oneKey, but uses the cached readings.
-func (p *Parsed) oneKey(u *url.URL) (string, bool) {
-	all, ok := p.readings(u)
-	var one commonKey
-	for i := 0; ok && i < len(all); i++ {
-		p.work += len(all[i])
-		ok = one.add(all[i])
+// sharedKey does the same as the function sharedKey, but uses the cached readings.
+func (p *Parsed) sharedKey(u *url.URL) (string, bool) {
+	readings, ok := p.readings(u)
+	var common commonKey
+	for i := 0; ok && i < len(readings); i++ {
+		p.work += len(readings[i])
+		ok = common.add(readings[i])
 	}
-	return one.key(), ok
+	return common.key(), ok
 }
 
 type parsedPairs struct {
-	read   bool
-	long   bool     // there are more pairs than the bound
-	hashes []uint64 // hashes of the names, and of the names of lists
-	all    []pair
+	read    bool
+	tooMany bool     // there are more pairs than the bound
+	hashes  []uint64 // hashes of the names, and of the names of lists
+	pairs   []pair
 }
 
 // A pair is a parameter or a cookie. It is stored as it was sent, but its name has no escapes.
@@ -234,33 +235,33 @@ type pair struct {
 	inner       bool // a cookie after a comma or a blank
 }
 
-// room makes room for some pairs.
-func (ps *parsedPairs) room(n int) {
-	ps.hashes, ps.all = slices.Grow(ps.hashes, n), slices.Grow(ps.all, n)
+// grow makes room for n pairs.
+func (ps *parsedPairs) grow(n int) {
+	ps.hashes, ps.pairs = slices.Grow(ps.hashes, n), slices.Grow(ps.pairs, n)
 }
 
-// add appends a pair. The method each finds the pair under the name in the argument found.
-func (ps *parsedPairs) add(found string, of pair) {
-	ps.hashes, ps.all = append(ps.hashes, hashName(found)), append(ps.all, of)
+// add appends a pair. The method forEach finds the pair under the given name.
+func (ps *parsedPairs) add(name string, p pair) {
+	ps.hashes, ps.pairs = append(ps.hashes, hashName(name)), append(ps.pairs, p)
 }
 
 func hashName(name string) uint64 {
-	var room [64]byte
-	return maphash.Bytes(seed, spelling.AppendName(room[:0], name))
+	var buffer [64]byte
+	return maphash.Bytes(seed, spelling.AppendName(buffer[:0], name))
 }
 
-// The method each calls its last argument with every pair whose name a server may read as the given name.
-func (ps *parsedPairs) each(name string, one func(pair)) {
+// forEach calls visit with every pair whose name a server may read as the given name.
+func (ps *parsedPairs) forEach(name string, visit func(pair)) {
 	if strings.ContainsAny(name, "%+ \x00") { // undoing escapes would change the name
-		for _, of := range ps.all {
-			one(of)
+		for _, p := range ps.pairs {
+			visit(p)
 		}
 		return
 	}
 	hash := hashName(name)
 	for i, h := range ps.hashes {
 		if h == hash {
-			one(ps.all[i])
+			visit(ps.pairs[i])
 		}
 	}
 }
@@ -300,7 +301,7 @@ func (p *Parsed) text(kind textKind, r *http.Request, name string, read func(*ht
 	}
 	value, ok := read(r, name)
 	if p.texts == nil {
-		p.texts = p.room[:0]
+		p.texts = p.textBuffer[:0]
 	}
 	p.texts = append(p.texts, parsedText{kind, name, value, ok})
 	return value, ok

@@ -28,7 +28,7 @@ type Path struct {
 	segments []string // anySegment stands for any segment
 	subtree  bool     // any segments may follow
 	slash    bool     // the pattern ends with a slash, but not subtree
-	only     string   // the only path of the pattern, without a slash at the end; "" if the pattern stands for several
+	literal  string   // the only path of the pattern, without a slash at the end; "" if the pattern stands for several
 
 	prefix, foldedPrefix string         // from [ParsePrefix], instead of the fields above: as written, and folded
 	expression, folded   *regexp.Regexp // from [ParseRegexp], likewise
@@ -71,42 +71,42 @@ func ParsePath(text string) (Path, error) {
 		case !strings.ContainsAny(name, "{}"):
 			p.segments = append(p.segments, name)
 		default:
-			wild, rest, err := wildcard(name)
+			variable, multi, err := wildcard(name)
 			switch {
 			case err != nil:
 				return p, err
-			case seen[wild]:
-				return p, fmt.Errorf("the name %q occurs twice", wild)
-			case rest && i != last:
+			case seen[variable]:
+				return p, fmt.Errorf("the name %q occurs twice", variable)
+			case multi && i != last:
 				return p, fmt.Errorf("%s is not at the end", name)
-			case rest:
+			case multi:
 				p.subtree = true
 			default:
 				p.segments = append(p.segments, anySegment)
 			}
-			seen[wild] = true
+			seen[variable] = true
 		}
 	}
 	if !p.subtree && !slices.Contains(p.segments, anySegment) {
-		p.only = "/" + strings.Join(p.segments, "/")
+		p.literal = "/" + strings.Join(p.segments, "/")
 	}
 	return p, nil
 }
 
 // wildcard parses a segment of the form {name} or {name...}.
-func wildcard(segment string) (name string, rest bool, err error) {
+func wildcard(segment string) (name string, multi bool, err error) {
 	name, ok := strings.CutPrefix(segment, "{")
 	if ok {
 		name, ok = strings.CutSuffix(name, "}")
 	}
-	name, rest = strings.CutSuffix(name, "...")
+	name, multi = strings.CutSuffix(name, "...")
 	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 	}) {
 		return "", false, fmt.Errorf("%s: want a whole segment of the form {name}, {name...} or, at the end, {$}",
 			segment)
 	}
-	return name, rest, nil
+	return name, multi, nil
 }
 
 // meets reports whether a pattern other than a text pattern matches segments. No segment may be empty. The last segment
@@ -128,16 +128,16 @@ func (p *Path) meets(segments []string, m *Match) bool {
 	return true
 }
 
-// within is for patterns that end in a name and stand for several paths. It returns the part of a [KeyPath] that the
+// keyPart is for patterns that end in a name and stand for several paths. It returns the part of a [KeyPath] that the
 // pattern describes. It removes what a client may add: an extension, and everything after a file. If the key does not
-// meet the pattern, ok is false. within does not allocate for keys of up to 32 segments.
-func (p *Path) within(key string, m *Match) (part string, ok bool) {
+// meet the pattern, ok is false. keyPart does not allocate for keys of up to 32 segments.
+func (p *Path) keyPart(key string, m *Match) (part string, ok bool) {
 	last := len(p.segments) - 1
-	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
+	if p.literal != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
 		return "", false
 	}
-	var room [32]string
-	segments := room[:0]
+	var buffer [32]string
+	segments := buffer[:0]
 	for rest, more := key, true; more && len(segments) < len(p.segments)+2; { // the last segment is the rest of the key
 		var segment string
 		if segment, rest, more = strings.Cut(rest, "/"); segment != "" {
@@ -177,8 +177,8 @@ func sameSegment(want, got string, keepCase bool) bool {
 	return want == got || !keepCase && strings.EqualFold(want, got)
 }
 
-// On Windows, a file has streams. stream is the beginning of the name of one.
-const stream = "::$"
+// On Windows, a file has streams. streamPrefix is the beginning of the name of a stream.
+const streamPrefix = "::$"
 
 // trimSegment removes what some servers ignore at the end of a segment. Windows ignores dots, blanks and "::$DATA" (the
 // stream of a file's data). Programs in C ignore everything after a zero byte.
@@ -186,29 +186,29 @@ func trimSegment(s string) string {
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		s = s[:i]
 	}
-	if i := strings.Index(s, stream); i >= 0 {
+	if i := strings.Index(s, streamPrefix); i >= 0 {
 		s = s[:i]
 	}
-	return strings.TrimRight(s, passedOver)
+	return strings.TrimRight(s, ignoredAtEnd)
 }
 
-// passedOver has the characters that some servers ignore at the end of a segment.
-const passedOver = ". \t\n\v\f\r"
+// ignoredAtEnd has the characters that some servers ignore at the end of a segment.
+const ignoredAtEnd = ". \t\n\v\f\r"
 
 // cleanPath removes double slashes, dot segments and a slash at the end from a path.
-func cleanPath(of string) string {
-	if !strings.HasPrefix(of, "/") {
-		of = "/" + of
+func cleanPath(text string) string {
+	if !strings.HasPrefix(text, "/") {
+		text = "/" + text
 	}
-	return path.Clean(of) // does not allocate if there is nothing to clean
+	return path.Clean(text) // does not allocate if there is nothing to clean
 }
 
 // Matches reports whether the pattern matches a path without escapes, such as [net/url.URL.Path].
-func (p *Path) Matches(of string) bool { return p.matchesClean(of, cleanPath(of)) }
+func (p *Path) Matches(urlPath string) bool { return p.matchesClean(urlPath, cleanPath(urlPath)) }
 
 // matchesClean does the same as Matches. The parameter clean is the result of [cleanPath] for the path.
-func (p *Path) matchesClean(of, clean string) bool {
-	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
+func (p *Path) matchesClean(urlPath, clean string) bool {
+	slash := strings.HasSuffix(urlPath, "/") || strings.HasSuffix(urlPath, "/.") || strings.HasSuffix(urlPath, "/..") || clean == "/"
 	if p.IsText() {
 		if slash && clean != "/" {
 			clean += "/"

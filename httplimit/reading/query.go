@@ -31,28 +31,28 @@ func queryValues(r *http.Request, name string) (values []queryValue) {
 	if r.URL.RawQuery == "" || tooManyParameters(r) {
 		return nil
 	}
-	one := func(got, value string) {
+	add := func(got, value string) {
 		text, ok := spelling.Value(value)
 		values = append(values, queryValue{got, value, text, ok})
 	}
 	p := parsedOf(r)
 	if p == nil {
-		eachParameter(r.URL, name, one)
+		eachParameter(r.URL, name, add)
 		return values
 	}
 	for i := range p.values {
-		if of := &p.values[i]; of.name == name {
-			return of.values
+		if cached := &p.values[i]; cached.name == name {
+			return cached.values
 		}
 	}
 	var last pair
-	p.query.each(name, func(of pair) {
-		if of == last {
+	p.query.forEach(name, func(param pair) {
+		if param == last {
 			return // this pair was handled already
 		}
-		last = of
-		p.work += len(of.value) / 8
-		of.parameter(name, one)
+		last = param
+		p.work += len(param.value) / 8
+		param.parameter(name, add)
 	})
 	p.values = append(p.values, parsedValues{name, values})
 	return values
@@ -63,11 +63,11 @@ func readQuery(r *http.Request, name string) (value string, ok bool) {
 	if tooManyParameters(r) {
 		return "", false
 	}
-	for i, of := range queryValues(r, name) {
-		if !of.ok || i > 0 && of.text != value {
+	for i, v := range queryValues(r, name) {
+		if !v.ok || i > 0 && v.text != value {
 			return "", false
 		}
-		value = of.text
+		value = v.text
 	}
 	return value, true
 }
@@ -77,10 +77,10 @@ func readQuery(r *http.Request, name string) (value string, ok bool) {
 func (m *Match) meetsQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || tooManyParameters(r) || !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)
-		return len(values) == 0 || len(want.Values) > 0 && !slices.ContainsFunc(values, func(of queryValue) bool {
+		return len(values) == 0 || len(want.Values) > 0 && !slices.ContainsFunc(values, func(v queryValue) bool {
 			return slices.ContainsFunc(want.Values, func(text string) bool {
 				folded, _ := spelling.Value(text)
-				return m.sameText(of.text, folded) && of.ok || m.sameText(spelling.UntilZero(of.value), text)
+				return m.sameText(v.text, folded) && v.ok || m.sameText(spelling.UntilZero(v.value), text)
 			})
 		})
 	})
@@ -94,8 +94,8 @@ func (m *Match) sameText(got, want string) bool {
 func (m *Match) isCertainQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || !tooManyParameters(r) && !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)
-		return len(values) == 0 || slices.ContainsFunc(values, func(of queryValue) bool {
-			return of.name != want.Name || len(want.Values) > 0 && !slices.Contains(want.Values, of.value)
+		return len(values) == 0 || slices.ContainsFunc(values, func(v queryValue) bool {
+			return v.name != want.Name || len(want.Values) > 0 && !slices.Contains(want.Values, v.value)
 		})
 	})
 }
@@ -104,7 +104,7 @@ func (m *Match) isCertainQuery(r *http.Request) bool {
 func tooManyParameters(r *http.Request) bool {
 	if p := parsedOf(r); p != nil {
 		p.readQuery(r.URL.RawQuery)
-		return p.query.long
+		return p.query.tooMany
 	}
 	return tooManyPairs(r.URL.RawQuery, "&", ";")
 }
@@ -114,41 +114,40 @@ func (p *Parsed) readQuery(query string) {
 	if p.query.read {
 		return
 	}
-	p.query.read, p.query.long = true, tooManyPairs(query, "&", ";")
+	p.query.read, p.query.tooMany = true, tooManyPairs(query, "&", ";")
 	p.work += len(query) / 8
-	if p.query.long {
+	if p.query.tooMany {
 		return
 	}
-	p.query.room(1 + strings.Count(query, "&") + strings.Count(query, ";"))
-	eachPair(query, func(of pair) {
-		p.work += 1 + len(of.name)/8
-		p.query.add(of.name, of)
-		if list, is := listOf(of.name); is {
-			p.query.add(list, of)
+	p.query.grow(1 + strings.Count(query, "&") + strings.Count(query, ";"))
+	eachPair(query, func(param pair) {
+		p.work += 1 + len(param.name)/8
+		p.query.add(param.name, param)
+		if list, ok := listOf(param.name); ok {
+			p.query.add(list, param)
 		}
 	})
 }
 
-// eachParameter calls its last argument for every value of the parameter, in every reading of the query. It passes a
-// name without escapes, which some server treats as the parameter's name, and the value. The value may contain zero
-// bytes.
-func eachParameter(u *url.URL, name string, each func(got, value string)) {
-	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
+// eachParameter calls visit for every value of the parameter, in every reading of the query. It passes a name without
+// escapes, which some server treats as the parameter's name, and the value. The value may contain zero bytes.
+func eachParameter(u *url.URL, name string, visit func(got, value string)) {
+	eachPair(u.RawQuery, func(p pair) { p.parameter(name, visit) })
 }
 
-// parameter calls its last argument if the pair is a value of the parameter with the given name.
-func (of pair) parameter(name string, each func(got, value string)) {
-	if spelling.SameName(of.name, name) || isElement(of.name, name) {
-		each(of.name, spelling.UnescapeQuery(of.value))
+// parameter calls visit if the pair is a value of the parameter with the given name.
+func (p pair) parameter(name string, visit func(got, value string)) {
+	if spelling.SameName(p.name, name) || isElement(p.name, name) {
+		visit(p.name, spelling.UnescapeQuery(p.value))
 	}
 }
 
-// eachPair calls its last argument with each parameter of a query, in every reading. The names have no escapes.
-func eachPair(query string, one func(pair)) {
+// eachPair calls visit with each parameter of a query, in every reading. The names have no escapes.
+func eachPair(query string, visit func(pair)) {
 	semicolons, units := strings.Contains(query, ";"), strings.Contains(query, "%u")
 	split := func(text string) {
 		name, value, _ := strings.Cut(text, "=")
-		one(pair{name: spelling.UnescapeQuery(name), value: value})
+		visit(pair{name: spelling.UnescapeQuery(name), value: value})
 	}
 	parameter := func(text string) {
 		if text == "" {
@@ -171,18 +170,18 @@ func eachPair(query string, one func(pair)) {
 	}
 }
 
-// isElement reports whether got is an element of the list name. For example, t[] and t[0] are elements of t. PHP, Rails
-// and Node's qs make a list of such parameters. Some programs use a list of one element as its value.
+// isElement reports whether the parameter got is an element of the list name. For example, t[] and t[0] are elements of
+// t. PHP, Rails and Node's qs make a list of such parameters. Some programs use a list of one element as its value.
 func isElement(got, name string) bool {
-	list, is := listOf(got)
-	return is && spelling.SameName(list, name)
+	list, ok := listOf(got)
+	return ok && spelling.SameName(list, name)
 }
 
 // listOf returns the name of the list that a parameter is an element of.
-func listOf(got string) (list string, is bool) {
-	if !strings.HasSuffix(got, "]") {
+func listOf(name string) (list string, ok bool) {
+	if !strings.HasSuffix(name, "]") {
 		return "", false
 	}
-	list, _, is = strings.Cut(got, "[")
-	return list, is
+	list, _, ok = strings.Cut(name, "[")
+	return list, ok
 }

@@ -59,44 +59,44 @@ const (
 
 // readings makes the readings of a path, one after the other.
 type readings struct {
-	escaped string
-	again   string // the path without escapes, if it still has escapes; it is also read as if it had been sent
-	behind  string // the path after //name, for servers that treat name as a host; it is also read
-	plain   bool   // all readings are the same
-	present reading
-	done    bool
-	dotless bool // only readings that keep dots are made
+	escaped   string
+	unescaped string // the unescaped path, if it still has escapes; it is also read as if it had been sent
+	afterHost string // the path after //name, for servers that treat name as a host; it is also read
+	plain     bool   // all readings are the same
+	current   reading
+	done      bool
+	keepsDots bool // no reading resolves dots
 
-	ways
+	features
 }
 
-// ways records properties of a path that make its readings differ.
-type ways struct {
+// features has the properties of a path that make its readings differ.
+type features struct {
 	slashes                 bool // the path has escaped slashes
-	backslashes, semicolons bool // the path has some
+	backslashes, semicolons bool // the path without escapes has backslashes, semicolons
 	dotted                  bool // a segment begins with a dot
 }
 
-// The method or returns the properties that at least one of two paths has.
-func (w ways) or(v ways) ways {
-	return ways{
-		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
+// union returns the properties that at least one of two paths has.
+func (f features) union(g features) features {
+	return features{
+		f.slashes || g.slashes, f.backslashes || g.backslashes, f.semicolons || g.semicolons, f.dotted || g.dotted,
 	}
 }
 
 // count returns how many readings a path with these properties has.
-func (w ways) count() int {
+func (f features) count() int {
 	n := 1
-	if w.dotted {
+	if f.dotted {
 		n *= int(dotsEnd)
 	}
-	if w.semicolons {
+	if f.semicolons {
 		n *= int(parametersEnd)
 	}
-	if w.backslashes {
+	if f.backslashes {
 		n *= 2
 	}
-	if w.slashes {
+	if f.slashes {
 		n *= 2
 	}
 	return n
@@ -112,22 +112,22 @@ func readingsOf(u *url.URL) readings {
 	}
 	rs := readingsOfText(escaped, u.Path)
 	if spelling.HasEscapes(u.Path) {
-		rs.again = u.Path
+		rs.unescaped = u.Path
 	}
-	rs.behind = behindHost(escaped)
+	rs.afterHost = pathAfterHost(escaped)
 	return rs
 }
 
-// behindHost returns the part of a path such as //name/path after the name. If the path does not begin with several
+// pathAfterHost returns the part of a path such as //name/path after the name. If the path does not begin with several
 // slashes, it returns "". This part matters because programs that resolve the path against the server's URL (new
 // URL(path, base)) treat the name as a host.
-func behindHost(escaped string) string {
+func pathAfterHost(escaped string) string {
 	rest := strings.TrimLeft(escaped, "/")
 	if len(escaped)-len(rest) < 2 || rest == "" {
 		return ""
 	}
-	_, behind, _ := strings.Cut(rest, "/")
-	return "/" + behind
+	_, after, _ := strings.Cut(rest, "/")
+	return "/" + after
 }
 
 // readingsOfText returns the readings of a path. The parameter escaped is the path as it was sent, and plain is the
@@ -136,7 +136,7 @@ func readingsOfText(escaped, plain string) readings {
 	return readings{
 		escaped: strings.TrimPrefix(escaped, "/"),
 		plain:   isPlain(escaped),
-		ways: ways{
+		features: features{
 			slashes:     strings.Count(plain, "/") != strings.Count(escaped, "/"),
 			backslashes: strings.Contains(plain, `\`),
 			semicolons:  strings.Contains(plain, ";"),
@@ -154,11 +154,11 @@ func isPlain(escaped string) bool {
 		}
 	}
 	hasDot := strings.IndexByte(escaped, '.') >= 0
-	return !strings.Contains(escaped, "//") && !strings.Contains(escaped, stream) && (!hasDot ||
+	return !strings.Contains(escaped, "//") && !strings.Contains(escaped, streamPrefix) && (!hasDot ||
 		!strings.Contains(escaped, "/.") && !strings.Contains(escaped, "./") && !strings.HasSuffix(escaped, "."))
 }
 
-// tooLong reports whether the path is not read because reading it would be too much work.
+// tooLong reports whether reading the path would be too much work. Such a path is not read.
 func (rs *readings) tooLong() bool {
 	if len(rs.escaped) > maxPath {
 		return true
@@ -170,19 +170,19 @@ func (rs *readings) tooLong() bool {
 	if !rs.plain {
 		n = rs.count()
 	}
-	if rs.again != "" {
-		twice := readingsOfText(rs.again, spelling.Unescape(rs.again)).ways
-		n += rs.or(twice).count() + twice.count()
+	if rs.unescaped != "" {
+		twice := readingsOfText(rs.unescaped, spelling.Unescape(rs.unescaped)).features
+		n += rs.union(twice).count() + twice.count()
 	}
-	if rs.behind != "" {
-		n += readingsOfText(rs.behind, spelling.Unescape(rs.behind)).count()
+	if rs.afterHost != "" {
+		n += readingsOfText(rs.afterHost, spelling.Unescape(rs.afterHost)).count()
 	}
 	split := rs.escaped
 	if rs.slashes || rs.backslashes {
 		split = spelling.Unescape(split)
 	}
-	if rs.again != "" {
-		split = spelling.Unescape(rs.again)
+	if rs.unescaped != "" {
+		split = spelling.Unescape(rs.unescaped)
 	}
 	segments := 1 + strings.Count(split, "/") + strings.Count(split, `\`)
 	return n*len(rs.escaped) > maxRead || n*segments > maxSplit
@@ -190,55 +190,55 @@ func (rs *readings) tooLong() bool {
 
 // next appends the segments of the next reading to a slice. It leaves out empty segments. After the last reading, ok is
 // false.
-func (rs *readings) next(into []string) ([]string, bool) {
+func (rs *readings) next(dst []string) ([]string, bool) {
 	if rs.done {
 		return nil, false
 	}
 	if rs.plain {
-		segments := withoutEmpty(appendSplit(into, rs.escaped))
+		segments := withoutEmpty(appendSplit(dst, rs.escaped))
 		rs.done = true
-		if rs.behind != "" {
-			rs.readBehind()
+		if rs.afterHost != "" {
+			rs.readAfterHost()
 		}
 		return segments, true
 	}
-	segments := rs.present.of(into, rs.escaped)
+	segments := rs.current.appendSegments(dst, rs.escaped)
 	rs.advance()
 	switch {
 	case !rs.done:
-	case rs.again != "":
+	case rs.unescaped != "":
 		rs.readAgain()
-	case rs.behind != "":
-		rs.readBehind()
+	case rs.afterHost != "":
+		rs.readAfterHost()
 	}
 	return segments, true
 }
 
-// readBehind continues with the readings of the part of the path after //name.
-func (rs *readings) readBehind() {
-	behind := readingsOfText(rs.behind, spelling.Unescape(rs.behind))
-	behind.dotless = rs.dotless
-	*rs = behind
+// readAfterHost continues with the readings of the part of the path after //name.
+func (rs *readings) readAfterHost() {
+	after := readingsOfText(rs.afterHost, spelling.Unescape(rs.afterHost))
+	after.keepsDots = rs.keepsDots
+	*rs = after
 }
 
 // readAgain continues with the readings that undo escapes twice. First come readings that undo them twice in each
 // segment. Then come readings that undo them once before everything else.
 func (rs *readings) readAgain() {
-	once := rs.again
-	twice := readingsOfText(once, spelling.Unescape(once))
-	if !rs.present.twice {
-		rs.present, rs.done = reading{twice: true}, false
-		rs.ways = rs.or(twice.ways)
+	unescaped := rs.unescaped
+	twice := readingsOfText(unescaped, spelling.Unescape(unescaped))
+	if !rs.current.twice {
+		rs.current, rs.done = reading{twice: true}, false
+		rs.features = rs.union(twice.features)
 		return
 	}
-	twice.behind, twice.dotless = rs.behind, rs.dotless
+	twice.afterHost, twice.keepsDots = rs.afterHost, rs.keepsDots
 	*rs = twice
 }
 
 // advance continues with the next reading that may differ from the readings before it.
 func (rs *readings) advance() {
-	r := &rs.present
-	if r.dots++; rs.dotted && !rs.dotless && r.dots < dotsEnd {
+	r := &rs.current
+	if r.dots++; rs.dotted && !rs.keepsDots && r.dots < dotsEnd {
 		return
 	}
 	r.dots = dotsKept
@@ -253,12 +253,12 @@ func (rs *readings) advance() {
 	rs.done = !r.unescapeFirst
 }
 
-// The method of appends the segments of a path in this reading to a slice. It leaves out empty segments.
-func (r reading) of(into []string, escaped string) []string {
+// appendSegments appends the segments of a path in this reading to a slice. It leaves out empty segments.
+func (r reading) appendSegments(dst []string, escaped string) []string {
 	if r.backslash {
 		escaped = backslashes.Replace(escaped)
 	}
-	segments := appendSplit(into, escaped)
+	segments := appendSplit(dst, escaped)
 	if r.parameters != parametersKept {
 		cutParameters(segments)
 	}
@@ -298,12 +298,12 @@ func (r reading) unescape(s string) string {
 	return s
 }
 
-func appendSplit(into []string, s string) []string {
+func appendSplit(dst []string, s string) []string {
 	for {
 		segment, rest, more := strings.Cut(s, "/")
-		into = append(into, segment)
+		dst = append(dst, segment)
 		if !more {
-			return into
+			return dst
 		}
 		s = rest
 	}
@@ -341,8 +341,8 @@ func resolve(segments []string) []string {
 	return kept
 }
 
-// ends has the characters at which a path without escapes ends for some servers.
-const ends = "\x00?#"
+// endMarkers has the characters at which a path without escapes ends for some servers.
+const endMarkers = "\x00?#"
 
 // hasOneEnd reports whether a path without escapes ends at the same place for all servers.
 func hasOneEnd(path string) bool {
@@ -354,12 +354,12 @@ func hasOneEnd(path string) bool {
 	return true
 }
 
-// endOf returns the segments up to the place where some servers end the path. If there is no such place, it returns
+// cutAtEnd returns the segments up to the place where some servers end the path. If there is no such place, it returns
 // nil. For programs in C, the path ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at
 // a question mark or a number sign.
-func endOf(segments []string) []string {
+func cutAtEnd(segments []string) []string {
 	for i, segment := range segments {
-		at := strings.IndexAny(segment, ends)
+		at := strings.IndexAny(segment, endMarkers)
 		if at < 0 {
 			continue
 		}

@@ -426,7 +426,7 @@ func TestAPathHasTwoKeysAtMost(t *testing.T) {
 		require.NoError(t, err)
 		all := readingsOf(u)
 		for !all.done {
-			how := all.present
+			how := all.current
 			segments, _ := all.next(nil)
 			read := fmt.Sprint(how, strings.Join(segments, "\x00"))
 			if keys[read] == nil {

@@ -5,9 +5,9 @@ import "strings"
 // String returns the match as a text for people.
 func (m Match) String() string {
 	var parts []string
-	add := func(what string, values []string) {
+	add := func(label string, values []string) {
 		if len(values) > 0 {
-			parts = append(parts, what+" "+oneOf(values))
+			parts = append(parts, label+" "+oneOf(values))
 		}
 	}
 	add("method", m.Methods)
@@ -23,12 +23,12 @@ func (m Match) String() string {
 	if m.KeepType && len(paths) > 0 {
 		parts = append(parts, "extensions as written")
 	}
-	fields := func(what string, all []Field) {
-		for _, f := range all {
+	fields := func(label string, list []Field) {
+		for _, f := range list {
 			if len(f.Values) == 0 {
-				parts = append(parts, "any "+what+" "+f.Name)
+				parts = append(parts, "any "+label+" "+f.Name)
 			}
-			add(what+" "+f.Name+":", f.Values)
+			add(label+" "+f.Name+":", f.Values)
 		}
 	}
 	fields("header", m.Headers)
@@ -44,8 +44,8 @@ func (m Match) String() string {
 	if len(parts) == 0 {
 		parts = []string{"all requests"}
 	}
-	for _, not := range m.Not {
-		parts = append(parts, "but not "+not.String())
+	for _, exception := range m.Not {
+		parts = append(parts, "but not "+exception.String())
 	}
 	return strings.Join(parts, ", ")
 }

@@ -51,15 +51,15 @@ func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 // meets all expressions.
 const maxScan = 4 << 10
 
-// texts has the texts with which text patterns are compared: each reading of a path, the reading without the extension
+// texts are the texts with which text patterns are compared: each reading of a path, the reading without the extension
 // of its last name, and the reading without the segments after a file.
 type texts struct {
-	longest int                  // four times the longest prefix, in bytes; 0 without prefixes
-	begins  []pathText           // beginnings of the readings, long enough for the longest prefix
-	whole   []pathText           // complete texts, for expressions
-	size    int                  // bytes that an expression reads: twice the size of whole
-	long    bool                 // expressions would take too long, so they count as met
-	seen    [2]map[pathText]bool // the texts in begins and in whole
+	longestPrefix int                  // four times the longest prefix, in bytes; 0 without prefixes
+	beginnings    []pathText           // beginnings of the readings, long enough for the longest prefix
+	full          []pathText           // complete texts, for expressions
+	size          int                  // bytes that an expression reads: twice the size of full
+	tooLong       bool                 // expressions would take too long, so they count as met
+	seen          [2]map[pathText]bool // the texts in beginnings and in full
 }
 
 // A pathText is a path with a slash at the end. The field cut says whether an extension was cut off.
@@ -69,52 +69,53 @@ type pathText struct {
 }
 
 // textsOf returns those texts of the readings that the patterns need.
-func textsOf(all [][]string, patterns func(yield func(*Path) bool)) *texts {
+func textsOf(readings [][]string, patterns func(yield func(*Path) bool)) *texts {
 	ts := &texts{seen: [2]map[pathText]bool{{}, {}}}
 	expressions := false
 	for p := range patterns {
-		ts.longest = max(ts.longest, 4*len(p.prefix)) // folding may shorten a character from four bytes to one
+		// Folding may shorten a character from four bytes to one.
+		ts.longestPrefix = max(ts.longestPrefix, 4*len(p.prefix))
 		expressions = expressions || p.expression != nil
 	}
-	ts.long = !expressions // without expressions, whole is not needed
-	for _, segments := range all {
+	ts.tooLong = !expressions // without expressions, full is not needed
+	for _, segments := range readings {
 		ts.addReading(segments)
 	}
 	return ts
 }
 
 func (ts *texts) addReading(segments []string) {
-	whole := len(segments)
-	if segments = ts.read(segments); len(segments) == 0 && whole > 0 {
+	count := len(segments)
+	if segments = ts.read(segments); len(segments) == 0 && count > 0 {
 		return
 	}
 	ts.add(segments, false)
-	other := make([]string, len(segments))
-	same := true
+	trimmed := make([]string, len(segments))
+	unchanged := true
 	for i, s := range segments {
-		if other[i] = s; !isOrdinary(s) {
-			other[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // an escaped slash does not end a segment
-			same = same && other[i] == s
+		if trimmed[i] = s; !isOrdinary(s) {
+			trimmed[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // an escaped slash does not end a segment
+			unchanged = unchanged && trimmed[i] == s
 		}
 	}
-	if !same {
-		ts.add(other, false)
+	if !unchanged {
+		ts.add(trimmed, false)
 	}
-	const mostFiles = 4
+	const maxFiles = 4
 	files := 0
-	for i, s := range other {
+	for i, s := range trimmed {
 		first, last := strings.IndexByte(s, '.'), strings.LastIndexByte(s, '.')
 		switch {
 		case first <= 0:
-		case i < whole-1:
-			if files++; files > mostFiles {
-				ts.long = true
+		case i < count-1:
+			if files++; files > maxFiles {
+				ts.tooLong = true
 			}
-			ts.addWhole(other[:i+1], false) // prefixes need not be compared with this part
+			ts.addFull(trimmed[:i+1], false) // prefixes need not be compared with this part
 		default:
 			for _, end := range []int{first, last} {
-				other[i] = s[:end]
-				ts.add(other, true)
+				trimmed[i] = s[:end]
+				ts.add(trimmed, true)
 			}
 		}
 	}
@@ -126,45 +127,45 @@ func (ts *texts) read(segments []string) []string {
 	size := len("/")
 	for i, s := range segments {
 		if size += len(s) + len("/"); size > maxScan {
-			ts.long = true
+			ts.tooLong = true
 		}
-		if ts.long && size > ts.longest {
-			return segments[:min(i+1, ts.longest)]
+		if ts.tooLong && size > ts.longestPrefix {
+			return segments[:min(i+1, ts.longestPrefix)]
 		}
 	}
 	return segments
 }
 
 func (ts *texts) add(segments []string, cut bool) {
-	ts.addWhole(segments, cut)
-	if ts.longest == 0 {
+	ts.addFull(segments, cut)
+	if ts.longestPrefix == 0 {
 		return
 	}
-	of := pathText{begin(segments, ts.longest), cut}
-	if ts.seen[0][of] {
+	pt := pathText{beginning(segments, ts.longestPrefix), cut}
+	if ts.seen[0][pt] {
 		return
 	}
-	ts.seen[0][of] = true
-	ts.begins = append(ts.begins, of, pathText{fold(of.text), cut})
+	ts.seen[0][pt] = true
+	ts.beginnings = append(ts.beginnings, pt, pathText{fold(pt.text), cut})
 }
 
-func (ts *texts) addWhole(segments []string, cut bool) {
-	if ts.long {
+func (ts *texts) addFull(segments []string, cut bool) {
+	if ts.tooLong {
 		return
 	}
-	of := pathText{begin(segments, maxScan), cut}
-	if ts.seen[1][of] {
+	pt := pathText{beginning(segments, maxScan), cut}
+	if ts.seen[1][pt] {
 		return
 	}
-	ts.seen[1][of] = true
-	ts.whole = append(ts.whole, of)
-	ts.size += 2 * len(of.text)
-	ts.long = ts.size > maxScan
+	ts.seen[1][pt] = true
+	ts.full = append(ts.full, pt)
+	ts.size += 2 * len(pt.text)
+	ts.tooLong = ts.size > maxScan
 }
 
-// begin returns at least the first size bytes of a path, or all of a shorter path. The result has a slash at the end,
-// and does not end within a segment.
-func begin(segments []string, size int) string {
+// beginning returns at least the first size bytes of a path, or all of a shorter path. The result has a slash at the
+// end, and does not end within a segment.
+func beginning(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')
 	for _, s := range segments {
@@ -180,25 +181,25 @@ func begin(segments []string, size int) string {
 // meetsText reports whether a text pattern ([Path.IsText]) matches one of the texts.
 func (p *Path) meetsText(ts *texts, m *Match) bool {
 	if p.expression == nil {
-		for i := 0; i < len(ts.begins); i += 2 {
-			as, want := ts.begins[i], p.prefix
+		for i := 0; i < len(ts.beginnings); i += 2 {
+			got, want := ts.beginnings[i], p.prefix
 			if !m.KeepCase {
-				as, want = ts.begins[i+1], p.foldedPrefix
+				got, want = ts.beginnings[i+1], p.foldedPrefix
 			}
-			if strings.HasPrefix(as.text, want) && !(as.cut && m.KeepType) {
+			if strings.HasPrefix(got.text, want) && !(got.cut && m.KeepType) {
 				return true
 			}
 		}
 		return false
 	}
-	of := p.folded
+	expression := p.folded
 	if m.KeepCase {
-		of = p.expression
+		expression = p.expression
 	}
-	return ts.long || slices.ContainsFunc(ts.whole, func(as pathText) bool {
-		slash := as.text
+	return ts.tooLong || slices.ContainsFunc(ts.full, func(got pathText) bool {
+		slash := got.text
 		text := slash[:max(1, len(slash)-1)]
-		return !(as.cut && m.KeepType) && (of.MatchString(text) || len(text) < len(slash) && of.MatchString(slash))
+		return !(got.cut && m.KeepType) && (expression.MatchString(text) || len(text) < len(slash) && expression.MatchString(slash))
 	})
 }
 
