@@ -17,8 +17,8 @@ import (
 //
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
 func (p *parser) parseALB(line []byte) error {
-	var kind, answered, client, status, size, request, agent []byte
-	rest, err := cutFields(line, &kind, &answered, nil, &client, nil, nil, nil, nil, &status, nil, nil, &size,
+	var kind, answerTime, client, status, size, request, agent []byte
+	rest, err := cutFields(line, &kind, &answerTime, nil, &client, nil, nil, nil, nil, &status, nil, nil, &size,
 		&request, &agent)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (p *parser) parseALB(line []byte) error {
 	if err := e.setClient(client); err != nil {
 		return err
 	}
-	if e.Time, err = parseISO(answered); err != nil {
+	if e.Time, err = parseISO(answerTime); err != nil {
 		return err
 	}
 	if err := e.setOutcome(status, size); err != nil {
@@ -46,12 +46,12 @@ func (p *parser) parseALB(line []byte) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	var received []byte
-	if _, err := cutFields(rest, nil, nil, nil, nil, nil, nil, nil, &received); err != nil {
+	var requestTime []byte
+	if _, err := cutFields(rest, nil, nil, nil, nil, nil, nil, nil, &requestTime); err != nil {
 		return err
 	}
-	if !absent(received) {
-		e.Time, err = parseISO(received)
+	if !isAbsent(requestTime) {
+		e.Time, err = parseISO(requestTime)
 	}
 	return err
 }
@@ -63,20 +63,20 @@ func (p *parser) parseALB(line []byte) error {
 //
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/classic/access-log-collection.html
 func (p *parser) parseELB(line []byte) error {
-	var answered, client, first, status, size, request, agent []byte
-	_, err := cutFields(line, &answered, nil, &client, nil, &first, nil, nil, &status, nil, nil, &size, &request, &agent)
+	var answerTime, client, requestDuration, status, size, request, agent []byte
+	_, err := cutFields(line, &answerTime, nil, &client, nil, &requestDuration, nil, nil, &status, nil, nil, &size, &request, &agent)
 	if err != nil {
 		return err
 	}
 	e := &p.entry
-	if e.Time, err = parseISO(answered); err != nil {
+	if e.Time, err = parseISO(answerTime); err != nil {
 		return err
 	}
 	if err := e.setClient(client); err != nil {
 		return err
 	}
-	if _, err := strconv.ParseFloat(string(first), 64); err != nil {
-		return fmt.Errorf("the request_processing_time %s is not a number", quote(first))
+	if _, err := strconv.ParseFloat(string(requestDuration), 64); err != nil {
+		return fmt.Errorf("the request_processing_time %s is not a number", quote(requestDuration))
 	}
 	if err := e.setOutcome(status, size); err != nil {
 		return err

@@ -56,7 +56,7 @@ func TestADateThatLeaps(t *testing.T) {
 		"in the middle":            {[]int{2015, 2015, 2261, 2015}, []int{3}},
 		"first":                    {[]int{2261, 2015, 2015, 2015}, []int{1}},
 		"first two":                {[]int{2261, 2261, 2015, 2015, 2015}, []int{1, 2}},
-		"last":                     {append(slices.Repeat([]int{2015}, around), 2261), []int{around + 1}},
+		"last":                     {append(slices.Repeat([]int{2015}, neighbors), 2261), []int{neighbors + 1}},
 		"last of few":              {[]int{2015, 2016, 2018}, nil},
 		"alone":                    {[]int{2261}, nil},
 		"several":                  {[]int{2015, 2261, 2260, 2015, 2015, 2259, 2015}, []int{2, 3, 6}},
@@ -64,8 +64,8 @@ func TestADateThatLeaps(t *testing.T) {
 		"a long silence":           {[]int{2015, 2018, 2018}, nil},
 		"a date of long ago":       {[]int{2015, 2015, 1970, 2015}, []int{3}},
 		"most of long ago":         {[]int{2015, 2015, 2015, 1970, 2015}, []int{4}},
-		"many agree":               {append([]int{2015}, slices.Repeat([]int{2018}, around)...), nil},
-		"many, and back":           {append(append([]int{2015}, slices.Repeat([]int{2018}, around)...), 2015), []int{around + 2}},
+		"many agree":               {append([]int{2015}, slices.Repeat([]int{2018}, neighbors)...), nil},
+		"many, and back":           {append(append([]int{2015}, slices.Repeat([]int{2018}, neighbors)...), 2015), []int{neighbors + 2}},
 		"years that go up":         {[]int{2010, 2012, 2014, 2016, 2018}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,50 +12,50 @@ func (p *parser) parseCaddy(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err
 	}
-	var l logged
+	var raw rawFields
 	var remote, uri []byte
-	seen := false
+	hasRequest := false
 	for _, m := range p.members {
 		switch m.parent {
-		case top:
+		case topObject:
 			switch string(m.name) {
 			case "ts":
-				l.time = m.value
+				raw.time = m.value
 			case "status":
-				l.status = m.value
+				raw.status = m.value
 			case "size":
-				l.size = m.value
+				raw.size = m.value
 			}
-		case request:
-			seen = true
+		case requestObject:
+			hasRequest = true
 			switch string(m.name) {
 			case "client_ip":
-				l.client = m.value
+				raw.client = m.value
 			case "remote_ip", "remote_addr":
 				remote = m.value
 			case "method":
-				l.method = m.value
+				raw.method = m.value
 			case "host":
 				p.setHost(m.value)
 			case "uri":
 				uri = m.value
 			case "proto":
-				l.proto = m.value
+				raw.proto = m.value
 			}
-		case headers:
+		case headersObject:
 			p.setUnredacted(p.canonical(m.name, m.name, "-"), m.value)
-		case elsewhere:
+		case otherObject:
 		}
 	}
-	if p.learned != nil && p.headers {
-		p.learned.all = true
+	if p.optional != nil && p.hasHeaders {
+		p.optional.allHeaders = true
 	}
-	if !seen {
+	if !hasRequest {
 		return errors.New(`no object "request", as a line of Caddy's access log has`)
 	}
-	first(&l.client, remote)
-	l.target = uri
-	return p.setLogged(&l)
+	setIfAbsent(&raw.client, remote)
+	raw.target = uri
+	return p.setRaw(&raw)
 }
 
 // caddySecrets has the header fields that Caddy does not log without log_credentials.

@@ -25,13 +25,13 @@ import (
 // name appear to have a space. So parseCommon refuses a user name with a space if the first field has a port, or if the
 // identity is not "-". (Identities are no longer in use.) It also refuses an identity that is an address.
 func (p *parser) parseCommon(line []byte) error {
-	who, date, rest, err := cutDate(line)
+	prefix, date, rest, err := cutDate(line)
 	if err != nil {
 		return err
 	}
-	client, identUser, ok := bytes.Cut(who, space)
+	client, identUser, ok := bytes.Cut(prefix, space)
 	if !ok {
-		return fmt.Errorf("want the fields host, ident and user before the date, got %s", quote(who))
+		return fmt.Errorf("want the fields host, ident and user before the date, got %s", quote(prefix))
 	}
 	if err := p.entry.setClient(client); err != nil {
 		return err
@@ -40,23 +40,23 @@ func (p *parser) parseCommon(line []byte) error {
 	if err != nil {
 		return err
 	}
-	fourFields := bytes.IndexByte(user, ' ') >= 0 && (!absent(ident) || len(withoutPort(client)) < len(client))
+	fourFields := bytes.IndexByte(user, ' ') >= 0 && (!isAbsent(ident) || len(withoutPort(client)) < len(client))
 	if fourFields || isAddress(ident) {
 		return fmt.Errorf("doubtful fields before the date, %s: is %s a virtual host, and %s the client?",
-			quote(who), quote(client), quote(ident))
+			quote(prefix), quote(client), quote(ident))
 	}
-	return p.parseLogged(date, rest)
+	return p.parseFromDate(date, rest)
 }
 
 func (p *parser) parseVHost(line []byte) error {
-	who, date, rest, err := cutDate(line)
+	prefix, date, rest, err := cutDate(line)
 	if err != nil {
 		return err
 	}
-	host, who, _ := bytes.Cut(who, space)
-	client, identUser, ok := bytes.Cut(who, space)
+	host, prefix, _ := bytes.Cut(prefix, space)
+	client, identUser, ok := bytes.Cut(prefix, space)
 	if !ok {
-		return fmt.Errorf("want the fields virtual host, host, ident and user before the date, got %s", quote(who))
+		return fmt.Errorf("want the fields virtual host, host, ident and user before the date, got %s", quote(prefix))
 	}
 	if err := p.entry.setClient(client); err != nil {
 		return err
@@ -65,11 +65,11 @@ func (p *parser) parseVHost(line []byte) error {
 	if err != nil {
 		return err
 	}
-	if bytes.IndexByte(user, ' ') >= 0 && !absent(ident) {
-		return fmt.Errorf("want four fields before the date, got %s", quote(who))
+	if bytes.IndexByte(user, ' ') >= 0 && !isAbsent(ident) {
+		return fmt.Errorf("want four fields before the date, got %s", quote(prefix))
 	}
 	p.setHost(host)
-	return p.parseLogged(date, rest)
+	return p.parseFromDate(date, rest)
 }
 
 // These bytes separate the date from the other fields.
@@ -81,7 +81,7 @@ var (
 // cutDate splits a line into the part before the date, the date, and the rest from the request's opening quote on. It
 // first looks for the end of the date, `] "`. A user name cannot contain this text, because servers escape quotes, but
 // it may contain brackets and even a forged date.
-func cutDate(line []byte) (who, date, rest []byte, err error) {
+func cutDate(line []byte) (prefix, date, rest []byte, err error) {
 	end := bytes.Index(line, dateEnd)
 	if end < 0 {
 		return nil, nil, nil, errors.New("no date in brackets followed by a request in quotes")
@@ -107,7 +107,7 @@ func cutIdent(text []byte) (ident, user []byte, err error) {
 }
 
 // parseLogged parses the date and everything after it, for all three formats.
-func (p *parser) parseLogged(date, rest []byte) (err error) {
+func (p *parser) parseFromDate(date, rest []byte) (err error) {
 	e := &p.entry
 	if e.Time, err = parseCLF(date); err != nil {
 		return err

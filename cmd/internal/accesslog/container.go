@@ -38,15 +38,15 @@ func (p *parser) cutDocker(line []byte) []byte {
 	isStream := false
 	for _, m := range p.members {
 		switch value := string(m.value); {
-		case m.parent != top:
+		case m.parent != topObject:
 		case string(m.name) == "log":
 			text = m.value
 		case string(m.name) == "stream":
 			isStream = value == "stdout" || value == "stderr"
 		}
 	}
-	text, ended := bytes.CutSuffix(text, []byte("\n"))
-	if !isStream || !ended {
+	text, complete := bytes.CutSuffix(text, []byte("\n"))
+	if !isStream || !complete {
 		return line
 	}
 	p.wrapped = append(p.wrapped[:0], text...) // the next parse reuses the memory of the members

@@ -21,9 +21,9 @@ const maxWindow = 128 << 20
 
 // A coding is a compression of a log, or a character encoding.
 type coding struct {
-	name string
-	is   func(start []byte) bool
-	open func(io.Reader) (io.Reader, error) // nil for a coding that is refused
+	name    string
+	matches func(start []byte) bool
+	open    func(io.Reader) (io.Reader, error) // nil for a coding that is refused
 }
 
 // startSize is how many bytes distinguish the codings.
@@ -45,8 +45,8 @@ var codings = []coding{
 	{"compress (.Z)", magic("\x1f\x9d"), nil},
 }
 
-func magic(bytesAtStart string) func([]byte) bool {
-	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(bytesAtStart)) }
+func magic(prefix string) func([]byte) bool {
+	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(prefix)) }
 }
 
 // isBzip2 checks for BZh and for the magic number of the first block, because a text could also begin with BZh. The
@@ -85,7 +85,7 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 	start, _ := raw.Peek(startSize) // reading the text returns the error again
 	for _, c := range codings {
 		switch {
-		case !c.is(start):
+		case !c.matches(start):
 		case c.open == nil:
 			return nil, "", fmt.Errorf("this is %s, which cannot be read: unpack it first, or compress it with gzip, bzip2, xz or zstd", c.name)
 		default:
@@ -94,7 +94,7 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 				err = io.ErrUnexpectedEOF
 			}
 			if err != nil {
-				err = damaged(err, c.name, 0)
+				err = damageError(err, c.name, 0)
 			}
 			return text, c.name, err
 		}
@@ -103,7 +103,7 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 }
 
 // damaged explains a failed decompression to the person who provided the data.
-func damaged(err error, coding string, line int) error {
+func damageError(err error, coding string, line int) error {
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, xz.ErrMemlimit):
 		return fmt.Errorf("the %s data needs more than %d MiB of memory to be unpacked; unpack it yourself: %w",

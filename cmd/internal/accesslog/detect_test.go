@@ -31,7 +31,7 @@ func TestEveryLineIsOfOneFormat(t *testing.T) {
 	for _, of := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", of+".log"))
 		require.NoError(t, err)
-		for _, line := range sampled(text, true) {
+		for _, line := range firstLines(text, true) {
 			var taken []string
 			for _, f := range formats {
 				if p := (&parser{}); f != common && p.parse(f, line.text) == nil {
@@ -174,7 +174,7 @@ func TestFieldsSayWhatALogHolds(t *testing.T) {
 }
 
 func TestSeveralLogsHoldWhatAllDo(t *testing.T) {
-	some := func(all bool, names ...string) Fields { return Fields{Host: all, all: all, headers: names} }
+	some := func(all bool, names ...string) Fields { return Fields{Host: all, allHeaders: all, headers: names} }
 	cases := map[string]struct {
 		a, b      Fields
 		held, not []string
@@ -187,7 +187,7 @@ func TestSeveralLogsHoldWhatAllDo(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			both := c.a.and(c.b)
+			both := c.a.intersect(c.b)
 			assert.Equal(t, c.a.Host && c.b.Host, both.Host)
 			for _, h := range c.held {
 				assert.True(t, both.Header(h), h)

@@ -48,9 +48,9 @@ func (p *parser) parseEnvoy(line []byte) error {
 //
 // https://istio.io/latest/docs/tasks/observability/logs/access-log/#default-access-log-format
 func (p *parser) parseIstio(line []byte) error {
-	var date, request, outcome, sizes, forwarded, agent, id, authority, ends []byte
+	var date, request, outcome, sizes, forwarded, agent, id, authority, tail []byte
 	err := cutAtQuotes(line, &date, &request, &outcome, nil, &sizes, &forwarded, nil, &agent, nil, &id, nil, &authority,
-		nil, nil, &ends)
+		nil, nil, &tail)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func (p *parser) parseIstio(line []byte) error {
 	if _, err := cutFields(bytes.Trim(sizes, " "), &received, &size, nil, nil); err != nil || !isNumber(received) {
 		return fmt.Errorf("want two sizes and two durations after the failure reason, got %s", quote(sizes))
 	}
-	if _, err := cutFields(bytes.Trim(ends, " "), nil, nil, nil, &client, nil, nil); err != nil {
-		return fmt.Errorf("want a cluster, three addresses, a server name and a route at the end, got %s", quote(ends))
+	if _, err := cutFields(bytes.Trim(tail, " "), nil, nil, nil, &client, nil, nil); err != nil {
+		return fmt.Errorf("want a cluster, three addresses, a server name and a route at the end, got %s", quote(tail))
 	}
 	if err := p.parseEnvoyStart(date, status, size); err != nil {
 		return err
@@ -83,7 +83,7 @@ func cutAtQuotes(line []byte, targets ...*[]byte) error {
 	for i, target := range targets {
 		var part []byte
 		part, line, _ = bytes.Cut(line, quoteMark)
-		if between := i > 0 && i%2 == 0; between && len(line) > 0 && (len(part) == 0 || part[0] != ' ') {
+		if isSeparator := i > 0 && i%2 == 0; isSeparator && len(line) > 0 && (len(part) == 0 || part[0] != ' ') {
 			return fmt.Errorf("want a space between two fields, got %s", quote(part))
 		}
 		if target != nil {

@@ -12,29 +12,29 @@ func (p *parser) parseEnvoyJSON(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err
 	}
-	var l logged
+	var raw rawFields
 	var forwarded []byte
 	for _, m := range p.members {
-		if m.parent != top {
+		if m.parent != topObject {
 			continue
 		}
 		switch string(m.name) {
 		case "start_time":
-			l.time = m.value
+			raw.time = m.value
 		case "method":
-			l.method = m.value
+			raw.method = m.value
 		case "path":
-			l.target = m.value
+			raw.target = m.value
 		case "protocol":
-			l.proto = m.value
+			raw.proto = m.value
 		case "response_code":
-			l.status = m.value
+			raw.status = m.value
 		case "bytes_sent":
-			l.size = m.value
+			raw.size = m.value
 		case "authority":
 			p.setHost(m.value)
 		case "downstream_remote_address", "downstream_remote_address_without_port":
-			first(&l.client, m.value)
+			setIfAbsent(&raw.client, m.value)
 		case "x_forwarded_for":
 			forwarded = m.value
 			p.setHeader("X-Forwarded-For", m.value)
@@ -44,9 +44,9 @@ func (p *parser) parseEnvoyJSON(line []byte) error {
 			p.setHeader("X-Request-Id", m.value)
 		}
 	}
-	if len(l.time) == 0 || len(l.status) == 0 {
+	if len(raw.time) == 0 || len(raw.status) == 0 {
 		return errors.New(`no "start_time" and "response_code", as a line of Envoy's access log has`)
 	}
-	first(&l.client, lastForwarded(forwarded))
-	return p.setLogged(&l)
+	setIfAbsent(&raw.client, lastForwarded(forwarded))
+	return p.setRaw(&raw)
 }

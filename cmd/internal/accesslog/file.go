@@ -10,21 +10,21 @@ import (
 type file struct {
 	log   *Log
 	name  string // for messages; "" if there is none
-	path  string // "" if it cannot be opened again
+	path  string // "" if the file cannot be opened again
 	index int    // in the order given
 	info  fs.FileInfo
 
-	stream io.ReadCloser // nil while it is not open
-	lines  *lines
-	parser parser
-	astray astray
-	order  order
-	entry  *Entry // the next entry
-	ready  bool   // entry has been read
+	stream  io.ReadCloser // nil while it is not open
+	lines   *lines
+	parser  parser
+	dates   dateFilter
+	reorder reorderBuffer
+	entry   *Entry // the next entry
+	ready   bool   // entry has been read, and Next has not returned it
 
-	format *format // nil if there are only blank lines
-	fields Fields
-	begins time.Time // the time of the earliest entry of its sample; zero if the sample has no entry
+	format    *format // nil if there are only blank lines
+	fields    Fields
+	startTime time.Time // the time of the earliest entry of its sample; zero if the sample has no entry
 }
 
 // reopens reports whether the file can be read from its start any number of times.
@@ -45,37 +45,37 @@ func (f *file) openStream() (err error) {
 	return err
 }
 
-// look finds the format of the file, and then closes the file, because the system bounds the number of open files. It
-// does not close the only file of a log, or a file that cannot be opened again.
-func (f *file) look() error {
+// detectFormat finds the format of the file, and then closes the file, because the system bounds the number of open
+// files. It does not close the only file of a log, or a file that cannot be opened again.
+func (f *file) detectFormat() error {
 	if len(f.log.files) == 1 || !f.reopens() {
-		return f.lookAt(f.open)
+		return f.detectIn(f.open)
 	}
-	return errors.Join(f.lookAt(func() error {
+	return errors.Join(f.detectIn(func() error {
 		err := f.openStream()
 		f.lines = newLines(f.stream) // not counted: it will be read again
 		return err
 	}), f.close())
 }
 
-func (f *file) lookAt(open func() error) error {
+func (f *file) detectIn(open func() error) error {
 	if err := open(); err != nil {
 		return err
 	}
-	start, whole, err := f.lines.start()
+	start, complete, err := f.lines.start()
 	if err != nil {
 		return err
 	}
-	if len(start) == 0 && f.lines.passed > 0 {
+	if len(start) == 0 && f.lines.skipped > 0 {
 		return ErrLineTooLong // all first lines are too long
 	}
-	s, err := detect(start, whole, f.log.format)
-	f.format, f.fields, f.begins = s.format, s.fields, s.begins
+	s, err := detect(start, complete, f.log.format)
+	f.format, f.fields, f.startTime = s.format, s.fields, s.startTime
 	return err
 }
 
 func (f *file) next() (err error) {
-	f.entry, err = f.order.next(f)
+	f.entry, err = f.reorder.next(f)
 	f.ready = err == nil
 	return err
 }
@@ -103,8 +103,8 @@ func (f *file) parse() (*Entry, error) {
 
 // rewind makes the next read start at the beginning of the file.
 func (f *file) rewind() error {
-	f.ready, f.astray, f.order = false, astray{}, order{}
-	if s, once := f.stream.(*spool); once {
+	f.ready, f.dates, f.reorder = false, dateFilter{}, reorderBuffer{}
+	if s, isSpool := f.stream.(*spool); isSpool {
 		f.lines = nil
 		return s.rewind()
 	}
@@ -113,7 +113,7 @@ func (f *file) rewind() error {
 
 // finish closes the file at its end. A stream stays open, since it cannot be opened again.
 func (f *file) finish() error {
-	if _, once := f.stream.(*spool); once {
+	if _, isSpool := f.stream.(*spool); isSpool {
 		f.lines = nil
 		return nil
 	}

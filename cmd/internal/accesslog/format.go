@@ -35,8 +35,8 @@ var formats = []*format{
 	{"envoy_json", (*parser).parseEnvoyJSON},
 }
 
-// detected has the formats that detect tries on a log.
-var detected = slices.DeleteFunc(slices.Clone(formats), func(f *format) bool { return f == common })
+// detectable has the formats that detect tries on a log.
+var detectable = slices.DeleteFunc(slices.Clone(formats), func(f *format) bool { return f == common })
 
 var (
 	combined = &format{"combined", (*parser).parseCommon}

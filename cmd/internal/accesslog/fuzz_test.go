@@ -35,11 +35,11 @@ func fuzzFormat(f *testing.F, name string) {
 		}
 		checkEntry(t, &p.entry)
 		first := entryText(&p.entry)
-		again := &parser{learned: newLearned()}
+		again := &parser{optional: newFieldSet()}
 		require.NoError(t, again.parse(format, line))
 		assert.Equal(t, first, entryText(&again.entry), "the parser remembers nothing of the lines before")
 		for _, h := range again.entry.Headers {
-			assert.True(t, again.learned.fields().Header(h.Name), "a header that is there is one that the log holds")
+			assert.True(t, again.optional.fields().Header(h.Name), "a header that is there is one that the log holds")
 		}
 		for _, other := range formats {
 			if other != format && !(isCLF(other) && isCLF(format)) {

@@ -11,27 +11,27 @@ func (p *parser) parseGCP(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err
 	}
-	var l logged
+	var raw rawFields
 	var referer, agent []byte
 	for _, m := range p.members {
 		switch {
-		case m.parent == top && string(m.name) == "timestamp":
-			l.time = m.value
-		case m.parent != httpRequest:
+		case m.parent == topObject && string(m.name) == "timestamp":
+			raw.time = m.value
+		case m.parent != httpRequestObject:
 		default:
 			switch string(m.name) {
 			case "remoteIp":
-				l.client = m.value
+				raw.client = m.value
 			case "requestMethod":
-				l.method = m.value
+				raw.method = m.value
 			case "requestUrl":
-				l.target = m.value
+				raw.target = m.value
 			case "protocol":
-				l.proto = m.value
+				raw.proto = m.value
 			case "status":
-				l.status = m.value
+				raw.status = m.value
 			case "responseSize":
-				l.size = m.value
+				raw.size = m.value
 			case "referer":
 				referer = m.value
 			case "userAgent":
@@ -39,10 +39,10 @@ func (p *parser) parseGCP(line []byte) error {
 			}
 		}
 	}
-	if len(l.client) == 0 || len(l.method) == 0 {
+	if len(raw.client) == 0 || len(raw.method) == 0 {
 		return errors.New(`no "httpRequest" with "remoteIp" and "requestMethod", as an entry of Google Cloud has`)
 	}
-	if err := p.setLogged(&l); err != nil {
+	if err := p.setRaw(&raw); err != nil {
 		return err
 	}
 	if e := &p.entry; !p.setURL() {

@@ -18,11 +18,11 @@ type member struct {
 type parent int
 
 const (
-	top         parent = iota
-	request            // Caddy's "request"
-	headers            // "headers" in it: an array of values gives one member for each
-	httpRequest        // Google Cloud's "httpRequest"
-	elsewhere
+	topObject         parent = iota
+	requestObject            // Caddy's "request"
+	headersObject            // "headers" in it: an array of values gives one member for each
+	httpRequestObject        // Google Cloud's "httpRequest"
+	otherObject
 )
 
 // parseJSON collects the members of a line that is one JSON object. A duplicate name is an error: a client can forge a
@@ -32,11 +32,11 @@ func (p *parser) parseJSON(line []byte) error {
 	if line[0] != '{' {
 		return errors.New("not a JSON object")
 	}
-	p.members, p.headers = p.members[:0], false
+	p.members, p.hasHeaders = p.members[:0], false
 	p.input.Reset()
 	p.input.Write(line)
 	p.json.Reset(&p.input, jsontext.AllowInvalidUTF8(true))
-	if err := p.object(top); err != nil {
+	if err := p.readObject(topObject); err != nil {
 		return notJSON(err)
 	}
 	if _, err := p.json.ReadToken(); !errors.Is(err, io.EOF) {
@@ -54,7 +54,7 @@ func notJSON(err error) error {
 	return fmt.Errorf("no whole JSON object: %w", err)
 }
 
-func (p *parser) object(in parent) error {
+func (p *parser) readObject(container parent) error {
 	if _, err := p.json.ReadToken(); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (p *parser) object(in parent) error {
 		if err != nil {
 			return err
 		}
-		if err := p.value(in, name); err != nil {
+		if err := p.readValue(container, name); err != nil {
 			return err
 		}
 	}
@@ -75,30 +75,30 @@ func (p *parser) object(in parent) error {
 	return err
 }
 
-func (p *parser) value(in parent, name []byte) error {
+func (p *parser) readValue(container parent, name []byte) error {
 	switch p.json.PeekKind() {
 	case '{':
-		if inner := in.inner(name); inner != elsewhere {
-			p.headers = p.headers || inner == headers
-			return p.object(inner)
+		if child := container.child(name); child != otherObject {
+			p.hasHeaders = p.hasHeaders || child == headersObject
+			return p.readObject(child)
 		}
 		return p.json.SkipValue()
 	case '[':
-		if in != headers {
+		if container != headersObject {
 			return p.json.SkipValue()
 		}
-		return p.array(in, name)
+		return p.readArray(container, name)
 	}
 	raw, err := p.json.ReadValue()
 	if err != nil || string(raw) == "null" {
 		return err
 	}
 	text, err := p.unquote(raw)
-	p.members = append(p.members, member{in, name, text})
+	p.members = append(p.members, member{container, name, text})
 	return err
 }
 
-func (p *parser) array(in parent, name []byte) error {
+func (p *parser) readArray(container parent, name []byte) error {
 	if _, err := p.json.ReadToken(); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (p *parser) array(in parent, name []byte) error {
 				return err
 			}
 		default:
-			if err := p.value(in, name); err != nil {
+			if err := p.readValue(container, name); err != nil {
 				return err
 			}
 		}
@@ -118,16 +118,16 @@ func (p *parser) array(in parent, name []byte) error {
 	return err
 }
 
-func (in parent) inner(name []byte) parent {
+func (p parent) child(name []byte) parent {
 	switch {
-	case in == top && string(name) == "request":
-		return request
-	case in == request && string(name) == "headers":
-		return headers
-	case in == top && string(name) == "httpRequest":
-		return httpRequest
+	case p == topObject && string(name) == "request":
+		return requestObject
+	case p == requestObject && string(name) == "headers":
+		return headersObject
+	case p == topObject && string(name) == "httpRequest":
+		return httpRequestObject
 	}
-	return elsewhere
+	return otherObject
 }
 
 // unquote returns a scalar as text. It is a copy, because the tokenizer reuses the memory.
@@ -142,35 +142,35 @@ func (p *parser) unquote(raw []byte) ([]byte, error) {
 	return p.scratch[start:], err
 }
 
-// logged has the fields that the JSON formats have in common, as logged.
-type logged struct {
+// rawFields has the fields that the JSON formats have in common, as logged.
+type rawFields struct {
 	client, time, method, target, proto, line, status, size []byte
 }
 
-// setLogged fills the entry from l. Some logs have the complete request line in one field; for them, only l.line is
-// set, not the method, target and protocol.
-func (p *parser) setLogged(l *logged) (err error) {
+// setRaw fills the entry from raw. Some logs have the complete request line in one field. Then raw.line is set, and the
+// method, target and protocol are not set.
+func (p *parser) setRaw(raw *rawFields) (err error) {
 	e := &p.entry
-	if err := e.setClient(l.client); err != nil {
+	if err := e.setClient(raw.client); err != nil {
 		return err
 	}
-	if absent(l.time) {
+	if isAbsent(raw.time) {
 		return errors.New("no time")
 	}
-	if e.Time, err = parseTime(l.time); err != nil {
+	if e.Time, err = parseTime(raw.time); err != nil {
 		return err
 	}
-	if err := e.setOutcome(orAbsent(l.status), orAbsent(l.size)); err != nil {
+	if err := e.setOutcome(orAbsent(raw.status), orAbsent(raw.size)); err != nil {
 		return err
 	}
-	if !absent(l.line) {
-		e.setRequest(l.line)
+	if !isAbsent(raw.line) {
+		e.setRequest(raw.line)
 		return nil
 	}
-	if !absent(l.method) && !absent(l.target) {
-		e.Method, e.Target = l.method, l.target
-		if !absent(l.proto) {
-			e.Proto = l.proto
+	if !isAbsent(raw.method) && !isAbsent(raw.target) {
+		e.Method, e.Target = raw.method, raw.target
+		if !isAbsent(raw.proto) {
+			e.Proto = raw.proto
 		}
 	}
 	return nil
@@ -186,9 +186,9 @@ func orAbsent(field []byte) []byte {
 
 var absentMark = []byte("-")
 
-// The function first sets the target to the value, unless the target is already set.
-func first(target *[]byte, value []byte) {
-	if absent(*target) {
+// setIfAbsent sets the target to the value, unless the target is already set.
+func setIfAbsent(target *[]byte, value []byte) {
+	if isAbsent(*target) {
 		*target = value
 	}
 }

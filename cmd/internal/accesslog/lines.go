@@ -20,12 +20,12 @@ const lineEnd = 2
 
 // lines splits a stream, which may be compressed, into lines. Its one buffer has little more than MaxLine bytes.
 type lines struct {
-	source *sticky       // the given stream
-	raw    *bufio.Reader // source with a buffer
-	text   *bufio.Reader // raw decompressed; nil until the first bytes were read
-	coding string        // the coding of raw; "" for none
-	number int           // number of the line that next returned last, from 1
-	passed int           // number of lines that start has skipped because they were too long
+	source  *sticky       // the given stream
+	raw     *bufio.Reader // source with a buffer
+	text    *bufio.Reader // raw decompressed; nil until the first bytes were read
+	coding  string        // the coding of raw; "" for none
+	number  int           // number of the line that next returned last, from 1
+	skipped int           // number of lines that start has skipped because they were too long
 }
 
 func newLines(r io.Reader) *lines {
@@ -40,8 +40,8 @@ func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	if l.passed > 0 {
-		l.passed--
+	if l.skipped > 0 {
+		l.skipped--
 		l.number++
 		return nil, ErrLineTooLong
 	}
@@ -72,9 +72,9 @@ func (l *lines) slice() (line []byte, tooLong bool, err error) {
 }
 
 // start returns the beginning of the text, up to the size of the buffer, without lines that are too long. The result
-// whole says whether this is the complete text. start must be called before next. If it cannot read even one line, it
-// returns the error of next.
-func (l *lines) start() (text []byte, whole bool, err error) {
+// complete says whether this is the complete text. start must be called before next. If it cannot read even one line,
+// it returns the error of next.
+func (l *lines) start() (text []byte, complete bool, err error) {
 	if err := l.open(); err != nil {
 		return nil, false, err
 	}
@@ -83,7 +83,7 @@ func (l *lines) start() (text []byte, whole bool, err error) {
 		if _, _, err = l.slice(); err != nil && !errors.Is(err, io.EOF) {
 			return nil, false, l.explain(err)
 		}
-		l.passed++
+		l.skipped++
 		text, err = l.text.Peek(l.text.Size())
 	}
 	if err == nil || errors.Is(err, io.EOF) {
@@ -117,7 +117,7 @@ func (l *lines) explain(err error) error {
 	if l.source.failed() {
 		return fmt.Errorf("reading stopped after line %d: %w", l.number, l.source.err)
 	}
-	return damaged(err, l.coding, l.number)
+	return damageError(err, l.coding, l.number)
 }
 
 // sticky repeats an error at each later call, even io.EOF. Without it, an error during Peek would be lost, because

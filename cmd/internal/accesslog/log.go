@@ -20,19 +20,19 @@ type Log struct {
 	client string  // the header field that has the client; "" if the format has it
 	files  []*file
 
-	looked  bool
-	looking error   // why the files cannot be read; nil if they can
-	waiting []*file // not open yet, sorted by the time of their first entry
-	active  []*file
+	detected  bool
+	detectErr error   // why no format was detected, or a file cannot be read; nil if all is well
+	pending   []*file // not open yet, sorted by the time of their first entry
+	active    []*file
 
-	window int       // at most this many lines are held to be sorted
-	last   time.Time // time of the entry that was passed on last
-	sorter *sorter   // sorts a log on disk
-	sorted *sorted   // the entries of sorter; nil until all were added
-	logged func(*Entry)
+	window   int            // at most this many lines are held to be sorted
+	lastTime time.Time      // time of the entry that was passed on last
+	sorter   *sorter        // sorts a log on disk
+	sorted   *sortedEntries // the entries of sorter; nil until all were added
+	onLogged func(*Entry)
 
-	bytes int64 // bytes that were read so far, as stored
-	watch func(doing string, read int64)
+	bytes      int64 // bytes that were read so far, as stored
+	onProgress func(activity string, read int64)
 }
 
 // NewLog returns the log in a stream, which may be compressed. The format is detected.
@@ -53,7 +53,7 @@ var ErrUnsorted = errors.New("an entry is too late for the lines that are held b
 // the function gets an entry of the same file. But if the log is sorted on disk, the function gets all entries before
 // Next returns the first. Logged must be called before the first Next, and not together with [Log.HoldNone]. nil means
 // no function.
-func (l *Log) Logged(see func(*Entry)) { l.logged = see }
+func (l *Log) Logged(fn func(*Entry)) { l.onLogged = fn }
 
 // LineError says what is wrong with a line that is not an entry.
 type LineError struct {
@@ -77,9 +77,9 @@ func asLineError(err error) *LineError {
 	if err == nil {
 		return nil // without an allocation
 	}
-	var line *LineError
-	errors.As(err, &line)
-	return line
+	var lineErr *LineError
+	errors.As(err, &lineErr)
+	return lineErr
 }
 
 // Next returns the next entry, which is valid until the following call. The error is io.EOF at the end. A *LineError
@@ -89,27 +89,27 @@ func asLineError(err error) *LineError {
 // The entries are ordered by time. Entries of the same time are in the order of their files, then of their lines. So
 // the logs of several machines become one log.
 func (l *Log) Next() (*Entry, error) {
-	if err := l.look(); err != nil {
+	if err := l.detectFormats(); err != nil {
 		return nil, err
 	}
 	for l.sorted == nil {
 		f, err := l.earliest()
 		if errors.Is(err, io.EOF) && l.sorter != nil {
-			l.sorted = l.sorter.sorted()
+			l.sorted = l.sorter.entries()
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
 		f.ready = false
-		if l.logged != nil {
-			f.order.nextLogged(l.logged)
+		if l.onLogged != nil {
+			f.reorder.callLogged(l.onLogged)
 		}
 		if l.sorter == nil {
-			if f.entry.Time.Before(l.last) {
+			if f.entry.Time.Before(l.lastTime) {
 				return nil, ErrUnsorted
 			}
-			l.last = f.entry.Time
+			l.lastTime = f.entry.Time
 			return f.entry, nil
 		}
 		if err := l.sorter.add(f.entry); err != nil {
@@ -117,8 +117,8 @@ func (l *Log) Next() (*Entry, error) {
 		}
 	}
 	e, err := l.sorted.next()
-	if l.watch != nil {
-		l.watch("sorting", int64(float64(l.bytes)*l.sorted.done()))
+	if l.onProgress != nil {
+		l.onProgress("sorting", int64(float64(l.bytes)*l.sorted.progress()))
 	}
 	return e, err
 }
@@ -131,11 +131,11 @@ func (l *Log) earliest() (*file, error) {
 			return nil, err
 		}
 		f := l.earliestActive()
-		if len(l.waiting) > 0 && (f == nil || !l.waiting[0].begins.After(f.entry.Time)) {
-			if err := l.activate(l.waiting[0]); err != nil {
+		if len(l.pending) > 0 && (f == nil || !l.pending[0].startTime.After(f.entry.Time)) {
+			if err := l.activate(l.pending[0]); err != nil {
 				return nil, err
 			}
-			l.waiting = l.waiting[1:]
+			l.pending = l.pending[1:]
 			continue
 		}
 		if f == nil {
@@ -160,7 +160,7 @@ func (l *Log) makeReady() error {
 			err = f.finish()
 		}
 		if err != nil {
-			return l.named(f, err)
+			return l.withName(f, err)
 		}
 	}
 	return nil
@@ -185,21 +185,21 @@ func (l *Log) activate(f *file) error {
 	if f.lines != nil {
 		return nil // it stayed open
 	}
-	return l.named(f, f.open())
+	return l.withName(f, f.open())
 }
 
-func (l *Log) look() error {
-	if l.looked {
-		return l.looking
+func (l *Log) detectFormats() error {
+	if l.detected {
+		return l.detectErr
 	}
-	l.looked = true
+	l.detected = true
 	for _, f := range l.files {
-		if l.looking = l.named(f, f.look()); l.looking != nil {
-			return l.looking
+		if l.detectErr = l.withName(f, f.detectFormat()); l.detectErr != nil {
+			return l.detectErr
 		}
 	}
-	l.waiting = slices.Clone(l.files)
-	slices.SortStableFunc(l.waiting, func(a, b *file) int { return a.begins.Compare(b.begins) })
+	l.pending = slices.Clone(l.files)
+	slices.SortStableFunc(l.pending, func(a, b *file) int { return a.startTime.Compare(b.startTime) })
 	return nil
 }
 
@@ -207,7 +207,7 @@ func (l *Log) look() error {
 // stream is copied while it is read. Without room for the copy, Rewind returns an error.
 func (l *Log) Rewind() error {
 	for _, f := range l.files {
-		if err := l.named(f, f.rewind()); err != nil {
+		if err := l.withName(f, f.rewind()); err != nil {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func (l *Log) Rewind() error {
 		_ = l.sorter.Close() // the file is deleted in any case
 		l.sorter = newSorter()
 	}
-	l.looked, l.waiting, l.active, l.bytes, l.last, l.sorted = false, nil, nil, 0, time.Time{}, nil
+	l.detected, l.pending, l.active, l.bytes, l.lastTime, l.sorted = false, nil, nil, 0, time.Time{}, nil
 	return nil
 }
 
@@ -245,7 +245,7 @@ func (l *Log) nameOf(f *file) string {
 	return f.name
 }
 
-func (l *Log) named(f *file, err error) error {
+func (l *Log) withName(f *file, err error) error {
 	if name := l.nameOf(f); err != nil && name != "" && asLineError(err) == nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -255,24 +255,24 @@ func (l *Log) named(f *file, err error) error {
 // Fields returns the fields that all files of the log have for each request. It returns the error that Next would
 // return.
 func (l *Log) Fields() (Fields, error) {
-	if err := l.look(); err != nil {
+	if err := l.detectFormats(); err != nil {
 		return Fields{}, err
 	}
-	var all *Fields
+	var fields *Fields
 	for _, f := range l.files {
 		switch {
 		case f.format == nil: // the file has only blank lines
-		case all == nil:
-			all = &f.fields
+		case fields == nil:
+			fields = &f.fields
 		default:
-			both := all.and(f.fields)
-			all = &both
+			shared := fields.intersect(f.fields)
+			fields = &shared
 		}
 	}
-	if all == nil {
+	if fields == nil {
 		return Fields{}, nil
 	}
-	return *all, nil
+	return *fields, nil
 }
 
 // Format returns the formats of the files, such as "combined" or "alb, haproxy". It is "" before the first Next or
@@ -308,12 +308,12 @@ func (l *Log) Size() (size int64) {
 
 // Watch sets a function that gets a description of the current work and the number of stored bytes that were read so
 // far.
-func (l *Log) Watch(watch func(doing string, read int64)) { l.watch = watch }
+func (l *Log) Watch(fn func(activity string, read int64)) { l.onProgress = fn }
 
 func (l *Log) count(n int) {
 	l.bytes += int64(n)
-	if l.watch != nil {
-		l.watch("reading", l.bytes)
+	if l.onProgress != nil {
+		l.onProgress("reading", l.bytes)
 	}
 }
 

@@ -24,32 +24,32 @@ func (p *parser) parseNginx(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err
 	}
-	var l logged
-	var host, server, sent []byte
-	request := false
+	var raw rawFields
+	var host, server, bytesSent []byte
+	hasRequest := false
 	for _, m := range p.members {
-		if m.parent != top {
+		if m.parent != topObject {
 			continue
 		}
 		switch string(m.name) {
 		case "remote_addr":
-			l.client = m.value
+			raw.client = m.value
 		case "time_iso8601", "time_local", "msec", "time", "timestamp", "@timestamp":
-			first(&l.time, m.value)
+			setIfAbsent(&raw.time, m.value)
 		case "request":
-			request, l.line = true, m.value
+			hasRequest, raw.line = true, m.value
 		case "request_method":
-			l.method = m.value
+			raw.method = m.value
 		case "request_uri":
-			request, l.target = true, m.value
+			hasRequest, raw.target = true, m.value
 		case "server_protocol":
-			l.proto = m.value
+			raw.proto = m.value
 		case "status":
-			l.status = m.value
+			raw.status = m.value
 		case "body_bytes_sent":
-			l.size = m.value
+			raw.size = m.value
 		case "bytes_sent":
-			sent = m.value
+			bytesSent = m.value
 		case "host":
 			p.setHost(m.value)
 		case "http_host":
@@ -62,14 +62,14 @@ func (p *parser) parseNginx(line []byte) error {
 			}
 		}
 	}
-	first(&l.size, sent)
-	for _, other := range [][]byte{host, server} {
-		if len(p.entry.Host) == 0 && len(other) > 0 {
-			p.setHost(other)
+	setIfAbsent(&raw.size, bytesSent)
+	for _, fallback := range [][]byte{host, server} {
+		if len(p.entry.Host) == 0 && len(fallback) > 0 {
+			p.setHost(fallback)
 		}
 	}
-	if len(l.client) == 0 || !request {
+	if len(raw.client) == 0 || !hasRequest {
 		return errors.New(`no "remote_addr" and "request" or "request_uri", as a line with nginx's names has`)
 	}
-	return p.setLogged(&l)
+	return p.setRaw(&raw)
 }

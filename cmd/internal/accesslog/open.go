@@ -19,11 +19,11 @@ const Stdin = "-"
 // The entries come in the order of their times: see Log.Next. The error says what to do about a file that is missing, a
 // directory, not readable, or given twice.
 func Open(names []string, format string) (*Log, error) {
-	given, err := formatNamed(format)
+	wantFormat, err := formatNamed(format)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{format: given, window: fewLines}
+	l := &Log{format: wantFormat, window: fewLines}
 	for _, name := range names {
 		paths, err := expand(name)
 		if err != nil {

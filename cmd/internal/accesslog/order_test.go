@@ -113,7 +113,7 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	held, n := 0, 0
 	for _, err := range entries(log) {
 		require.NoError(t, err)
-		o := &log.files[0].order
+		o := &log.files[0].reorder
 		held, n = max(held, len(o.queue)+len(o.free)), n+1
 		require.LessOrEqual(t, o.bytes, orderBytes+len(long)+100)
 	}
@@ -181,7 +181,7 @@ func TestFilesShareWhatIsHeld(t *testing.T) {
 		if n++; n > 3*manyLines { // a file held more lines while it was the only open file; by now, they were returned
 			held := 0
 			for _, f := range log.files {
-				held += len(f.order.queue)
+				held += len(f.reorder.queue)
 			}
 			require.LessOrEqual(t, held, manyLines)
 		}

@@ -12,16 +12,16 @@ import (
 
 // A parser makes an entry of each line. It reuses its memory for the next line.
 type parser struct {
-	entry   Entry
-	scratch []byte            // texts of the entry that differ from the bytes in the line
-	wrapped []byte            // the line itself, if it was inside a line of JSON
-	names   map[string]string // canonical names of header fields, by the names in the log
-	learned *learned          // the fields of the lines so far; nil if the caller does not need them
+	entry    Entry
+	scratch  []byte            // texts of the entry that differ from the bytes in the line
+	wrapped  []byte            // the line itself, if it was inside a line of JSON
+	names    map[string]string // canonical names of header fields, by the names in the log
+	optional *fieldSet         // the optional fields of the lines so far; nil if the caller does not need them
 
-	json    jsontext.Decoder
-	input   bytes.Buffer
-	members []member
-	headers bool // there was an object of header fields, perhaps an empty one
+	json       jsontext.Decoder
+	input      bytes.Buffer
+	members    []member
+	hasHeaders bool // there was an object of header fields, perhaps an empty one
 }
 
 var (
@@ -49,10 +49,10 @@ func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
 
 // setHeader adds a header field, unless the server logged that there was none.
 func (p *parser) setHeader(name string, value []byte) {
-	if p.learned != nil {
-		p.learned.headers[name] = true
+	if p.optional != nil {
+		p.optional.headers[name] = true
 	}
-	if !absent(value) {
+	if !isAbsent(value) {
 		p.entry.Headers = append(p.entry.Headers, Header{name, value})
 	}
 }
@@ -62,71 +62,71 @@ func (p *parser) setHeader(name string, value []byte) {
 func (p *parser) setUnredacted(name string, value []byte) {
 	if string(value) != "REDACTED" {
 		p.setHeader(name, value)
-	} else if p.learned != nil && !p.learned.headers[name] {
-		p.learned.headers[name] = false
+	} else if p.optional != nil && !p.optional.headers[name] {
+		p.optional.headers[name] = false
 	}
 }
 
 // setHost sets the host of the request, unless the server logged that there was none.
 func (p *parser) setHost(host []byte) {
-	if p.learned != nil {
-		p.learned.host = true
+	if p.optional != nil {
+		p.optional.host = true
 	}
-	if !absent(host) {
+	if !isAbsent(host) {
 		p.entry.Host = host
 	}
 }
 
-// mostNames bounds the remembered names of header fields, because clients can invent names.
-const mostNames = 1000
+// maxNames bounds the remembered names of header fields, because clients can invent names.
+const maxNames = 1000
 
-// canonical returns the canonical form of a header field's name. In the log, the name may have another separator
-// instead of dashes.
-func (p *parser) canonical(logged, name []byte, separator string) string {
-	if known, ok := p.names[string(logged)]; ok {
-		return known
+// canonical returns the canonical form of the name of a header field. In the log, the name may have another separator
+// instead of dashes. loggedName is this name with the prefix that the log may have.
+func (p *parser) canonical(loggedName, name []byte, separator string) string {
+	if cached, ok := p.names[string(loggedName)]; ok {
+		return cached
 	}
 	canonical := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(string(name), separator, "-"))
-	if len(p.names) < mostNames {
+	if len(p.names) < maxNames {
 		if p.names == nil {
 			p.names = map[string]string{}
 		}
-		p.names[string(logged)] = canonical
+		p.names[string(loggedName)] = canonical
 	}
 	return canonical
 }
 
-// learned records which optional fields the lines have: fields that not every log has.
-type learned struct {
-	host    bool
-	all     bool            // every header field, except those that are redacted
-	headers map[string]bool // header fields that occur; true if a line has its value, false if all are redacted
+// A fieldSet records which optional fields the lines have: fields that not every log has.
+type fieldSet struct {
+	host       bool
+	allHeaders bool            // a line has all header fields, except those that are redacted
+	headers    map[string]bool // header fields that occur; true if a line has its value, false if all are redacted
 }
 
-func newLearned() *learned { return &learned{headers: map[string]bool{}} }
+func newFieldSet() *fieldSet { return &fieldSet{headers: map[string]bool{}} }
 
-func (l *learned) add(line *learned) {
-	l.host, l.all = l.host || line.host, l.all || line.all
-	for name, held := range line.headers {
-		l.headers[name] = l.headers[name] || held
+func (s *fieldSet) add(line *fieldSet) {
+	s.host, s.allHeaders = s.host || line.host, s.allHeaders || line.allHeaders
+	for name, hasValue := range line.headers {
+		s.headers[name] = s.headers[name] || hasValue
 	}
 }
 
-func (l *learned) reset() {
-	l.host, l.all = false, false
-	clear(l.headers)
+func (s *fieldSet) reset() {
+	s.host, s.allHeaders = false, false
+	clear(s.headers)
 }
 
-func (l *learned) fields() Fields {
-	f := Fields{Host: l.host, all: l.all}
-	for name, held := range l.headers {
-		if held != l.all {
+func (s *fieldSet) fields() Fields {
+	f := Fields{Host: s.host, allHeaders: s.allHeaders}
+	for name, hasValue := range s.headers {
+		if hasValue != s.allHeaders {
 			f.headers = append(f.headers, name)
 		}
 	}
-	if l.all {
+	if s.allHeaders {
 		for _, secret := range caddySecrets {
-			if _, seen := l.headers[secret]; !seen {
+			if _, ok := s.headers[secret]; !ok {
 				f.headers = append(f.headers, secret)
 			}
 		}

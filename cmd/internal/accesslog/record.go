@@ -58,10 +58,10 @@ func (e *Entry) parse(r record, names map[string]string) {
 	b = b[size:]
 	e.Headers = slices.Grow(e.Headers, int(headers))
 	for range headers {
-		logged := text()
-		name, known := names[string(logged)]
-		if !known {
-			if name = string(logged); len(names) < mostNames {
+		storedName := text()
+		name, ok := names[string(storedName)]
+		if !ok {
+			if name = string(storedName); len(names) < maxNames {
 				names[name] = name
 			}
 		}

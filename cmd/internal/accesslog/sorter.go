@@ -15,9 +15,9 @@ import (
 const (
 	// Parts of sortBytes bytes are sorted in memory and written to disk as runs.
 	sortBytes = 8 << 20
-	// mostRuns is how many runs of one level are merged into one run of the next level. Each run takes a buffer while
+	// maxRuns is how many runs of one level are merged into one run of the next level. Each run takes a buffer while
 	// it is read.
-	mostRuns  = 64
+	maxRuns   = 64
 	runBuffer = 64 << 10
 )
 
@@ -28,18 +28,18 @@ const (
 // The sorter is our own. The libraries that we found bound only the number of records in memory, not their size, and a
 // line may have a mebibyte.
 type sorter struct {
-	room     int // bytes in memory
-	mostRuns int // number of runs of a level that are merged
+	maxMemory int // bytes in memory
+	maxRuns   int // number of runs of a level that are merged
 
-	text  []byte   // records that are not on the disk yet
-	index []record // the records in text
-	file  *tempfile.File
-	size  int64 // size of the file
-	runs  []run
-	added int64 // bytes of all records that were added
+	text       []byte   // records that are not on the disk yet
+	index      []record // the records in text
+	file       *tempfile.File
+	size       int64 // size of the file
+	runs       []run
+	addedBytes int64 // bytes of all records that were added
 }
 
-func newSorter() *sorter { return &sorter{room: sortBytes, mostRuns: mostRuns} }
+func newSorter() *sorter { return &sorter{maxMemory: sortBytes, maxRuns: maxRuns} }
 
 // A record is an entry as the sorter stores it.
 type record struct {
@@ -53,29 +53,29 @@ type run struct {
 	level    int
 }
 
-func (r record) order(s record) int { return cmp.Or(cmp.Compare(r.nanos, s.nanos), r.file-s.file) }
+func (r record) compare(s record) int { return cmp.Or(cmp.Compare(r.nanos, s.nanos), r.file-s.file) }
 
 func (s *sorter) add(e *Entry) error {
 	if s.text == nil {
-		s.text = make([]byte, 0, s.room) // allocated once, because records point into it
+		s.text = make([]byte, 0, s.maxMemory) // allocated once, because records point into it
 	}
 	from := len(s.text)
 	s.text = appendEntry(s.text, e)
-	s.added += int64(len(s.text) - from)
+	s.addedBytes += int64(len(s.text) - from)
 	s.index = append(s.index, record{e.Time.UnixNano(), e.file, s.text[from:]})
 	const perRecord = 48
-	if len(s.text)+perRecord*len(s.index) < s.room {
+	if len(s.text)+perRecord*len(s.index) < s.maxMemory {
 		return nil
 	}
 	return s.spill()
 }
 
-func (s *sorter) sort() { slices.SortStableFunc(s.index, record.order) }
+func (s *sorter) sort() { slices.SortStableFunc(s.index, record.compare) }
 
 // spill writes the records in memory to the file, as a run. It merges the runs of a level if there are too many.
 func (s *sorter) spill() (err error) {
 	if s.file == nil {
-		if s.file, err = tempfile.New(sorting); err != nil {
+		if s.file, err = tempfile.New(tempContent); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (s *sorter) spill() (err error) {
 	})
 	s.text, s.index = s.text[:0], s.index[:0]
 	for level := 0; err == nil; level++ {
-		first := len(s.runs) - s.mostRuns
+		first := len(s.runs) - s.maxRuns
 		if first < 0 || s.runs[first].level != level {
 			return nil
 		}
@@ -104,7 +104,7 @@ func (s *sorter) spill() (err error) {
 	return err
 }
 
-const sorting = "the lines that are sorted"
+const tempContent = "the lines that are sorted"
 
 // write writes the records from next, until io.EOF, to the file as one run.
 func (s *sorter) write(level int, next func() ([]byte, error)) error {
@@ -124,43 +124,45 @@ func (s *sorter) write(level int, next func() ([]byte, error)) error {
 		r.to += int64(len(head) + len(text))
 	}
 	if err := w.Flush(); err != nil {
-		return tempfile.Explain(sorting, err)
+		return tempfile.Explain(tempContent, err)
 	}
 	s.size, s.runs = r.to, append(s.runs, r)
 	return nil
 }
 
-// sorted returns the entries of a sorter, in order.
-type sorted struct {
+// sortedEntries has the entries of a sorter, in order.
+type sortedEntries struct {
 	merge
-	entry     Entry
-	names     map[string]string // names of header fields
-	all, read int64             // bytes of all records, and of the records that were read
+	entry                 Entry
+	names                 map[string]string // names of header fields
+	totalBytes, readBytes int64             // bytes of all records, and of the records that were read
 }
 
-// sorted returns the entries that were added. No entry may be added afterwards.
-func (s *sorter) sorted() *sorted {
+// entries returns the entries that were added. No entry may be added afterwards.
+func (s *sorter) entries() *sortedEntries {
 	s.sort()
-	all := &sorted{merge: s.merge(s.runs), names: map[string]string{}, all: s.added}
+	entries := &sortedEntries{merge: s.merge(s.runs), names: map[string]string{}, totalBytes: s.addedBytes}
 	if len(s.index) > 0 {
-		all.sources = append(all.sources, &source{memory: s.index, order: len(s.runs)})
+		entries.sources = append(entries.sources, &source{memory: s.index, index: len(s.runs)})
 	}
-	return all
+	return entries
 }
 
 // next returns the next entry, or io.EOF after the last. It is valid until the following call.
-func (s *sorted) next() (*Entry, error) {
+func (s *sortedEntries) next() (*Entry, error) {
 	r, err := s.merge.next()
 	if err != nil {
 		return nil, err
 	}
-	s.read += int64(len(r.text))
+	s.readBytes += int64(len(r.text))
 	s.entry.parse(r, s.names)
 	return &s.entry, nil
 }
 
-// done returns the share of the entries that next has returned, from 0 to 1.
-func (s *sorted) done() float64 { return float64(s.read) / float64(max(s.all, 1)) }
+// progress returns the share of the entries that next has returned, from 0 to 1.
+func (s *sortedEntries) progress() float64 {
+	return float64(s.readBytes) / float64(max(s.totalBytes, 1))
+}
 
 // Close closes the file.
 func (s *sorter) Close() error {
@@ -171,7 +173,7 @@ func (s *sorter) Close() error {
 }
 
 type source struct {
-	order  int
+	index  int
 	memory []record
 	run    *bufio.Reader
 	head   record // the next record
@@ -196,7 +198,7 @@ func (s *source) advance() error {
 		_, err = io.ReadFull(s.run, s.buffer)
 	}
 	if err != nil {
-		return tempfile.Explain(sorting, err)
+		return tempfile.Explain(tempContent, err)
 	}
 	s.head = recordOf(s.buffer)
 	return nil
@@ -205,21 +207,21 @@ func (s *source) advance() error {
 // A merge merges several sources into one ordered sequence. It is a heap with the source of the next record on top.
 type merge struct {
 	sources []*source
-	begun   bool
+	started bool
 }
 
 func (s *sorter) merge(runs []run) (m merge) {
 	for i, r := range runs {
 		section := io.NewSectionReader(s.file, r.from, r.to-r.from)
-		m.sources = append(m.sources, &source{order: i, run: bufio.NewReaderSize(section, runBuffer)})
+		m.sources = append(m.sources, &source{index: i, run: bufio.NewReaderSize(section, runBuffer)})
 	}
 	return m
 }
 
 // next returns the next record. The record is valid until the following call.
 func (m *merge) next() (record, error) {
-	if !m.begun {
-		m.begun = true
+	if !m.started {
+		m.started = true
 		for _, s := range m.sources {
 			if err := s.advance(); err != nil {
 				return record{}, err // each source has at least one record
@@ -246,7 +248,7 @@ func (m *merge) next() (record, error) {
 func (m *merge) Len() int { return len(m.sources) }
 func (m *merge) Less(i, j int) bool {
 	a, b := m.sources[i], m.sources[j]
-	return cmp.Or(a.head.order(b.head), a.order-b.order) < 0
+	return cmp.Or(a.head.compare(b.head), a.index-b.index) < 0
 }
 func (m *merge) Swap(i, j int) { m.sources[i], m.sources[j] = m.sources[j], m.sources[i] }
 func (m *merge) Push(s any)    { m.sources = append(m.sources, s.(*source)) }

@@ -21,7 +21,7 @@ import (
 // memory, or how many runs are merged.
 func TestTheSorterSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &sorter{room: rapid.IntRange(1, 2000).Draw(t, "room"), mostRuns: rapid.IntRange(2, 4).Draw(t, "runs")}
+		s := &sorter{maxMemory: rapid.IntRange(1, 2000).Draw(t, "room"), maxRuns: rapid.IntRange(2, 4).Draw(t, "runs")}
 		defer s.Close()
 		type entry struct {
 			second int64
@@ -34,7 +34,7 @@ func TestTheSorterSorts(t *testing.T) {
 			want = append(want, e)
 			require.NoError(t, s.add(&Entry{Client: []byte(e.client), Time: time.Unix(e.second, 0), file: e.file}))
 			for level := 1; level < len(s.runs); level++ {
-				require.LessOrEqual(t, len(s.runs), s.mostRuns*8)
+				require.LessOrEqual(t, len(s.runs), s.maxRuns*8)
 			}
 		}
 		slices.SortStableFunc(want, func(a, b entry) int {
@@ -43,7 +43,7 @@ func TestTheSorterSorts(t *testing.T) {
 			}
 			return a.file - b.file
 		})
-		sorted := s.sorted()
+		sorted := s.entries()
 		var got []entry
 		for {
 			e, err := sorted.next()
@@ -54,7 +54,7 @@ func TestTheSorterSorts(t *testing.T) {
 			got = append(got, entry{e.Time.Unix(), e.file, string(e.Client)})
 		}
 		require.Equal(t, want, got)
-		require.True(t, len(want) == 0 || sorted.done() == 1)
+		require.True(t, len(want) == 0 || sorted.progress() == 1)
 	})
 }
 
@@ -97,7 +97,7 @@ func TestNoRoomForTheCopyOfAStream(t *testing.T) {
 
 // TestNoRoomToSort: if there is no room to sort, the error says what to do.
 func TestNoRoomToSort(t *testing.T) {
-	s := &sorter{room: 1, mostRuns: 2}
+	s := &sorter{maxMemory: 1, maxRuns: 2}
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")
 	assert.ErrorContains(t, s.add(&Entry{}), "the temporary file of the lines that are sorted failed (set TMPDIR")
 	t.Setenv("TMPDIR", t.TempDir())

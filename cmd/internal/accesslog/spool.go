@@ -12,47 +12,47 @@ import (
 type spool struct {
 	stream  io.ReadCloser
 	copy    *tempfile.File // nil before the first byte, and after a failure
-	at      int64          // offset of the next byte to read
+	offset  int64          // offset of the next byte to read
 	written int64          // bytes in the copy
-	failed  error          // why there is no copy
+	copyErr error          // why there is no copy
 }
 
 // Read reads first from the copy, then from the stream.
 func (s *spool) Read(p []byte) (n int, err error) {
-	if s.at < s.written {
-		if n, err = s.copy.ReadAt(p[:min(int64(len(p)), s.written-s.at)], s.at); err != nil {
-			err = tempfile.Explain(s.what(), err)
+	if s.offset < s.written {
+		if n, err = s.copy.ReadAt(p[:min(int64(len(p)), s.written-s.offset)], s.offset); err != nil {
+			err = tempfile.Explain(s.description(), err)
 		}
 	} else if n, err = s.stream.Read(p); n > 0 {
-		s.keep(p[:n])
+		s.save(p[:n])
 	}
-	s.at += int64(n)
+	s.offset += int64(n)
 	return n, err
 }
 
-func (*spool) what() string { return "what was read of a stream" }
+func (*spool) description() string { return "what was read of a stream" }
 
-func (s *spool) keep(p []byte) {
-	if s.failed == nil && s.copy == nil {
-		s.copy, s.failed = tempfile.New(s.what())
+func (s *spool) save(p []byte) {
+	if s.copyErr == nil && s.copy == nil {
+		s.copy, s.copyErr = tempfile.New(s.description())
 	}
-	if s.failed != nil {
+	if s.copyErr != nil {
 		return
 	}
 	n, err := s.copy.Write(p)
 	s.written += int64(n)
 	if err != nil {
-		s.failed = errors.Join(tempfile.Explain(s.what(), err), s.copy.Close())
+		s.copyErr = errors.Join(tempfile.Explain(s.description(), err), s.copy.Close())
 		s.copy, s.written = nil, 0
 	}
 }
 
 // rewind makes the stream start over. The error says why it cannot.
 func (s *spool) rewind() error {
-	if s.failed == nil {
-		s.at = 0
+	if s.copyErr == nil {
+		s.offset = 0
 	}
-	return s.failed
+	return s.copyErr
 }
 
 // Close closes the stream and the copy.

@@ -59,14 +59,14 @@ func parseISO(text []byte) (time.Time, error) {
 
 // parseUnix parses a number of seconds since 1970, with or without a fraction.
 func parseUnix(text []byte) (time.Time, error) {
-	whole, _, _ := bytes.Cut(text, []byte("."))
+	seconds, _, _ := bytes.Cut(text, []byte("."))
 	const longest = 12 // more digits are certainly beyond lastYear
-	s := newStamp(text[min(len(whole), len(text)):])
+	s := newStamp(text[min(len(seconds), len(text)):])
 	s.fraction()
-	if !isNumber(whole) || len(whole) > longest || !s.ok || len(s.rest) > 0 {
+	if !isNumber(seconds) || len(seconds) > longest || !s.ok || len(s.rest) > 0 {
 		return time.Time{}, badForm(text, unixForm)
 	}
-	return inRange(time.Unix(digits(whole), int64(s.nanosecond)).UTC(), text)
+	return inRange(time.Unix(digits(seconds), int64(s.nanosecond)).UTC(), text)
 }
 
 // parseTime parses a date whose form it can recognize by the first characters.
@@ -88,7 +88,7 @@ type stamp struct {
 	ok                                     bool // the text has had the expected form so far
 	year, month, day, hour, minute, second int
 	nanosecond                             int
-	east                                   time.Duration // how far the zone is ahead of UTC
+	offset                                 time.Duration // how far the zone is ahead of UTC
 }
 
 func newStamp(text []byte) stamp { return stamp{text: text, rest: text, ok: true} }
@@ -172,9 +172,9 @@ func (s *stamp) zone() {
 	}
 	minutes := s.number(2)
 	s.ok = s.ok && (sign == '+' || sign == '-') && hours < 24 && minutes < 60
-	s.east = time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute
+	s.offset = time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute
 	if sign == '-' {
-		s.east = -s.east
+		s.offset = -s.offset
 	}
 }
 
@@ -183,24 +183,24 @@ func (s *stamp) time(form string) (time.Time, error) {
 	if !s.ok || len(s.rest) > 0 {
 		return time.Time{}, badForm(s.text, form)
 	}
-	impossible := ""
+	badField := ""
 	switch {
 	case s.month < 1 || s.month > 12:
-		impossible = "month"
+		badField = "month"
 	case s.day < 1 || s.day > time.Date(s.year, time.Month(s.month)+1, 0, 0, 0, 0, 0, time.UTC).Day():
-		impossible = "day"
+		badField = "day"
 	case s.hour > 23:
-		impossible = "hour"
+		badField = "hour"
 	case s.minute > 59:
-		impossible = "minute"
+		badField = "minute"
 	case s.second > 59:
-		impossible = "second"
+		badField = "second"
 	}
-	if impossible != "" {
-		return time.Time{}, fmt.Errorf("the date %s is impossible: %s out of range", quote(s.text), impossible)
+	if badField != "" {
+		return time.Time{}, fmt.Errorf("the date %s is impossible: %s out of range", quote(s.text), badField)
 	}
 	local := time.Date(s.year, time.Month(s.month), s.day, s.hour, s.minute, s.second, s.nanosecond, time.UTC)
-	return inRange(local.Add(-s.east), s.text)
+	return inRange(local.Add(-s.offset), s.text)
 }
 
 func inRange(t time.Time, text []byte) (time.Time, error) {

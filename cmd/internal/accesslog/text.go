@@ -60,7 +60,7 @@ func cutQuoted(s []byte) (text, rest []byte, closed bool) {
 var space = []byte(" ")
 
 // absent reports whether a field means that the server had nothing to log.
-func absent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
+func isAbsent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
 
 // unescape undoes the escapes of Apache httpd and nginx: \" \\ \n \xHH and the like. Other backslashes stay. Without
 // escapes, it returns text itself.
@@ -149,7 +149,7 @@ func (e *Entry) setClient(field []byte) error {
 	if len(field) == 0 {
 		return errors.New("no client")
 	}
-	if absent(field) {
+	if isAbsent(field) {
 		return fmt.Errorf("no client, but %s", quote(field))
 	}
 	for i, c := range field {

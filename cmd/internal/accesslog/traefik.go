@@ -13,48 +13,48 @@ func (p *parser) parseTraefik(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err
 	}
-	var l logged
-	var address, local, host []byte
+	var raw rawFields
+	var address, localTime, host []byte
 	for _, m := range p.members {
-		if m.parent != top {
+		if m.parent != topObject {
 			continue
 		}
 		switch string(m.name) {
 		case "ClientHost":
-			l.client = m.value
+			raw.client = m.value
 		case "ClientAddr":
 			address = m.value
 		case "StartUTC":
-			l.time = m.value
+			raw.time = m.value
 		case "StartLocal":
-			local = m.value
+			localTime = m.value
 		case "RequestMethod":
-			l.method = m.value
+			raw.method = m.value
 		case "RequestPath":
-			l.target = m.value
+			raw.target = m.value
 		case "RequestProtocol":
-			l.proto = m.value
+			raw.proto = m.value
 		case "RequestHost":
 			p.setHost(m.value)
 		case "RequestAddr":
 			host = m.value
 		case "DownstreamStatus":
-			l.status = m.value
+			raw.status = m.value
 		case "DownstreamContentSize":
-			l.size = m.value
+			raw.size = m.value
 		default:
 			if name, ok := bytes.CutPrefix(m.name, []byte("request_")); ok {
 				p.setUnredacted(p.canonical(m.name, name, "-"), m.value)
 			}
 		}
 	}
-	first(&l.client, address)
-	first(&l.time, local)
+	setIfAbsent(&raw.client, address)
+	setIfAbsent(&raw.time, localTime)
 	if len(p.entry.Host) == 0 && len(host) > 0 {
 		p.setHost(host)
 	}
-	if len(l.client) == 0 || len(l.method) == 0 {
+	if len(raw.client) == 0 || len(raw.method) == 0 {
 		return errors.New(`no "ClientHost" and "RequestMethod", as a line of Traefik's access log has`)
 	}
-	return p.setLogged(&l)
+	return p.setRaw(&raw)
 }

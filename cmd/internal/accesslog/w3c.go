@@ -30,7 +30,7 @@ func (p *parser) parseCloudFront(line []byte) error {
 	if err := p.setExtended(date, clock, client, method, path, query, status, size); err != nil {
 		return err
 	}
-	if p.entry.IsHTTP() && !absent(proto) {
+	if p.entry.IsHTTP() && !isAbsent(proto) {
 		p.entry.Proto = proto
 	}
 	p.setHost(p.percentDecoded(host))
@@ -111,11 +111,11 @@ func (p *parser) setExtended(date, clock, client, method, path, query, status, s
 	if err := e.setOutcome(status, size); err != nil {
 		return err
 	}
-	if absent(method) || absent(path) {
+	if isAbsent(method) || isAbsent(path) {
 		return nil
 	}
 	e.Method, e.Target = method, path
-	if !absent(query) {
+	if !isAbsent(query) {
 		start := len(p.scratch)
 		p.scratch = append(append(append(p.scratch, path...), '?'), query...)
 		e.Target = p.scratch[start:]

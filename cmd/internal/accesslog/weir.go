@@ -28,7 +28,7 @@ func (p *parser) parseWeir(line []byte) error {
 		if err != nil {
 			return err
 		}
-		p.members, line = append(p.members, member{top, name, value}), rest
+		p.members, line = append(p.members, member{topObject, name, value}), rest
 	}
 	return p.setWeir()
 }
@@ -75,48 +75,48 @@ func (p *parser) parseWeirJSON(line []byte) error {
 
 // setWeir fills the entry. Its time is the time of the line minus the duration of the request.
 func (p *parser) setWeir() error {
-	var l logged
-	var kind, seconds, by []byte
+	var raw rawFields
+	var kind, seconds, answeredBy []byte
 	for _, m := range p.members {
-		if m.parent != top {
+		if m.parent != topObject {
 			continue
 		}
 		switch string(m.name) {
 		case "time":
-			l.time = m.value
+			raw.time = m.value
 		case "msg":
 			kind = m.value
 		case "client":
-			l.client = m.value
+			raw.client = m.value
 		case "method":
-			l.method = m.value
+			raw.method = m.value
 		case "host":
 			p.setHost(m.value)
 		case "path":
-			l.target = m.value
+			raw.target = m.value
 		case "proto":
-			l.proto = m.value
+			raw.proto = m.value
 		case "status":
-			l.status = m.value
+			raw.status = m.value
 		case "bytes":
-			l.size = m.value
+			raw.size = m.value
 		case "seconds":
 			seconds = m.value
 		case "by":
-			by = m.value
+			answeredBy = m.value
 		}
 	}
-	if string(kind) != "request" || len(by) == 0 {
+	if string(kind) != "request" || len(answeredBy) == 0 {
 		return errors.New(`no "msg" that is "request" with a "by", as a line of weir's access log has`)
 	}
-	if err := p.setLogged(&l); err != nil {
+	if err := p.setRaw(&raw); err != nil {
 		return err
 	}
-	took, err := strconv.ParseFloat(string(seconds), 64)
+	duration, err := strconv.ParseFloat(string(seconds), 64)
 	const longest = 1e6 // more than eleven days, in seconds
-	if err != nil || !(took >= 0 && took <= longest) {
+	if err != nil || !(duration >= 0 && duration <= longest) {
 		return fmt.Errorf("the seconds %s are not a number from 0 to %d", quote(seconds), int(longest))
 	}
-	p.entry.Time, err = inRange(p.entry.Time.Add(-time.Duration(took*float64(time.Second))), l.time)
+	p.entry.Time, err = inRange(p.entry.Time.Add(-time.Duration(duration*float64(time.Second))), raw.time)
 	return err
 }
