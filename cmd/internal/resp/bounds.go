@@ -12,21 +12,21 @@ const (
 	// queueBytes and queueCommands bound a transaction before EXEC. queueCommands bounds the number of its commands.
 	// queueBytes bounds the bytes of its arguments and of their lengths. A length takes 1 to 3 bytes.
 	queueBytes, queueCommands = 256 << 10, 16 << 10
-	// flushAt is how many bytes of answers are gathered before they are written.
-	flushAt = 64 << 10
-	// gathered is how many takes are decided together.
-	gathered = 128
+	// flushBytes is how many bytes of answers are collected before they are written.
+	flushBytes = 64 << 10
+	// maxTakes is the most takes that are decided together.
+	maxTakes = 128
 
-	// These are the bounds until a client has sent its password.
-	strangersCommand   = smallBuffer
-	strangersArguments = 10
+	// These are the bounds before a client has sent its password.
+	maxCommandBeforeAuth   = smallBuffer
+	maxArgumentsBeforeAuth = 10
 
-	// lineMax bounds the length of a line that announces a number. Every number in range has fewer digits.
-	lineMax = 32
-	// nameMax is the most bytes in the name of a connection or of a client library.
-	nameMax = 128
-	// wrongMost is how many wrong passwords a connection may send before it is ended.
-	wrongMost = 10
+	// maxNumberLine bounds the length of a line that announces a number. Every number in range has fewer digits.
+	maxNumberLine = 32
+	// maxClientName is the most bytes in the name of a connection or of a client library.
+	maxClientName = 128
+	// maxWrongPasswords is the number of wrong passwords after which a connection is ended.
+	maxWrongPasswords = 10
 )
 
 // These are the timeouts. The wait between two commands is bounded only by Settings.IdleTimeout.
@@ -43,6 +43,6 @@ const (
 type bounds struct{ command, arguments int }
 
 var (
-	strangersBounds = bounds{strangersCommand, strangersArguments}
-	clientsBounds   = bounds{maxCommand, maxArguments}
+	boundsBeforeAuth = bounds{maxCommandBeforeAuth, maxArgumentsBeforeAuth}
+	boundsAfterAuth  = bounds{maxCommand, maxArguments}
 )

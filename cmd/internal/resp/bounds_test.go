@@ -58,7 +58,7 @@ func TestATakeDoesNotAllocate(t *testing.T) {
 		"GCRA key:1 15 30 60.5", "GCRA key:1 15 30 60 TOKENS 3"} {
 		for _, pipeline := range []int{1, 64, 1000} {
 			m := &memory{in: []byte(strings.Repeat(resp(command), pipeline))}
-			c := &conn{Conn: m, server: &Server{Settings: func() *Settings { return settings }, Counters: &Counters{}}, settings: settings, known: true}
+			c := &conn{Conn: m, server: &Server{Settings: func() *Settings { return settings }, Counters: &Counters{}}, settings: settings, authenticated: true}
 			c.buffer = c.small[:]
 			round := func() {
 				for m.rest = m.in; len(m.rest) > 0; {
@@ -103,7 +103,7 @@ func TestASlowReaderIsDropped(t *testing.T) {
 func TestALargeBufferIsGivenBack(t *testing.T) {
 	settings := &Settings{Limiter: newClock().limiter(t, longestOfTests)}
 	m := &memory{}
-	c := &conn{Conn: m, server: &Server{Settings: func() *Settings { return settings }, Counters: &Counters{}}, settings: settings, known: true}
+	c := &conn{Conn: m, server: &Server{Settings: func() *Settings { return settings }, Counters: &Counters{}}, settings: settings, authenticated: true}
 	c.buffer = c.small[:]
 	feed := func(text string) {
 		for m.rest = []byte(text); len(m.rest) > 0; {
@@ -116,7 +116,7 @@ func TestALargeBufferIsGivenBack(t *testing.T) {
 	feed(strings.Repeat("PING\r\n", 10_000))
 	require.NotNil(t, c.large)
 	feed(strings.Repeat("COMMAND DOCS\r\n", 5000))
-	assert.Less(t, m.most, flushAt+16<<10, "answers that are held before they are written")
+	assert.Less(t, m.most, flushBytes+16<<10, "answers that are held before they are written")
 	feed("PING\r\n")
 	assert.Nil(t, c.large)
 	assert.Len(t, c.buffer, smallBuffer)
@@ -188,10 +188,10 @@ func TestAPassword(t *testing.T) {
 // pipeline, is not read.
 func TestPasswordsAreNotGuessedInAPipeline(t *testing.T) {
 	d := open(t, "secret")
-	answer := d.says(strings.Repeat("AUTH wrong\r\nRESET\r\n", wrongMost) + "AUTH secret\r\nPING\r\n")
-	assert.Equal(t, wrongMost, strings.Count(answer, "-WRONGPASS"))
+	answer := d.says(strings.Repeat("AUTH wrong\r\nRESET\r\n", maxWrongPasswords) + "AUTH secret\r\nPING\r\n")
+	assert.Equal(t, maxWrongPasswords, strings.Count(answer, "-WRONGPASS"))
 	assert.NotContains(t, answer, "PONG")
-	answer = d.says(strings.Repeat("AUTH wrong\r\n", wrongMost-1) + "AUTH secret\r\nPING\r\n")
+	answer = d.says(strings.Repeat("AUTH wrong\r\n", maxWrongPasswords-1) + "AUTH secret\r\nPING\r\n")
 	assert.Contains(t, answer, "PONG")
 }
 

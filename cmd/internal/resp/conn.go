@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A conn is the connection of a client. Only its goroutine may call its methods, except leave.
+// A conn is the connection of a client. Only its goroutine may call its methods, except interrupt.
 type conn struct {
 	net.Conn
-	server   *Server
-	settings *Settings
-	id       int64
-	name     string
-	resp3    bool
-	known    bool         // the client has sent its password, or needs none
-	closing  bool         // the connection ends after the answers that wait
-	wrong    int          // number of wrong passwords so far; RESET does not clear it
-	multi    *transaction // the current transaction, or nil
+	server         *Server
+	settings       *Settings
+	id             int64
+	name           string
+	resp3          bool
+	authenticated  bool         // the client has sent its password, or needs none
+	closing        bool         // the connection ends after the answers that wait
+	wrongPasswords int          // number of wrong passwords so far; RESET does not clear it
+	multi          *transaction // the current transaction, or nil
 
 	parser parser
 	small  [smallBuffer]byte
@@ -27,10 +27,10 @@ type conn struct {
 	buffer []byte            // small, or large
 	end    int               // end of the bytes in buffer that are not answered yet
 
-	waits    wait
-	progress bool // a command was completed since the wait began
+	waitingFor  waitReason
+	hasProgress bool // a command was completed since the wait began
 
-	leaving atomic.Bool
+	stopping atomic.Bool
 }
 
 var largeBuffers = sync.Pool{New: func() any { return new([maxCommand]byte) }}
@@ -43,19 +43,19 @@ func (c *conn) NetConn() net.Conn {
 	return c.Conn
 }
 
-// leave ends the connection if it waits for a command. This method may be called from any goroutine.
-func (c *conn) leave() {
-	c.leaving.Store(true)
+// interrupt ends the connection if it waits for a command. This method may be called from any goroutine.
+func (c *conn) interrupt() {
+	c.stopping.Store(true)
 	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 }
 
 func (c *conn) serve() {
 	c.buffer = c.small[:]
 	defer c.shrink()
-	if c.enter()(); c.settings == nil || c.handshake() != nil {
+	if c.useSettings()(); c.settings == nil || c.handshake() != nil {
 		return
 	}
-	c.known = len(c.settings.Passwords) == 0
+	c.authenticated = len(c.settings.Passwords) == 0
 	for !c.closing {
 		if !c.await() {
 			break
@@ -75,8 +75,8 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// enter stores the current settings in the connection. The caller must call leave when it no longer uses them.
-func (c *conn) enter() (leave func()) {
+// useSettings stores the current settings in the connection. The caller must call release when it no longer uses them.
+func (c *conn) useSettings() (release func()) {
 	settings := c.server.Settings()
 	if settings == nil {
 		return func() {}
@@ -87,45 +87,45 @@ func (c *conn) enter() (leave func()) {
 	return settings.Leave
 }
 
-// A wait says what a connection waits for, which determines how long it may wait.
-type wait uint8
+// A waitReason says what a connection waits for. The reason determines how long the connection may wait.
+type waitReason uint8
 
 const (
-	forNothing  wait = iota // not set yet, or nothing with a bound
-	forCommand              // the next command, within Settings.IdleTimeout
-	forItsRest              // the rest of a command that has begun
-	forExec                 // the rest of a transaction
-	forPassword             // the password; other data does not restart its time
+	waitUnbounded waitReason = iota // not set yet, or a wait without a bound
+	waitCommand                     // the next command, within Settings.IdleTimeout
+	waitRemainder                   // the rest of a command that has begun
+	waitExec                        // the rest of a transaction
+	waitPassword                    // the password; other data does not restart its time
 )
 
 // await sets the deadline for reading the next bytes. It returns false if the server is stopping.
 func (c *conn) await() bool {
-	next, most := forNothing, time.Duration(0)
+	reason, timeout := waitUnbounded, time.Duration(0)
 	switch {
-	case !c.known:
-		next, most = forPassword, commandTimeout
+	case !c.authenticated:
+		reason, timeout = waitPassword, commandTimeout
 	case c.end > 0:
-		next, most = forItsRest, commandTimeout
+		reason, timeout = waitRemainder, commandTimeout
 	case c.multi != nil:
-		next, most = forExec, transactionTimeout
+		reason, timeout = waitExec, transactionTimeout
 	case c.settings.IdleTimeout > 0:
-		next, most = forCommand, c.settings.IdleTimeout
+		reason, timeout = waitCommand, c.settings.IdleTimeout
 	}
-	goesOn := next == c.waits && (next == forPassword || next == forNothing || !c.progress) && next != forCommand
-	c.waits, c.progress = next, false
-	if !goesOn && c.setReadTime(most) != nil {
+	keepDeadline := reason == c.waitingFor && (reason == waitPassword || reason == waitUnbounded || !c.hasProgress) && reason != waitCommand
+	c.waitingFor, c.hasProgress = reason, false
+	if !keepDeadline && c.setReadTimeout(timeout) != nil {
 		return false
 	}
-	return !c.leaving.Load() // checked after the deadline is set, so that the deadline of leave is not lost
+	return !c.stopping.Load() // checked after the deadline is set, so that the deadline of interrupt is not lost
 }
 
-// setReadTime sets how long reading may take from now on. 0 means any time.
-func (c *conn) setReadTime(most time.Duration) error {
-	var until time.Time
-	if most > 0 {
-		until = time.Now().Add(most)
+// setReadTimeout sets how long reading may take from now on. 0 means any time.
+func (c *conn) setReadTimeout(timeout time.Duration) error {
+	var deadline time.Time
+	if timeout > 0 {
+		deadline = time.Now().Add(timeout)
 	}
-	return c.SetReadDeadline(until)
+	return c.SetReadDeadline(deadline)
 }
 
 func (c *conn) handshake() error {
@@ -145,8 +145,8 @@ func (c *conn) handshake() error {
 // resize changes to the large buffer if a command does not fit into the small one. It gives the large buffer back when
 // it is no longer needed.
 func (c *conn) resize(read int) {
-	switch full := len(c.buffer); {
-	case c.large == nil && c.end+read >= full && c.known: // the client has sent more than fits
+	switch size := len(c.buffer); {
+	case c.large == nil && c.end+read >= size && c.authenticated: // the client has sent more than fits
 		c.large = largeBuffers.Get().(*[maxCommand]byte)
 		copy(c.large[:], c.buffer[:c.end])
 		c.buffer = c.large[:]
@@ -165,60 +165,60 @@ func (c *conn) shrink() {
 // answer answers the complete commands in the buffer. Bytes after them stay in the buffer. It returns false if the
 // connection is broken.
 func (c *conn) answer() bool {
-	defer c.enter()()
+	defer c.useSettings()()
 	b := batches.Get().(*batch)
 	b.begin(c)
-	at, fine := 0, true
-	for at < c.end && !c.closing && fine {
-		length, err := c.parser.next(c.buffer[at:c.end], c.bounds())
+	offset, ok := 0, true
+	for offset < c.end && !c.closing && ok {
+		length, err := c.parser.next(c.buffer[offset:c.end], c.bounds())
 		if err != nil {
-			b.broken(c, err)
+			b.failProtocol(c, err)
 			break
 		}
 		if length == 0 {
 			break
 		}
-		at += length
-		c.progress = true
+		offset += length
+		c.hasProgress = true
 		if len(c.parser.args) > 0 {
-			b.command(c, c.parser.args)
+			b.dispatch(c, c.parser.args)
 		}
-		if len(b.out) >= flushAt {
-			fine = b.flush(c)
+		if len(b.out) >= flushBytes {
+			ok = b.flush(c)
 		}
 	}
-	fine = fine && b.flush(c)
+	ok = ok && b.flush(c)
 	b.release(c)
-	c.end = copy(c.buffer, c.buffer[at:c.end])
-	return fine
+	c.end = copy(c.buffer, c.buffer[offset:c.end])
+	return ok
 }
 
 func (c *conn) bounds() bounds {
-	if c.known {
-		return clientsBounds
+	if c.authenticated {
+		return boundsAfterAuth
 	}
-	return strangersBounds
+	return boundsBeforeAuth
 }
 
 // A closing connection still reads the data of the client, and drops them. These numbers bound the time and the bytes.
 const (
-	lastWords      = time.Second
-	lastWordsAtEnd = 20 * time.Millisecond // when the server stops
-	lastBytes      = 1 << 20
+	drainTimeout       = time.Second
+	drainTimeoutOnStop = 20 * time.Millisecond // when the server stops
+	maxDrain           = 1 << 20
 )
 
 // finish announces the end of the answers, and then reads what the client still sends. If a connection with unread data
 // were closed, the system would send a reset, which can overtake the last answer.
 func (c *conn) finish() {
-	type half interface{ CloseWrite() error }
-	most := lastWords
-	if c.leaving.Load() {
-		most = lastWordsAtEnd
+	type halfCloser interface{ CloseWrite() error }
+	timeout := drainTimeout
+	if c.stopping.Load() {
+		timeout = drainTimeoutOnStop
 	}
-	if h, ok := c.Conn.(half); !ok || h.CloseWrite() != nil || c.setReadTime(most) != nil {
+	if h, ok := c.Conn.(halfCloser); !ok || h.CloseWrite() != nil || c.setReadTimeout(timeout) != nil {
 		return
 	}
-	for range lastBytes / smallBuffer {
+	for range maxDrain / smallBuffer {
 		if _, err := c.Read(c.small[:]); err != nil {
 			return
 		}

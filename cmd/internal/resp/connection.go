@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Some of these commands are about the connection. Others are sent by clients when they connect.
+// Some of these commands are about the connection. Clients send the others when they connect.
 
 func ping(_ *conn, b *batch, args [][]byte) {
 	if len(args) == 2 {
@@ -23,8 +23,8 @@ func quit(c *conn, b *batch, _ [][]byte) {
 	c.closing = true
 }
 
-func choose(_ *conn, b *batch, args [][]byte) {
-	if n, ok := integer(args[1]); !ok || n != 0 {
+func selectDatabase(_ *conn, b *batch, args [][]byte) {
+	if n, ok := parseInteger(args[1]); !ok || n != 0 {
 		b.fail(fmt.Sprintf("ERR DB index is out of range: '%s': want 0", clip(args[1])))
 		return
 	}
@@ -34,9 +34,9 @@ func choose(_ *conn, b *batch, args [][]byte) {
 // hello answers HELLO [version [AUTH user password] [SETNAME name]]. If a part of the command is wrong, nothing
 // changes.
 func hello(c *conn, b *batch, args [][]byte) {
-	resp3, known, name := c.resp3, c.known, c.name
+	resp3, authenticated, name := c.resp3, c.authenticated, c.name
 	if len(args) > 1 {
-		version, ok := integer(args[1])
+		version, ok := parseInteger(args[1])
 		if !ok || version != 2 && version != 3 {
 			b.fail(fmt.Sprintf("NOPROTO unsupported protocol version '%s': want 2 or 3", clip(args[1])))
 			return
@@ -46,14 +46,14 @@ func hello(c *conn, b *batch, args [][]byte) {
 	for i := 2; i < len(args); {
 		switch {
 		case isWord(args[i], "AUTH") && i+2 < len(args):
-			if !b.allows(c, args[i+1], args[i+2]) {
+			if !b.checkPassword(c, args[i+1], args[i+2]) {
 				return
 			}
-			known = true
+			authenticated = true
 			i += 3
 		case isWord(args[i], "SETNAME") && i+1 < len(args):
 			var ok bool
-			if name, ok = b.named(args[i+1]); !ok {
+			if name, ok = b.parseName(args[i+1]); !ok {
 				return
 			}
 			i += 2
@@ -62,12 +62,12 @@ func hello(c *conn, b *batch, args [][]byte) {
 			return
 		}
 	}
-	if !known {
+	if !authenticated {
 		b.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH " +
 			"<user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
-	c.known, c.name, c.resp3, b.resp3 = true, name, resp3, resp3
+	c.authenticated, c.name, c.resp3, b.resp3 = true, name, resp3, resp3
 	protocol := int64(2)
 	if resp3 {
 		protocol = 3
@@ -101,31 +101,31 @@ func auth(c *conn, b *batch, args [][]byte) {
 	if len(args) == 3 {
 		user = args[1]
 	}
-	if b.allows(c, user, args[len(args)-1]) {
-		c.known = true
+	if b.checkPassword(c, user, args[len(args)-1]) {
+		c.authenticated = true
 		b.ok()
 	}
 }
 
-// allows reports whether a password is valid. If it is not, allows answers with an error. Without configured passwords,
-// every password is valid. Many wrong passwords end the connection. Otherwise a pipeline could try a million per
-// second.
-func (b *batch) allows(c *conn, user, password []byte) bool {
-	if string(user) == defaultUser && (len(c.settings.Passwords) == 0 || c.settings.Passwords.have(password)) {
+// checkPassword reports whether a password is valid. If it is not, checkPassword answers with an error. Without
+// configured passwords, every password is valid. Many wrong passwords end the connection. Otherwise a pipeline could
+// try a million per second.
+func (b *batch) checkPassword(c *conn, user, password []byte) bool {
+	if string(user) == defaultUser && (len(c.settings.Passwords) == 0 || c.settings.Passwords.match(password)) {
 		return true
 	}
 	b.counts.wrongPasswords++
-	c.wrong++
-	c.closing = c.closing || c.wrong >= wrongMost
+	c.wrongPasswords++
+	c.closing = c.closing || c.wrongPasswords >= maxWrongPasswords
 	b.fail("WRONGPASS invalid username-password pair or user is disabled.")
 	return false
 }
 
-func (b *batch) named(text []byte) (string, bool) {
+func (b *batch) parseName(text []byte) (string, bool) {
 	for _, c := range text {
-		if c < '!' || c > '~' || len(text) > nameMax {
+		if c < '!' || c > '~' || len(text) > maxClientName {
 			b.fail(fmt.Sprintf("ERR Client names cannot contain spaces, newlines or special characters: '%s': want at most %d "+
-				"printable characters", clip(text), nameMax))
+				"printable characters", clip(text), maxClientName))
 			return "", false
 		}
 	}
@@ -134,24 +134,24 @@ func (b *batch) named(text []byte) (string, bool) {
 
 // client answers CLIENT. Unknown subcommands are errors.
 func client(c *conn, b *batch, args [][]byte) {
-	is := func(word string, arguments int) bool { return isWord(args[1], word) && len(args) == 2+arguments }
+	matches := func(word string, arguments int) bool { return isWord(args[1], word) && len(args) == 2+arguments }
 	switch {
-	case is("ID", 0):
+	case matches("ID", 0):
 		b.integer(c.id)
-	case is("GETNAME", 0) && c.name == "":
+	case matches("GETNAME", 0) && c.name == "":
 		b.null()
-	case is("GETNAME", 0):
+	case matches("GETNAME", 0):
 		b.bulk(c.name)
-	case is("SETNAME", 1):
-		if name, ok := b.named(args[2]); ok {
+	case matches("SETNAME", 1):
+		if name, ok := b.parseName(args[2]); ok {
 			c.name = name
 			b.ok()
 		}
-	case is("SETINFO", 2) && (isWord(args[2], "LIB-NAME") || isWord(args[2], "LIB-VER")):
-		if _, ok := b.named(args[3]); ok { // the name is not shown anywhere, so it is only checked
+	case matches("SETINFO", 2) && (isWord(args[2], "LIB-NAME") || isWord(args[2], "LIB-VER")):
+		if _, ok := b.parseName(args[3]); ok { // the name is not shown anywhere, so it is only checked
 			b.ok()
 		}
-	case isWord(args[1], "TRACKING") && len(args) > 2, is("NO-EVICT", 1), is("NO-TOUCH", 1):
+	case isWord(args[1], "TRACKING") && len(args) > 2, matches("NO-EVICT", 1), matches("NO-TOUCH", 1):
 		b.ok() // nothing must be done: no command reads values that could be tracked, and no connection is evicted
 	default:
 		b.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s': want CLIENT ID, GETNAME, SETNAME, "+
@@ -161,20 +161,20 @@ func client(c *conn, b *batch, args [][]byte) {
 
 func resetConnection(c *conn, b *batch, _ [][]byte) {
 	c.name, c.resp3, b.resp3, c.multi = "", false, false, nil
-	c.known = len(c.settings.Passwords) == 0
+	c.authenticated = len(c.settings.Passwords) == 0
 	b.line('+', "RESET")
 }
 
 // info answers INFO. It always sends all sections, even if the client asks for only some.
 func info(c *conn, b *batch, _ [][]byte) {
 	stats, n := c.settings.Stats(), c.server.Counters.Count()
-	var all strings.Builder
+	var text strings.Builder
 	section := func(name string, pairs ...property) {
-		fmt.Fprintf(&all, "# %s\r\n", name)
+		fmt.Fprintf(&text, "# %s\r\n", name)
 		for _, p := range pairs {
-			fmt.Fprintf(&all, "%s:%v\r\n", p.name, p.value)
+			fmt.Fprintf(&text, "%s:%v\r\n", p.name, p.value)
 		}
-		all.WriteString("\r\n")
+		text.WriteString("\r\n")
 	}
 	section("Server", property{"server_name", "weir"}, property{"weir_version", strings.TrimPrefix(c.server.Version, "v")},
 		property{"redis_mode", "standalone"}, property{"go_version", runtime.Version()})
@@ -183,7 +183,7 @@ func info(c *conn, b *batch, _ [][]byte) {
 		property{"keys", stats.Keys}, property{"table_slots", stats.Slots}, property{"table_bytes", stats.Bytes},
 		property{"evictions", stats.Evictions})
 	section("Replication", property{"role", "master"}, property{"connected_slaves", 0})
-	b.text(all.String())
+	b.text(text.String())
 }
 
 type property struct {
@@ -201,7 +201,7 @@ func describe(_ *conn, b *batch, args [][]byte) {
 	case sub == "":
 		b.array(len(commands))
 		for i := range commands {
-			b.entry(&commands[i])
+			b.commandInfo(&commands[i])
 		}
 	case sub == "COUNT" && len(args) == 2:
 		b.integer(int64(len(commands)))
@@ -211,31 +211,31 @@ func describe(_ *conn, b *batch, args [][]byte) {
 			b.bulk(commands[i].name)
 		}
 	case sub == "INFO":
-		chosen := args[2:]
-		if len(chosen) == 0 {
-			chosen = allNames
+		names := args[2:]
+		if len(names) == 0 {
+			names = commandNames
 		}
-		b.array(len(chosen))
-		for _, name := range chosen {
+		b.array(len(names))
+		for _, name := range names {
 			if i, ok := lookup(name); ok {
-				b.entry(&commands[i])
+				b.commandInfo(&commands[i])
 			} else {
 				b.null()
 			}
 		}
 	case sub == "DOCS":
-		b.documents(args[2:])
+		b.commandDocs(args[2:])
 	default:
 		b.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s': want COMMAND COUNT, DOCS, INFO or LIST",
 			clip(args[1])))
 	}
 }
 
-// entry writes the description of a command for cluster clients: its name, the number of its arguments, and which
+// commandInfo writes the description of a command for cluster clients: its name, the number of its arguments, and which
 // arguments are keys.
-func (b *batch) entry(c *command) {
-	arity, first, last, step := int64(c.atLeast), int64(0), int64(c.lastKey), int64(0)
-	if c.atMost != c.atLeast {
+func (b *batch) commandInfo(c *command) {
+	arity, first, last, step := int64(c.minArgs), int64(0), int64(c.lastKey), int64(0)
+	if c.maxArgs != c.minArgs {
 		arity = -arity
 	}
 	if c.lastKey != 0 {
@@ -251,21 +251,21 @@ func (b *batch) entry(c *command) {
 	b.integer(step)
 }
 
-// documents answers COMMAND DOCS for the commands with the given names, or for all commands.
-func (b *batch) documents(names [][]byte) {
+// commandDocs answers COMMAND DOCS for the commands with the given names, or for all commands.
+func (b *batch) commandDocs(names [][]byte) {
 	if len(names) == 0 {
-		names = allNames
+		names = commandNames
 	}
-	chosen := make([]int, 0, len(commands))
+	indices := make([]int, 0, len(commands))
 	var seen [commandCount]bool
 	for _, name := range names {
 		if i, ok := lookup(name); ok && !seen[i] {
 			seen[i] = true
-			chosen = append(chosen, i)
+			indices = append(indices, i)
 		}
 	}
-	b.pairs(len(chosen))
-	for _, i := range chosen {
+	b.pairs(len(indices))
+	for _, i := range indices {
 		c := &commands[i]
 		b.bulk(c.name)
 		b.pairs(3)

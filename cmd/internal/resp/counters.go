@@ -5,10 +5,10 @@ import "sync/atomic"
 // Counters has the counters of the servers of Redis' protocol. The zero Counters is ready to use. It must not be
 // copied.
 type Counters struct {
-	commands                [commandCount]atomic.Uint64
-	allowed, limited        atomic.Uint64
-	errors, unknown, broken atomic.Uint64
-	wrongPasswords, slow    atomic.Uint64
+	commands                                [commandCount]atomic.Uint64
+	allowed, limited                        atomic.Uint64
+	errors, unknownCommands, protocolErrors atomic.Uint64
+	wrongPasswords, slowClients             atomic.Uint64
 }
 
 // Count is a snapshot of [Counters].
@@ -26,8 +26,8 @@ type Count struct {
 func (c *Counters) Count() Count {
 	n := Count{
 		Commands: make(map[string]uint64, len(commands)), Allowed: c.allowed.Load(), Limited: c.limited.Load(),
-		Errors: c.errors.Load(), Unknown: c.unknown.Load(), Broken: c.broken.Load(),
-		WrongPasswords: c.wrongPasswords.Load(), Slow: c.slow.Load(),
+		Errors: c.errors.Load(), Unknown: c.unknownCommands.Load(), Broken: c.protocolErrors.Load(),
+		WrongPasswords: c.wrongPasswords.Load(), Slow: c.slowClients.Load(),
 	}
 	for i := range commands {
 		n.Commands[commands[i].name] = c.commands[i].Load()
@@ -38,9 +38,9 @@ func (c *Counters) Count() Count {
 // counts has the counts of one batch. They are added to the Counters together, so that goroutines of several
 // connections seldom write to the same words of memory.
 type counts struct {
-	commands                                      [commandCount]uint32
-	allowed, limited                              uint64
-	errors, unknown, broken, wrongPasswords, slow uint64
+	commands                                                             [commandCount]uint32
+	allowed, limited                                                     uint64
+	errors, unknownCommands, protocolErrors, wrongPasswords, slowClients uint64
 }
 
 func (n *counts) decision(allowed bool) {
@@ -58,15 +58,15 @@ func (n *counts) addTo(c *Counters) {
 			to.Add(n)
 		}
 	}
-	for i, times := range n.commands {
-		add(&c.commands[i], uint64(times))
+	for i, count := range n.commands {
+		add(&c.commands[i], uint64(count))
 	}
 	add(&c.allowed, n.allowed)
 	add(&c.limited, n.limited)
 	add(&c.errors, n.errors)
-	add(&c.unknown, n.unknown)
-	add(&c.broken, n.broken)
+	add(&c.unknownCommands, n.unknownCommands)
+	add(&c.protocolErrors, n.protocolErrors)
 	add(&c.wrongPasswords, n.wrongPasswords)
-	add(&c.slow, n.slow)
+	add(&c.slowClients, n.slowClients)
 	*n = counts{}
 }

@@ -247,7 +247,7 @@ func TestAPipelineKeepsItsOrder(t *testing.T) {
 		"CL.THROTTLE a 2 3 60", "PING", "CL.THROTTLE a 2 3 60 2", "CL.THROTTLE a", "CL.THROTTLE a 2 3 60", "DEL a", "CL.THROTTLE a 2 3 60",
 		"WEIR.REFUND a LIMIT 3/m", "CL.THROTTLE a 2 3 60 4", "CL.THROTTLE a 2 3 60 2"))))
 	want, sent := "", ""
-	for i := range 3 * gathered {
+	for i := range 3 * maxTakes {
 		sent += resp("CL.THROTTLE b 499 1 60")
 		want += ":" + string(integerText(499-i)) + " "
 	}

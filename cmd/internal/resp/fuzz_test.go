@@ -21,7 +21,7 @@ func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, cut uint16, known bool) {
 		most := bounds{256, 8}
 		if known {
-			most = clientsBounds
+			most = boundsAfterAuth
 		}
 		commands, rest, err := parseAll(t, text, most)
 		if err == nil {

@@ -11,63 +11,63 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// heldKeys bounds the bytes of all keys of a hold together, because the hold's id contains the keys.
-const heldKeys = 4 << 10
+// maxHoldKeys bounds the bytes of all keys of a hold together, because the hold's id contains the keys.
+const maxHoldKeys = 4 << 10
 
-// maxFor is the longest lifetime of a hold, in seconds. After its lifetime, the hold gives nothing back.
-const maxFor = uint64(sealed.MaxLifetime / time.Second)
+// maxHoldSeconds is the longest lifetime of a hold. After its lifetime, the hold gives nothing back.
+const maxHoldSeconds = uint64(sealed.MaxLifetime / time.Second)
 
 // cutFor cuts "FOR seconds" off the end of a command and parses the seconds. The command need not have this part.
-func (b *batch) cutFor(args [][]byte) (rest [][]byte, asked time.Duration, ok bool) {
+func (b *batch) cutFor(args [][]byte) (rest [][]byte, lifetime time.Duration, ok bool) {
 	n := len(args)
 	if n < 4 || !isWord(args[n-2], "FOR") {
 		return args, 0, true
 	}
-	seconds, ok := b.ranged("FOR", args[n-1], 1, maxFor)
+	seconds, ok := b.parseInRange("FOR", args[n-1], 1, maxHoldSeconds)
 	return args[:n-2], time.Duration(seconds) * time.Second, ok
 }
 
 // hold answers WEIR.HOLD key LIMIT rate [BURST n] [COST n] [FOR seconds].
 func hold(c *conn, b *batch, args [][]byte) {
-	args, asked, ok := b.cutFor(args)
+	args, lifetime, ok := b.cutFor(args)
 	if !ok {
 		return
 	}
-	l, ok := b.limit(args)
+	l, ok := b.parseLimit(args)
 	if !ok {
 		return
 	}
-	s := several{texts: [][]byte{args[1]}, limits: []limit{l}}
-	if !b.ask(&s, true) {
+	take := multiTake{keyTexts: [][]byte{args[1]}, limits: []limit{l}}
+	if !b.makeRequests(&take, true) {
 		return
 	}
-	if id, _, ok := b.holdSeveral(c, &s, asked); ok {
+	if id, _, ok := b.holdMulti(c, &take, lifetime); ok {
 		b.pairs(6)
-		b.tellID(id)
-		b.pairsOf(&s.answers[0].Decision)
+		b.writeID(id)
+		b.decisionPairs(&take.answers[0].Decision)
 	}
 }
 
 // holdAll answers WEIR.HOLDALL. This is WEIR.TAKEALL with FOR seconds. The answer has an id.
 func holdAll(c *conn, b *batch, args [][]byte) {
-	args, asked, ok := b.cutFor(args)
+	args, lifetime, ok := b.cutFor(args)
 	if !ok {
 		return
 	}
-	s, ok := b.severally(args, true)
+	take, ok := b.parseMultiTake(args, true)
 	if !ok {
 		return
 	}
-	if id, allowed, ok := b.holdSeveral(c, &s, asked); ok {
+	if id, allowed, ok := b.holdMulti(c, &take, lifetime); ok {
 		b.pairs(3)
-		b.tellID(id)
+		b.writeID(id)
 		b.bulk("allowed")
 		b.boolean(allowed)
-		b.tell(&s)
+		b.writeLimits(&take)
 	}
 }
 
-func (b *batch) tellID(id string) {
+func (b *batch) writeID(id string) {
 	b.bulk("id")
 	if id == "" {
 		b.null()
@@ -76,34 +76,34 @@ func (b *batch) tellID(id string) {
 	}
 }
 
-// holdSeveral takes the estimates from all keys or from none, and makes the id of the hold.
-func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string, allowed, ok bool) {
+// holdMulti takes the estimates from all keys or from none, and makes the id of the hold.
+func (b *batch) holdMulti(c *conn, take *multiTake, lifetime time.Duration) (id string, allowed, ok bool) {
 	size := 0
-	for _, text := range s.texts {
+	for _, text := range take.keyTexts {
 		size += len(text)
 	}
-	if size > heldKeys {
-		b.fail(fmt.Sprintf("ERR keys of %d bytes together: want at most %d of what is held", size, heldKeys))
+	if size > maxHoldKeys {
+		b.fail(fmt.Sprintf("ERR keys of %d bytes together: want at most %d of what is held", size, maxHoldKeys))
 		return "", false, false
 	}
-	if allowed, ok = b.takeSeveral(s); !ok || !allowed {
+	if allowed, ok = b.takeMulti(take); !ok || !allowed {
 		return "", allowed, ok
 	}
 	var text []byte
-	for i := range s.answers {
-		p, table := s.limits[i].policy, ""
-		if s.requests[i].Limiter != b.limiter {
-			table = s.limits[i].name
+	for i := range take.answers {
+		policy, tableName := take.limits[i].policy, ""
+		if take.requests[i].Limiter != b.limiter {
+			tableName = take.limits[i].name
 		}
-		text = appendText(appendText(text, string(s.texts[i])), table)
-		if table == "" {
-			text = binary.LittleEndian.AppendUint64(text, math.Float64bits(p.Rate().Tokens))
-			text = binary.LittleEndian.AppendUint64(text, uint64(p.Rate().Period))
-			text = binary.LittleEndian.AppendUint64(text, p.Limit())
+		text = appendText(appendText(text, string(take.keyTexts[i])), tableName)
+		if tableName == "" {
+			text = binary.LittleEndian.AppendUint64(text, math.Float64bits(policy.Rate().Tokens))
+			text = binary.LittleEndian.AppendUint64(text, uint64(policy.Rate().Period))
+			text = binary.LittleEndian.AppendUint64(text, policy.Limit())
 		}
-		text = s.answers[i].Receipt.Append(text)
+		text = take.answers[i].Receipt.Append(text)
 	}
-	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(asked)), true, true
+	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(lifetime)), true, true
 }
 
 // A holding is the part of an id that describes one key.
@@ -113,18 +113,18 @@ type holding struct {
 }
 
 // open returns the holdings of an id. The parameter text is the content of an id that this program has sealed.
-func (b *batch) open(text []byte) (all []holding, err error) {
+func (b *batch) open(text []byte) (holdings []holding, err error) {
 	for len(text) > 0 {
 		name, rest, ok := cutText(text)
-		table, rest, ok2 := cutText(rest)
+		tableName, rest, ok2 := cutText(rest)
 		if !ok || !ok2 {
 			return nil, sealed.ErrForged // sealed by another version
 		}
-		in, quota := Table{b.limiter, b.formers}, engine.Quota{}
-		if len(table) == 0 {
+		table, quota := Table{b.limiter, b.formers}, engine.Quota{}
+		if len(tableName) == 0 {
 			quota, rest, err = b.cutQuota(rest)
-		} else if in, ok = b.fileTables[string(table)]; !ok {
-			err = fmt.Errorf("the limit '%s' is no longer in the rule file, or has become a token bucket", table)
+		} else if table, ok = b.fileTables[string(tableName)]; !ok {
+			err = fmt.Errorf("the limit '%s' is no longer in the rule file, or has become a token bucket", tableName)
 		}
 		if err == nil && len(rest) < engine.ReceiptBytes {
 			err = sealed.ErrForged
@@ -132,13 +132,13 @@ func (b *batch) open(text []byte) (all []holding, err error) {
 		if err != nil {
 			return nil, err
 		}
-		h := holding{key: in.key(name, quota)}
-		if h.receipt, err = in.Limiter.ParseReceipt(h.key, rest[:engine.ReceiptBytes]); err != nil {
+		h := holding{key: table.key(name, quota)}
+		if h.receipt, err = table.Limiter.ParseReceipt(h.key, rest[:engine.ReceiptBytes]); err != nil {
 			return nil, err
 		}
-		all, text = append(all, h), rest[engine.ReceiptBytes:]
+		holdings, text = append(holdings, h), rest[engine.ReceiptBytes:]
 	}
-	return all, nil
+	return holdings, nil
 }
 
 // cutQuota cuts the numbers of a limit off the beginning of text, and returns the limit as a quota.
@@ -158,7 +158,7 @@ func appendText(to []byte, text string) []byte {
 
 func cutText(from []byte) (text, rest []byte, ok bool) {
 	size, n := binary.Uvarint(from)
-	if n <= 0 || size > heldKeys || uint64(len(from)-n) < size {
+	if n <= 0 || size > maxHoldKeys || uint64(len(from)-n) < size {
 		return nil, nil, false
 	}
 	return from[n : n+int(size)], from[n+int(size):], true
@@ -170,14 +170,14 @@ var outcomes = map[sealed.Use]string{
 
 // settle answers WEIR.SETTLE id cost.
 func settle(c *conn, b *batch, args [][]byte) {
-	cost, ok := b.ranged("cost", args[2], 0, maxTokens)
+	cost, ok := b.parseInRange("cost", args[2], 0, maxTokens)
 	if !ok {
 		return
 	}
 	opened, err := c.settings.Holds.Sealer.Open(string(args[1]))
-	var all []holding
+	var holdings []holding
 	if err == nil {
-		all, err = b.open(opened.Receipt)
+		holdings, err = b.open(opened.Receipt)
 	}
 	use := sealed.Repeated
 	if err == nil {
@@ -188,8 +188,8 @@ func settle(c *conn, b *batch, args [][]byte) {
 		return
 	}
 	lost := uint64(0)
-	for i := range all {
-		switch r := &all[i].receipt; {
+	for i := range holdings {
+		switch r := &holdings[i].receipt; {
 		case use == sealed.First:
 			lost += r.Settle(cost)
 		case use != sealed.Repeated && cost > r.Taken():

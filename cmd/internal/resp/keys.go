@@ -6,36 +6,36 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// owes returns the time until a key owes nothing. It is computed from the key's current rate.
-func (b *batch) owes(text []byte) (left time.Duration) {
-	left = Table{b.limiter, b.formers}.owes(text)
-	if t, ok := b.ofTable(text); ok {
-		left = max(left, t.owes(text))
+// resetAfter returns the time until a key owes nothing. It is computed from the key's current rate.
+func (b *batch) resetAfter(text []byte) (reset time.Duration) {
+	reset = Table{b.limiter, b.formers}.resetAfter(text)
+	if t, ok := b.tableOf(text); ok {
+		reset = max(reset, t.resetAfter(text))
 	}
-	return left
+	return reset
 }
 
-func (t Table) owes(text []byte) (left time.Duration) {
+func (t Table) resetAfter(text []byte) (reset time.Duration) {
 	for _, l := range append([]*engine.Limiter{t.Limiter}, t.Formers.Limiters()...) {
-		if tokens, under := l.Owed(l.KeyBytes(text)); tokens > 0 {
-			left = max(left, l.Peek(under, 0).ResetAfter)
+		if tokens, key := l.Owed(l.KeyBytes(text)); tokens > 0 {
+			reset = max(reset, l.Peek(key, 0).ResetAfter)
 		}
 	}
-	return left
+	return reset
 }
 
 // exists answers EXISTS key... with the number of the named keys that owe something.
 func exists(_ *conn, b *batch, args [][]byte) {
-	owing := int64(0)
+	count := int64(0)
 	for _, arg := range args[1:] {
-		if b.owes(arg) > 0 {
-			owing++
+		if b.resetAfter(arg) > 0 {
+			count++
 		}
 	}
-	b.integer(owing)
+	b.integer(count)
 }
 
-// noKey is the answer to TTL for a key that does not exist. A key that owes nothing does not exist for TTL.
+// noKey is the answer to TTL for a key that does not exist. For TTL, a key exists while it owes something.
 const noKey = -2
 
 // ttl answers TTL key and PTTL key. The time is rounded up.
@@ -44,10 +44,10 @@ func ttl(_ *conn, b *batch, args [][]byte) {
 	if isWord(args[0], "PTTL") {
 		unit = time.Millisecond
 	}
-	left := b.owes(args[1])
-	if left == 0 {
+	reset := b.resetAfter(args[1])
+	if reset == 0 {
 		b.integer(noKey)
 		return
 	}
-	b.integer(int64((left-1)/unit) + 1)
+	b.integer(int64((reset-1)/unit) + 1)
 }

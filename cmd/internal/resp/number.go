@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// integer parses a decimal number as Redis does. A minus is permitted, but no plus, no space and no leading zero.
-func integer(text []byte) (n int64, ok bool) {
+// parseInteger parses a decimal number as Redis does. A minus is permitted, but no plus, no space and no leading zero.
+func parseInteger(text []byte) (n int64, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {
 		digits, negative = digits[1:], true
@@ -35,8 +35,8 @@ func integer(text []byte) (n int64, ok bool) {
 	return 0, false
 }
 
-// seconds parses a number of seconds with a fraction, to the nanosecond.
-func seconds(text []byte) (d time.Duration, ok bool) {
+// parseSeconds parses a number of seconds with a fraction, to the nanosecond.
+func parseSeconds(text []byte) (d time.Duration, ok bool) {
 	if len(text) == 0 || len(text) > 32 || strings.Trim(string(text), "0123456789.eE+-") != "" {
 		return 0, false
 	}

@@ -48,8 +48,9 @@ func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy,
 // Close closes the Places. After that, no place can be taken or released.
 func (p *Places) Close() error { return errors.Join(p.Limiter.Close(), p.ids.Uses.Close()) }
 
-// places returns the Places. If the server does not count requests in flight, places answers the command with an error.
-func (b *batch) places(c *conn) (*Places, bool) {
+// requirePlaces returns the Places. If the server does not count requests in flight, requirePlaces answers the command
+// with an error.
+func (b *batch) requirePlaces(c *conn) (*Places, bool) {
 	if c.settings.Places == nil {
 		b.fail("ERR requests in flight are not counted: write for example in_flight: 1m in redis: of the rule file")
 		return nil, false
@@ -59,7 +60,7 @@ func (b *batch) places(c *conn) (*Places, bool) {
 
 // enter answers WEIR.ENTER key LIMIT n [COST n].
 func enter(c *conn, b *batch, args [][]byte) {
-	places, ok := b.places(c)
+	places, ok := b.requirePlaces(c)
 	if !ok {
 		return
 	}
@@ -67,18 +68,18 @@ func enter(c *conn, b *batch, args [][]byte) {
 		b.fail("ERR syntax error: want WEIR.ENTER key LIMIT n [COST n]")
 		return
 	}
-	limit, ok := b.ranged("LIMIT", args[3], 1, maxPlaces)
+	limit, ok := b.parseInRange("LIMIT", args[3], 1, maxPlaces)
 	if !ok {
 		return
 	}
 	cost := uint64(1)
 	if len(args) == 6 {
-		if cost, ok = b.ranged("COST", args[5], 1, maxPlaces); !ok {
+		if cost, ok = b.parseInRange("COST", args[5], 1, maxPlaces); !ok {
 			return
 		}
 	}
-	if len(args[1]) > heldKeys {
-		b.fail(fmt.Sprintf("ERR a key of %d bytes: want at most %d of what is in flight", len(args[1]), heldKeys))
+	if len(args[1]) > maxHoldKeys {
+		b.fail(fmt.Sprintf("ERR a key of %d bytes: want at most %d of what is in flight", len(args[1]), maxHoldKeys))
 		return
 	}
 	quota, err := places.Limiter.Quota(engine.Concurrency(limit, places.Lifetime))
@@ -93,7 +94,7 @@ func enter(c *conn, b *batch, args [][]byte) {
 		id = places.ids.Sealer.Seal(append(receipt.Append(nil), args[1]...), places.ids.Uses.Expires(2*places.Lifetime))
 	}
 	b.pairs(4)
-	b.tellID(id)
+	b.writeID(id)
 	b.bulk("allowed")
 	b.boolean(d.Allowed)
 	b.bulk("limit")
@@ -106,7 +107,7 @@ func enter(c *conn, b *batch, args [][]byte) {
 // Otherwise it is 0. If there is no room to remember the release, the answer is an error, and the place stays taken.
 // Otherwise a second release of the id would free another place.
 func release(c *conn, b *batch, args [][]byte) {
-	places, ok := b.places(c)
+	places, ok := b.requirePlaces(c)
 	if !ok {
 		return
 	}

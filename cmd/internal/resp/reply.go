@@ -63,13 +63,13 @@ func (r *reply) null() {
 }
 
 // boolean writes a boolean; in RESP2, an integer.
-func (r *reply) boolean(yes bool) {
+func (r *reply) boolean(value bool) {
 	switch {
-	case !r.resp3 && yes:
+	case !r.resp3 && value:
 		r.integer(1)
 	case !r.resp3:
 		r.integer(0)
-	case yes:
+	case value:
 		r.out = append(r.out, "#t\r\n"...)
 	default:
 		r.out = append(r.out, "#f\r\n"...)
@@ -78,8 +78,8 @@ func (r *reply) boolean(yes bool) {
 
 // seconds writes a time in seconds. In RESP3, it is a double, and in RESP2 a bulk string.
 func (r *reply) seconds(d time.Duration) {
-	var room [24]byte
-	text := appendSeconds(room[:0], d)
+	var buf [24]byte
+	text := appendSeconds(buf[:0], d)
 	if r.resp3 {
 		r.out = append(append(append(r.out, ','), text...), '\r', '\n')
 	} else {
@@ -88,36 +88,36 @@ func (r *reply) seconds(d time.Duration) {
 }
 
 // appendSeconds appends a time in seconds, with up to nine decimals and no zeros at the end.
-func appendSeconds(to []byte, d time.Duration) []byte {
+func appendSeconds(dst []byte, d time.Duration) []byte {
 	if d < 0 {
-		return append(to, "-1"...) // engine.Never is the only negative time
+		return append(dst, "-1"...) // callers pass -1 instead of engine.Never
 	}
-	to = strconv.AppendInt(to, int64(d/time.Second), 10)
-	rest := int64(d % time.Second)
-	if rest == 0 {
-		return to
+	dst = strconv.AppendInt(dst, int64(d/time.Second), 10)
+	fraction := int64(d % time.Second)
+	if fraction == 0 {
+		return dst
 	}
-	to = append(to, '.')
-	for unit := int64(time.Second / 10); rest > 0; unit /= 10 {
-		to = append(to, byte('0'+rest/unit))
-		rest %= unit
+	dst = append(dst, '.')
+	for unit := int64(time.Second / 10); fraction > 0; unit /= 10 {
+		dst = append(dst, byte('0'+fraction/unit))
+		fraction %= unit
 	}
-	return to
+	return dst
 }
 
 func ceilSeconds(d time.Duration) int64 {
-	whole := int64(d / time.Second)
+	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
-		whole++
+		seconds++
 	}
-	return whole
+	return seconds
 }
 
-// shown is how many bytes of a client's text an error repeats.
-const shown = 128
+// maxClip is how many bytes of a client's text an error repeats.
+const maxClip = 128
 
-// failure writes an error as one line of printable ASCII, because the text may contain data of the client.
-func (r *reply) failure(text string) {
+// errorLine writes an error as one line of printable ASCII, because the text may contain data of the client.
+func (r *reply) errorLine(text string) {
 	r.out = append(r.out, '-')
 	for i := range len(text) {
 		c := text[i]
@@ -130,8 +130,8 @@ func (r *reply) failure(text string) {
 }
 
 func clip(text []byte) string {
-	if len(text) > shown {
-		return string(text[:shown]) + "..."
+	if len(text) > maxClip {
+		return string(text[:maxClip]) + "..."
 	}
 	return string(text)
 }

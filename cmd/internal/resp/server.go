@@ -26,34 +26,34 @@ type Server struct {
 	Version string
 
 	mutex    sync.Mutex
-	open     map[*conn]struct{}
+	conns    map[*conn]struct{}
 	draining bool
-	running  sync.WaitGroup
-	ids      atomic.Int64
+	handlers sync.WaitGroup
+	lastID   atomic.Int64
 }
 
 // Serve accepts connections until the listener fails, and returns its error. Each connection has a goroutine. If the
 // system has no room for another connection, Serve waits a little and tries again.
 func (s *Server) Serve(l net.Listener) error {
-	const first, most = 5 * time.Millisecond, time.Second
-	pause := first
+	const minPause, maxPause = 5 * time.Millisecond, time.Second
+	pause := minPause
 	for {
-		accepted, err := l.Accept()
-		if err != nil && slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) }) {
+		netConn, err := l.Accept()
+		if err != nil && slices.ContainsFunc(temporaryErrors, func(e error) bool { return errors.Is(err, e) }) {
 			time.Sleep(pause)
-			pause = min(2*pause, most)
+			pause = min(2*pause, maxPause)
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		pause = first
+		pause = minPause
 		if s.TLS != nil {
-			accepted = tls.Server(accepted, s.TLS)
+			netConn = tls.Server(netConn, s.TLS)
 		}
-		c := &conn{Conn: accepted, server: s, id: s.ids.Add(1)}
+		c := &conn{Conn: netConn, server: s, id: s.lastID.Add(1)}
 		if !s.add(c) {
-			_ = accepted.Close()
+			_ = netConn.Close()
 			continue
 		}
 		go func() {
@@ -63,7 +63,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-var noRoom = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+var temporaryErrors = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 
 func (s *Server) add(c *conn) bool {
 	s.mutex.Lock()
@@ -71,20 +71,20 @@ func (s *Server) add(c *conn) bool {
 	if s.draining {
 		return false
 	}
-	if s.open == nil {
-		s.open = map[*conn]struct{}{}
+	if s.conns == nil {
+		s.conns = map[*conn]struct{}{}
 	}
-	s.open[c] = struct{}{}
-	s.running.Add(1)
+	s.conns[c] = struct{}{}
+	s.handlers.Add(1)
 	return true
 }
 
 func (s *Server) remove(c *conn) {
 	_ = c.Close()
 	s.mutex.Lock()
-	delete(s.open, c)
+	delete(s.conns, c)
 	s.mutex.Unlock()
-	s.running.Done()
+	s.handlers.Done()
 }
 
 // Scheme returns the scheme of URLs without TLS.
@@ -94,7 +94,7 @@ func (s *Server) Scheme() string { return "redis" }
 func (s *Server) Open() int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return len(s.open)
+	return len(s.conns)
 }
 
 // Outlast returns at once, because Redis' protocol cannot announce the end of a connection.
@@ -106,13 +106,13 @@ func (s *Server) Outlast(context.Context) {}
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mutex.Lock()
 	s.draining = true
-	for c := range s.open {
-		c.leave()
+	for c := range s.conns {
+		c.interrupt()
 	}
 	s.mutex.Unlock()
 	done := make(chan struct{})
 	go func() {
-		s.running.Wait()
+		s.handlers.Wait()
 		close(done)
 	}()
 	select {
@@ -121,7 +121,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.mutex.Lock()
-	for c := range s.open {
+	for c := range s.conns {
 		_ = c.NetConn().SetDeadline(time.Unix(1, 0)) // fails only on a closed connection
 	}
 	s.mutex.Unlock()

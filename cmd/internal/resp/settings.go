@@ -48,13 +48,13 @@ type Table struct {
 
 // Stats returns the statistics of all tables, added up.
 func (s *Settings) Stats() engine.Stats {
-	all := s.Limiter.Stats()
+	total := s.Limiter.Stats()
 	for _, t := range s.Tables {
-		one := t.Limiter.Stats()
-		all.Keys, all.Slots, all.Bytes = all.Keys+one.Keys, all.Slots+one.Slots, all.Bytes+one.Bytes
-		all.Evictions, all.NoRoom = all.Evictions+one.Evictions, all.NoRoom+one.NoRoom
+		stats := t.Limiter.Stats()
+		total.Keys, total.Slots, total.Bytes = total.Keys+stats.Keys, total.Slots+stats.Slots, total.Bytes+stats.Bytes
+		total.Evictions, total.NoRoom = total.Evictions+stats.Evictions, total.NoRoom+stats.NoRoom
 	}
-	return all
+	return total
 }
 
 // Holds makes the ids of holds, and remembers which ids were used. Its field Uses must outlive all Settings. Otherwise,
@@ -89,22 +89,22 @@ func ReadPasswords(name string) (Passwords, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := ParsePasswords(text)
+	passwords, err := ParsePasswords(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return all, nil
+	return passwords, nil
 }
 
 // ParsePasswords parses passwords, one per line. It removes spaces around a password, and skips empty lines. All
 // passwords are valid, so that clients can change from one to the next. It returns an error if there are none, or more
 // than 16.
-func ParsePasswords(text string) (all Passwords, err error) {
+func ParsePasswords(text string) (passwords Passwords, err error) {
 	lines, err := secretfile.Lines(text, "password")
 	for _, line := range lines {
-		all = append(all, secretfile.HashOf([]byte(line)))
+		passwords = append(passwords, secretfile.HashOf([]byte(line)))
 	}
-	return all, err
+	return passwords, err
 }
 
-func (p Passwords) have(text []byte) bool { return secretfile.Find(p, text) >= 0 }
+func (p Passwords) match(text []byte) bool { return secretfile.Find(p, text) >= 0 }

@@ -12,22 +12,22 @@ const (
 
 // takes has the takes that will be decided together. All of them take the same number of tokens.
 type takes struct {
-	n       int
-	tokens  uint64
-	keys    [gathered]engine.Key
-	forms   [gathered]form
-	decided [gathered]engine.Decision
+	count     int
+	tokens    uint64
+	keys      [maxTakes]engine.Key
+	forms     [maxTakes]form
+	decisions [maxTakes]engine.Decision
 }
 
 // take adds a take to those that will be decided together. If the limit has a separate table, take decides it at once.
 func (b *batch) take(text []byte, l *limit, f form) {
 	tokens := l.cost
-	t, key, ok := b.place(l, text)
+	t, key, ok := b.resolve(l, text)
 	switch {
 	case !ok:
 		return
 	case tokens == 0 && f != weirForm:
-		b.look(t.Limiter, key, l.policy, f)
+		b.peek(t.Limiter, key, l.policy, f)
 		return
 	case t.Limiter != b.limiter:
 		b.decide()
@@ -35,38 +35,38 @@ func (b *batch) take(text []byte, l *limit, f form) {
 		b.answer(&d, f)
 		return
 	}
-	if b.takes.n == gathered || b.takes.n > 0 && b.tokens != tokens {
+	if b.takes.count == maxTakes || b.takes.count > 0 && b.tokens != tokens {
 		b.decide()
 	}
 	b.tokens = tokens
-	b.keys[b.takes.n], b.forms[b.takes.n] = key, f
-	b.takes.n++
+	b.keys[b.takes.count], b.forms[b.takes.count] = key, f
+	b.takes.count++
 }
 
 func (b *batch) decide() {
-	n := b.takes.n
+	n := b.takes.count
 	if n == 0 {
 		return
 	}
-	b.takes.n = 0
+	b.takes.count = 0
 	// TakeBatch returns an error only if there is no room for the decisions. Here, there is always room.
-	_ = b.limiter.TakeBatch(b.keys[:n], b.tokens, b.decided[:n])
+	_ = b.limiter.TakeBatch(b.keys[:n], b.tokens, b.decisions[:n])
 	for i := range n {
-		b.answer(&b.decided[i], b.forms[i])
+		b.answer(&b.decisions[i], b.forms[i])
 	}
 }
 
-// look answers a take of 0 tokens. redis-cell reports a key as limited if the key owes more than its limit, which can
-// happen after the limit was higher. To find this out, look also peeks at one token under a limit that is one token
-// larger.
-func (b *batch) look(limiter *engine.Limiter, key engine.Key, limit engine.Policy, f form) {
+// peek answers a take of 0 tokens. redis-cell reports a key as limited if the key owes more than its limit. This can
+// happen after the limit was higher. To find this out, peek also peeks at one token under a limit that is one token
+// higher.
+func (b *batch) peek(limiter *engine.Limiter, key engine.Key, limit engine.Policy, f form) {
 	b.decide()
 	d := limiter.Peek(key, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 && limiter == b.limiter {
-		// Without a larger limit, the first peek is the result.
-		if more, err := limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
-			above := limiter.Peek(key.With(more), 1)
-			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter
+		// If there is no higher limit, the first peek is the result.
+		if higherQuota, err := limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
+			higher := limiter.Peek(key.With(higherQuota), 1)
+			d.Allowed, d.RetryAfter = higher.Allowed, higher.RetryAfter
 		}
 	}
 	b.answer(&d, f)
@@ -88,7 +88,7 @@ func (b *batch) answer(d *engine.Decision, f form) {
 // seconds, rounded up.
 func (b *batch) cell(d *engine.Decision) {
 	b.array(5)
-	b.counted(d)
+	b.commonNumbers(d)
 	retry := int64(-1)
 	if !d.Allowed && d.RetryAfter != engine.Never {
 		retry = ceilSeconds(d.RetryAfter)
@@ -100,7 +100,7 @@ func (b *batch) cell(d *engine.Decision) {
 // gcra answers in the form of Redis' GCRA command. The times are seconds with fractions.
 func (b *batch) gcra(d *engine.Decision) {
 	b.array(5)
-	b.counted(d)
+	b.commonNumbers(d)
 	retry := d.RetryAfter
 	if d.Allowed || retry == engine.Never {
 		retry = -1
@@ -109,8 +109,8 @@ func (b *batch) gcra(d *engine.Decision) {
 	b.seconds(d.ResetAfter)
 }
 
-// counted writes the numbers that the answers of cell and gcra have in common.
-func (b *batch) counted(d *engine.Decision) {
+// commonNumbers writes the numbers that the answers of cell and gcra have in common.
+func (b *batch) commonNumbers(d *engine.Decision) {
 	limited := int64(1)
 	if d.Allowed {
 		limited = 0
@@ -123,10 +123,10 @@ func (b *batch) counted(d *engine.Decision) {
 // decision answers with a map of names and values. If the request can never pass, retry_after is -1.
 func (b *batch) decision(d *engine.Decision) {
 	b.pairs(5)
-	b.pairsOf(d)
+	b.decisionPairs(d)
 }
 
-func (b *batch) pairsOf(d *engine.Decision) {
+func (b *batch) decisionPairs(d *engine.Decision) {
 	b.bulk("allowed")
 	b.boolean(d.Allowed)
 	b.bulk("limit")

@@ -9,15 +9,15 @@ import (
 // A transaction has the commands between MULTI and EXEC. EXEC executes them one after the other. nil means that there
 // is no transaction.
 type transaction struct {
-	queued  []byte // for each command: the number of arguments, and each argument after its length
-	n       int    // number of commands
+	queue   []byte // for each command: the number of arguments, and each argument after its length
+	count   int    // number of commands
 	aborted bool   // a command was wrong, so EXEC executes none
 }
 
 // abort makes EXEC execute nothing.
 func (t *transaction) abort() {
 	if t != nil {
-		t.aborted, t.queued = true, nil
+		t.aborted, t.queue = true, nil
 	}
 }
 
@@ -29,37 +29,37 @@ func (t *transaction) add(b *batch, args [][]byte) {
 	}
 	switch {
 	case t.aborted:
-	case len(t.queued)+size > queueBytes || t.n == queueCommands:
+	case len(t.queue)+size > queueBytes || t.count == queueCommands:
 		t.abort()
 		b.fail(fmt.Sprintf("ERR a transaction of more than %d bytes or %d commands: it is discarded", queueBytes, queueCommands))
 		return
 	default:
-		t.queued = binary.AppendUvarint(t.queued, uint64(len(args)))
+		t.queue = binary.AppendUvarint(t.queue, uint64(len(args)))
 		for _, arg := range args {
-			t.queued = append(binary.AppendUvarint(t.queued, uint64(len(arg))), arg...)
+			t.queue = append(binary.AppendUvarint(t.queue, uint64(len(arg))), arg...)
 		}
-		t.n++
+		t.count++
 	}
 	b.decide()
 	b.line('+', "QUEUED")
 }
 
-// lengthBytes returns how many bytes the number n takes in the field queued.
+// lengthBytes returns how many bytes the number n takes in the queue.
 func lengthBytes(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
-// length cuts a number off the beginning of queued.
-func (t *transaction) length() int {
-	n, size := binary.Uvarint(t.queued) // written by add, so it is valid
-	t.queued = t.queued[size:]
+// cutLength cuts a number off the beginning of the queue.
+func (t *transaction) cutLength() int {
+	n, size := binary.Uvarint(t.queue) // written by add, so it is valid
+	t.queue = t.queue[size:]
 	return int(n)
 }
 
-// next cuts off the first command of the queue. The arguments that it returns are parts of the field queued.
+// next cuts off the first command of the queue. The arguments that it returns are parts of the queue.
 func (t *transaction) next(args [][]byte) [][]byte {
-	for range t.length() {
-		n := t.length()
-		args = append(args, t.queued[:n:n])
-		t.queued = t.queued[n:]
+	for range t.cutLength() {
+		n := t.cutLength()
+		args = append(args, t.queue[:n:n])
+		t.queue = t.queue[n:]
 	}
 	return args
 }
@@ -84,13 +84,13 @@ func exec(c *conn, b *batch, _ [][]byte) {
 		b.fail("EXECABORT Transaction discarded because of previous errors.")
 		return
 	}
-	b.array(t.n)
+	b.array(t.count)
 	var args [][]byte
-	for range t.n {
+	for range t.count {
 		args = t.next(args[:0])
 		i, _ := lookup(args[0]) // it was found when the command was queued
 		b.run(c, &commands[i], args)
-		if len(b.out) >= flushAt && !b.flush(c) {
+		if len(b.out) >= flushBytes && !b.flush(c) {
 			c.closing = true // the remaining commands are not executed
 			return
 		}

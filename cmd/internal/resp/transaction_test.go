@@ -75,10 +75,10 @@ func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	args[0] = []byte("DEL")
 	var queue transaction
 	var b batch
-	for !queue.aborted && queue.n < 15_000 {
+	for !queue.aborted && queue.count < 15_000 {
 		queue.add(&b, args)
-		require.LessOrEqual(t, cap(queue.queued), 328<<10)
-		require.LessOrEqual(t, len(queue.queued), queueBytes)
+		require.LessOrEqual(t, cap(queue.queue), 328<<10)
+		require.LessOrEqual(t, len(queue.queue), queueBytes)
 	}
 	require.True(t, queue.aborted)
 	assert.Equal(t, "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded", flat(string(b.out[strings.LastIndex(string(b.out), "-"):])))
@@ -101,7 +101,7 @@ func TestArgumentsOfATransaction(t *testing.T) {
 			require.Equal(t, string(args[i]), string(got[i]))
 		}
 	}
-	assert.Empty(t, queue.queued)
+	assert.Empty(t, queue.queue)
 }
 
 // TestKeysThatOwe: EXISTS and TTL find a key that owes tokens. TTL returns when the tokens will have come back.

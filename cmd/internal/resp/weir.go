@@ -31,8 +31,8 @@ func isName(text []byte) bool {
 	return len(text) > 0 && (text[0]|' ' >= 'a' && text[0]|' ' <= 'z')
 }
 
-// byName finds a limit of the rule file by its name. If there is none, it answers with an error.
-func (b *batch) byName(name []byte) (l limit, ok bool) {
+// limitByName finds a limit of the rule file by its name. If there is none, it answers with an error.
+func (b *batch) limitByName(name []byte) (l limit, ok bool) {
 	if l.policy, ok = b.fileLimits[string(name)]; !ok {
 		b.fail(fmt.Sprintf("ERR no limit '%s': want one of redis: limits of the rule file, or a rate such as 100/m", clip(name)))
 		return l, false
@@ -41,16 +41,16 @@ func (b *batch) byName(name []byte) (l limit, ok bool) {
 	return l, true
 }
 
-// limit parses the arguments after the key. If an argument is wrong, it answers with an error.
-func (b *batch) limit(args [][]byte) (l limit, ok bool) {
+// parseLimit parses the arguments after the key. If an argument is wrong, it answers with an error.
+func (b *batch) parseLimit(args [][]byte) (l limit, ok bool) {
 	numbers := spec.Limit{}
 	cost := uint64(1)
 	var seen [3]bool
 	for i := 2; i < len(args); i += 2 {
 		option := -1
-		for o, word := range []string{"LIMIT", "BURST", "COST"} {
+		for index, word := range []string{"LIMIT", "BURST", "COST"} {
 			if isWord(args[i], word) {
-				option = o
+				option = index
 			}
 		}
 		if option < 0 || seen[option] || i+1 == len(args) {
@@ -60,17 +60,17 @@ func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 		seen[option] = true
 		switch option {
 		case 0:
-			if ok = b.rate(args[i+1], &l, &numbers); !ok {
+			if ok = b.parseRate(args[i+1], &l, &numbers); !ok {
 				return l, false
 			}
 		case 1:
-			burst, ok := b.ranged("BURST", args[i+1], 1, spec.MaxBurst)
+			burst, ok := b.parseInRange("BURST", args[i+1], 1, spec.MaxBurst)
 			if !ok {
 				return l, false
 			}
 			numbers.Burst = &burst
 		case 2:
-			if cost, ok = b.ranged("COST", args[i+1], 0, maxTokens); !ok {
+			if cost, ok = b.parseInRange("COST", args[i+1], 0, maxTokens); !ok {
 				return l, false
 			}
 		}
@@ -88,20 +88,20 @@ func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	}
 	var err error
 	if l.policy, err = numbers.Policy(); err != nil {
-		b.refuse(l.policy, err)
+		b.failPolicy(l.policy, err)
 		return l, false
 	}
 	return l, true
 }
 
-func (b *batch) rate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
+func (b *batch) parseRate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
 	if isName(text) {
-		*l, ok = b.byName(text)
+		*l, ok = b.limitByName(text)
 		return ok
 	}
 	rate, err := engine.ParseRate(clip(text))
 	if err != nil {
-		b.refuse(l.policy, err)
+		b.failPolicy(l.policy, err)
 		return false
 	}
 	numbers.Rate = spec.Of(rate)
@@ -109,42 +109,42 @@ func (b *batch) rate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
 }
 
 func weirTake(_ *conn, b *batch, args [][]byte) {
-	if l, ok := b.limit(args); ok {
+	if l, ok := b.parseLimit(args); ok {
 		b.take(args[1], &l, weirForm)
 	}
 }
 
-func (b *batch) keyed(args [][]byte) (of *engine.Limiter, key engine.Key, cost uint64, ok bool) {
-	l, ok := b.limit(args)
+func (b *batch) parseKeyed(args [][]byte) (limiter *engine.Limiter, key engine.Key, cost uint64, ok bool) {
+	l, ok := b.parseLimit(args)
 	if !ok {
 		return nil, key, 0, false
 	}
-	t, key, ok := b.place(&l, args[1])
+	t, key, ok := b.resolve(&l, args[1])
 	return t.Limiter, key, l.cost, ok
 }
 
 func weirPeek(_ *conn, b *batch, args [][]byte) {
-	if of, key, cost, ok := b.keyed(args); ok {
-		d := of.Peek(key, cost)
+	if limiter, key, cost, ok := b.parseKeyed(args); ok {
+		d := limiter.Peek(key, cost)
 		b.decision(&d)
 	}
 }
 
 // weirRefund gives tokens back, and answers with the new state of the key.
 func weirRefund(_ *conn, b *batch, args [][]byte) {
-	if of, key, cost, ok := b.keyed(args); ok {
-		of.Refund(key, cost)
-		d := of.Peek(key, 1)
+	if limiter, key, cost, ok := b.parseKeyed(args); ok {
+		limiter.Refund(key, cost)
+		d := limiter.Peek(key, 1)
 		b.decision(&d)
 	}
 }
 
 // weirCharge takes tokens even if the key does not have them, and answers with the new state of the key.
 func weirCharge(_ *conn, b *batch, args [][]byte) {
-	if of, key, cost, ok := b.keyed(args); ok {
-		d, lost := of.Charge(key, cost)
+	if limiter, key, cost, ok := b.parseKeyed(args); ok {
+		d, lost := limiter.Charge(key, cost)
 		b.pairs(6)
-		b.pairsOf(&d)
+		b.decisionPairs(&d)
 		b.bulk("lost")
 		b.integer(int64(min(lost, maxTokens)))
 	}
@@ -157,27 +157,27 @@ var anyLimit = engine.TokenBucket(engine.PerSecond(1), 1)
 func resetKeys(_ *conn, b *batch, args [][]byte) {
 	quota, err := b.limiter.Quota(anyLimit)
 	if err != nil {
-		b.refuse(anyLimit, err)
+		b.failPolicy(anyLimit, err)
 		return
 	}
-	owed := int64(0)
+	count := int64(0)
 	for _, arg := range args[1:] {
-		owes := Table{b.limiter, b.formers}.reset(arg, quota)
-		if t, ok := b.ofTable(arg); ok {
-			owes = t.reset(arg, engine.Quota{}) || owes
+		hadDebt := Table{b.limiter, b.formers}.reset(arg, quota)
+		if t, ok := b.tableOf(arg); ok {
+			hadDebt = t.reset(arg, engine.Quota{}) || hadDebt
 		}
-		if owes {
-			owed++
+		if hadDebt {
+			count++
 		}
 	}
-	b.integer(owed)
+	b.integer(count)
 }
 
 // reset returns a key to its state before its first take. It reports whether the key owed something.
-func (t Table) reset(text []byte, quota engine.Quota) (owed bool) {
+func (t Table) reset(text []byte, quota engine.Quota) (hadDebt bool) {
 	key := t.key(text, quota)
-	owed = t.Limiter.Peek(key, 0).ResetAfter > 0
+	hadDebt = t.Limiter.Peek(key, 0).ResetAfter > 0
 	t.Limiter.Reset(key)
-	t.Formers.Forget(func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(text), true })
-	return owed
+	t.Formers.Forget(func(previous *engine.Limiter) (engine.Key, bool) { return previous.KeyBytes(text), true })
+	return hadDebt
 }
