@@ -45,17 +45,17 @@ type Algorithm interface {
 	// record, and is always admitted.
 	Full(now uint64) (payload uint64)
 	// Flush writes the record's last change to the ring. Until then only the state has this change, so the state must
-	// not change before (R10 of shard/doc.go). The parameter at is the state's word. Flush returns false if that word
+	// not change before (R10 of shard/doc.go). The parameter word is the state word. Flush returns false if the word
 	// holds another state by now.
-	Flush(r Record, now uint64, at *Word) bool
+	Flush(r Record, now uint64, word *Word) bool
 	// Receipt returns the receipt of a take, for a refund. The parameter after is the state after the take, and cost is
 	// the cost of the take. If a part of the take was given back, after is the result of [State.Less], and cost is the
 	// cost of the rest.
 	Receipt(after State, nanos int64, cost uint64) Receipt
 	// Refund gives the cost of a take back to the record. It gives back less if the record does not show that all of
-	// the cost may come back: a refund never makes room for a request that the limit must refuse. The parameter at is
-	// the record's word. If that word holds another state by now, Refund gives nothing back and returns false.
-	Refund(r Record, g Return, at *Word) (after State, ok bool)
+	// the cost may come back: a refund never makes room for a request that the limit must refuse. The parameter word is
+	// the state word. If the word holds another state by now, Refund gives nothing back and returns false.
+	Refund(r Record, ret Return, word *Word) (after State, ok bool)
 
 	// Idle reports whether the record may be forgotten: from the tick now on, it means the same as no record.
 	Idle(s State, now uint64) bool
@@ -121,8 +121,8 @@ func (s State) Less(ticks uint64, after State) State {
 	return NewState(s.Tag(), version, s.Payload()-ticks)
 }
 
-// The method in reports whether the state s has the version that the record had after the take.
-func (t Receipt) in(s State) bool { return uint64(t.version) == s.Version() }
+// sameVersion reports whether the state s has the version that the record had after the take.
+func (t Receipt) sameVersion(s State) bool { return uint64(t.version) == s.Version() }
 
 // A Quota has a limit and the cost of one token.
 type Quota struct {

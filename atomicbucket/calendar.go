@@ -51,7 +51,7 @@ func (p Period) day(n int) int64 {
 type Calendar struct {
 	period Period
 	zone   string
-	begins []int64 // when each period begins, in nanoseconds since 1970; the first is the period number earliest
+	starts []int64 // when each period begins, in nanoseconds since 1970; the first is the period number earliest
 }
 
 // earliest is the number of the first period of a calendar. In every zone, this period begins before 1970 begins in
@@ -61,13 +61,13 @@ const earliest = -2
 // calendars contains all calendars that were made.
 var calendars struct {
 	sync.Mutex
-	of map[calendarKey]*Calendar
+	byKey map[calendarKey]*Calendar
 }
 
 type calendarKey struct {
 	period Period
 	zone   string
-	begins uint64 // a hash of when the periods begin, because two zones with one name may differ
+	hash   uint64 // a hash of when the periods begin, because two zones with one name may differ
 }
 
 // NewCalendar returns the calendar of a period in a zone; a nil zone means UTC. If p is not one of the periods, the
@@ -79,48 +79,48 @@ func NewCalendar(p Period, zone *time.Location) (*Calendar, error) {
 	if zone == nil {
 		zone = time.UTC
 	}
-	c := &Calendar{period: p, zone: zone.String(), begins: beginnings(p, zone)}
+	c := &Calendar{period: p, zone: zone.String(), starts: beginnings(p, zone)}
 	calendars.Lock()
 	defer calendars.Unlock()
-	if calendars.of == nil {
-		calendars.of = map[calendarKey]*Calendar{}
+	if calendars.byKey == nil {
+		calendars.byKey = map[calendarKey]*Calendar{}
 	}
-	key := calendarKey{p, c.zone, sum(c.begins)}
-	if made := calendars.of[key]; made != nil && slices.Equal(made.begins, c.begins) {
-		return made, nil
+	key := calendarKey{p, c.zone, sum(c.starts)}
+	if existing := calendars.byKey[key]; existing != nil && slices.Equal(existing.starts, c.starts) {
+		return existing, nil
 	}
-	calendars.of[key] = c
+	calendars.byKey[key] = c
 	return c, nil
 }
 
-func sum(all []int64) (h uint64) {
-	for _, n := range all {
+func sum(instants []int64) (h uint64) {
+	for _, n := range instants {
 		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
 	}
 	return h
 }
 
 // beginnings returns when the periods of a zone begin, ordered by date. The last element is the end of time.
-func beginnings(p Period, zone *time.Location) (begins []int64) {
+func beginnings(p Period, zone *time.Location) (starts []int64) {
 	const last = math.MaxInt64 / int64(time.Second)
 	at := time.Unix(p.day(earliest)*86400, 0).AddDate(0, 0, -2).In(zone) // before the first period
-	_, until := at.ZoneBounds()
-	from := int64(math.MinInt64)
+	_, zoneEnd := at.ZoneBounds()
+	zoneStart := int64(math.MinInt64)
 	for n := earliest; ; n++ {
 		midnight := p.day(n) * 86400
 		for {
 			_, offset := at.Zone()
-			begin := max(from, midnight-int64(offset))
-			if until.IsZero() || begin < until.Unix() {
+			begin := max(zoneStart, midnight-int64(offset))
+			if zoneEnd.IsZero() || begin < zoneEnd.Unix() {
 				if begin > last {
-					return append(begins, math.MaxInt64)
+					return append(starts, math.MaxInt64)
 				}
-				begins = append(begins, begin*int64(time.Second))
+				starts = append(starts, begin*int64(time.Second))
 				break
 			}
-			at, from = until, until.Unix()
-			if _, until = at.ZoneBounds(); !until.IsZero() && !until.After(at) { // on a leap year's last day
-				until = at.Add(24 * time.Hour)
+			at, zoneStart = zoneEnd, zoneEnd.Unix()
+			if _, zoneEnd = at.ZoneBounds(); !zoneEnd.IsZero() && !zoneEnd.After(at) { // on a leap year's last day
+				zoneEnd = at.Add(24 * time.Hour)
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (c *Calendar) Zone() string { return c.zone }
 
 // Sum returns a hash of when the periods begin. Calendars whose periods begin at different times have different sums,
 // except by chance.
-func (c *Calendar) Sum() uint64 { return sum(c.begins) }
+func (c *Calendar) Sum() uint64 { return sum(c.starts) }
 
 // Number returns the number of the period at an instant, in nanoseconds since 1970. It depends only on the period's
 // first date, so all calendars of one kind of period give a date the same number, whatever their zones are.
@@ -142,15 +142,15 @@ func (c *Calendar) Number(nanos int64) uint64 { return c.number(nanos) }
 
 // Begin returns when the period with the given number begins, in nanoseconds since 1970. The last period of the
 // calendar and all later ones begin at the end of time.
-func (c *Calendar) Begin(number uint64) int64 { return c.begins[min(number, uint64(len(c.begins)-1))] }
+func (c *Calendar) Begin(number uint64) int64 { return c.starts[min(number, uint64(len(c.starts)-1))] }
 
 // number returns the number of the period at an instant. The first period of the calendar has the number 0.
 func (c *Calendar) number(nanos int64) uint64 {
-	i, found := slices.BinarySearch(c.begins, nanos)
+	i, found := slices.BinarySearch(c.starts, nanos)
 	if !found {
 		return uint64(i - 1)
 	}
-	for i+1 < len(c.begins) && c.begins[i+1] == nanos { // a day that the zone skipped
+	for i+1 < len(c.starts) && c.starts[i+1] == nanos { // a day that the zone skipped
 		i++
 	}
 	return uint64(i)
@@ -159,5 +159,5 @@ func (c *Calendar) number(nanos int64) uint64 {
 // Wait returns the time from an instant, in nanoseconds since 1970, until a number of periods have begun.
 func (c *Calendar) Wait(nanos int64, periods uint64) time.Duration {
 	n := c.number(nanos)
-	return time.Duration(c.begins[min(periods, uint64(len(c.begins)-1)-n)+n] - nanos)
+	return time.Duration(c.starts[min(periods, uint64(len(c.starts)-1)-n)+n] - nanos)
 }

@@ -37,7 +37,7 @@ func TestPeriodsBeginWithTheirDates(t *testing.T) {
 			c, err := NewCalendar(p, zone)
 			require.NoError(t, err)
 			agrees, all := 0, 0
-			for i, at := range c.begins[1:] {
+			for i, at := range c.starts[1:] {
 				begin := time.Unix(0, at).In(zone)
 				if begin.Year() > 2045 {
 					break
@@ -52,7 +52,7 @@ func TestPeriodsBeginWithTheirDates(t *testing.T) {
 				if all++; begin.Equal(time.Date(y, m, d, 0, 0, 0, 0, zone)) {
 					agrees++
 				}
-				require.Equal(t, at, c.begins[c.number(at)])
+				require.Equal(t, at, c.starts[c.number(at)])
 				require.Less(t, c.number(at-1), c.number(at))
 			}
 			require.Greater(t, agrees*100, all*96, "%v of %s: %d of %d are midnights of time.Date", p, name, agrees, all)

@@ -26,22 +26,22 @@ type Change struct {
 	Lowest, Longest uint64
 }
 
-// windows returns how long it takes, rounded up, until the tokens taken in a window have come back under the lowest
-// limit after the change. The parameter n is the length of a new window, and longest is the length of the longest
-// window, both in the unit of the result. The result is at least n. It is at most longest, because the limit that
+// refillTime returns how long it takes, rounded up, until the tokens taken in a window have come back under the lowest
+// limit after the change. The parameter length is the length of a new window, and longest is the length of the longest
+// window, both in the unit of the result. The result is at least length. It is at most longest, because the limit that
 // granted the tokens grants them again within the longest window.
-func (c Change) windows(taken, n, longest uint64) uint64 {
+func (c Change) refillTime(taken, length, longest uint64) uint64 {
 	switch {
 	case c.Longest == 0:
 		return manyTicks
 	case c.Lowest > 0:
-		longest = min(longest, proportion(n, c.Lowest, taken))
+		longest = min(longest, proportion(length, c.Lowest, taken))
 	}
-	return max(n, longest)
+	return max(length, longest)
 }
 
-// after returns nanos + more, or the last instant if the sum would overflow.
-func after(nanos int64, more uint64) int64 {
+// addNanos returns nanos + more, or the last instant if the sum would overflow.
+func addNanos(nanos int64, more uint64) int64 {
 	return nanos + int64(min(more, uint64(math.MaxInt64-nanos)))
 }
 
@@ -78,25 +78,25 @@ func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return fo
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	now := b.Ticks(nanos)
 	ahead := min(b.Ticks(max(c.Latest, nanos))-now, maxSkew)
-	return now + min(b.converted(before.(*TokenBucket), s, nanos, c), maxBurstTicks+ahead)
+	return now + min(b.convertedDebt(before.(*TokenBucket), s, nanos, c), maxBurstTicks+ahead)
 }
 
-// converted returns the debt that Convert computes, at the instant nanos, even if a record has no room for it.
-func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Change) (owed uint64) {
+// convertedDebt returns the debt at the instant nanos that Convert computes, even if a record has no room for it.
+func (b *TokenBucket) convertedDebt(from *TokenBucket, s State, nanos int64, c Change) (owed uint64) {
 	start := from.Ticks(nanos)
-	was, now := debt(s, start), b.Ticks(nanos)
-	above := was
+	oldDebt, now := debt(s, start), b.Ticks(nanos)
+	excess := oldDebt
 	if c.Before > 0 {
-		above = min(was-min(was, c.Highest), from.Ticks(max(c.Promised, nanos))-start)
+		excess = min(oldDebt-min(oldDebt, c.Highest), from.Ticks(max(c.Promised, nanos))-start)
 	}
-	owed = min(proportion(was-above, c.Before, c.After), manyTicks) + b.lasting(from, nanos, above)
+	owed = min(proportion(oldDebt-excess, c.Before, c.After), manyTicks) + b.convertTicks(from, nanos, excess)
 	if c.Before > 0 && c.Latest > nanos {
-		later := b.lasting(from, nanos, was)
-		if c.Latest-nanos < int64(from.Wait(nanos, was)) {
-			later = proportion(debt(s, from.Ticks(c.Latest)), c.Before, c.After)
-			later = min(later, manyTicks) + b.Ticks(c.Latest) - now
+		owedLatest := b.convertTicks(from, nanos, oldDebt)
+		if c.Latest-nanos < int64(from.Wait(nanos, oldDebt)) {
+			owedLatest = proportion(debt(s, from.Ticks(c.Latest)), c.Before, c.After)
+			owedLatest = min(owedLatest, manyTicks) + b.Ticks(c.Latest) - now
 		}
-		owed = max(owed, later)
+		owed = max(owed, owedLatest)
 	}
 	return owed
 }
@@ -104,9 +104,9 @@ func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Chang
 // manyTicks is more than any record has room for, and small enough that sums of a few do not wrap.
 const manyTicks = 1 << 60
 
-// lasting converts ticks of another bucket to ticks of b that last as long, rounded up. Both are counted from the
-// instant nanos.
-func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
+// convertTicks converts ticks of another bucket to ticks of b that take as long to pass, rounded up. Both are counted
+// from the instant nanos.
+func (b *TokenBucket) convertTicks(from *TokenBucket, nanos int64, ticks uint64) uint64 {
 	if ticks == 0 || b.sameTicks(from) {
 		return ticks
 	}
@@ -132,7 +132,7 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 // as the windows of its last limit. Windows that begin with a request do not overlap. So over any time t a key gets at
 // most two limits, for the windows at both edges, and what the fastest limit grants in t.
 //
-// An aligned window ends with a window of the clock: see endsWithClock.
+// An aligned window ends with a window of the clock: see clockEnd.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
@@ -140,48 +140,48 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	if left == 0 {
 		return w.Full(now)
 	}
-	latest, stays := max(nanos, c.Latest), after(nanos, uint64(from.Wait(nanos, left)))
-	end := w.Ticks(stays-1) + 1
+	latest, oldEnd := max(nanos, c.Latest), addNanos(nanos, uint64(from.Wait(nanos, left)))
+	end := w.Ticks(oldEnd-1) + 1
 	switch {
 	case w.Aligned() && !w.SameGrid(from):
-		end = w.endsWithClock(from.begin(from.Ticks(stays-1)), stays, latest, taken, c)
+		end = w.clockEnd(from.begin(from.Ticks(oldEnd-1)), oldEnd, latest, taken, c)
 	case w.window > from.window:
-		longer := min(after(stays, uint64(w.window-from.window)), after(latest, uint64(w.window)))
-		end = max(end, w.Ticks(longer-1)+1)
+		longerEnd := min(addNanos(oldEnd, uint64(w.window-from.window)), addNanos(latest, uint64(w.window)))
+		end = max(end, w.Ticks(longerEnd-1)+1)
 		fallthrough
 	case w.window < from.window:
-		end = min(end, w.Ticks(after(latest, c.windows(taken, uint64(w.window), c.Longest))-1)+1)
+		end = min(end, w.Ticks(addNanos(latest, c.refillTime(taken, uint64(w.window), c.Longest))-1)+1)
 	}
-	end = min(end, now+w.narrow) // an end further ahead would be read as past
+	end = min(end, now+w.maxAhead) // an end further ahead would be read as past
 	return w.pack(end, min(taken, 1<<w.bits-1))
 }
 
-// endsWithClock returns the tick at which a key's window ends if the windows of the clock have changed. Three
-// parameters are instants:
+// clockEnd returns the tick at which a key's window ends if the windows of the clock have changed. Three parameters are
+// instants:
 //
-//   - before: the beginning of the last window of the clock within the key's window
-//   - stays: the end that the key's window would have without the change
+//   - lastBegin: the beginning of the last window of the clock within the key's window
+//   - oldEnd: the end that the key's window would have without the change
 //   - latest: the latest time at which a token may have been taken
 //
-// No earlier window of the key ended after the instant before, or after latest.
+// No earlier window of the key ended after lastBegin, or after latest.
 //
 // Without the change, the key's window would have ended in some window of the clock. It ends with that window, with two
 // exceptions:
 //
-//   - At least one whole window of the clock must have passed since the earlier of before and latest, because a raised
-//     limit may fill that window.
+//   - At least one whole window of the clock must have passed since the earlier of lastBegin and latest, because a
+//     raised limit may fill that window.
 //   - If fewer windows of the clock are enough to grant the tokens taken, the key's window ends after that many.
 //
 // So the key's window, counted from the end of its previous one, is as long as the fastest of its limits needs to grant
 // its tokens. Therefore the bound of Convert holds.
-func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c Change) uint64 {
-	whole := w.up(min(before, latest)) // when the first whole window begins
+func (w *FixedWindow) clockEnd(lastBegin, oldEnd, latest int64, taken uint64, c Change) uint64 {
+	firstWhole := w.ceilTick(min(lastBegin, latest)) // when the first whole window begins
 	longest := ceilDiv(c.Longest, uint64(w.window))
 	if w.calendar != nil {
 		longest++ // some periods are shorter than others
 	}
-	most := c.windows(taken, 1, longest)
-	return min(max(w.up(stays), whole+1), max(w.Ticks(latest), whole)+most)
+	maxWindows := c.refillTime(taken, 1, longest)
+	return min(max(w.ceilTick(oldEnd), firstWhole+1), max(w.Ticks(latest), firstWhole)+maxWindows)
 }
 
 // Following returns the algorithm itself, which can take over the records of any other sliding window counter.
@@ -189,15 +189,15 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 
 // Convert returns the new payload of a record that followed another counter. If the windows have the same length, both
 // counts stay. Otherwise the estimate, rounded up, becomes the count of one window, at the latest time (change.Latest)
-// or later. The estimate must not be gone sooner than the earlier of two times:
+// or later. The estimate must not fall to 0 sooner than the earlier of two times:
 //
-//   - the time at which it would have been gone without the change, plus the time by which windows become longer;
+//   - the time at which it would have been 0 without the change, plus the time by which windows become longer;
 //   - the time at which that many tokens have come back at the new rate, counted from the latest time.
 //
 // This preserves a bound: over any time t a key gets at most one limit and what the fastest rate grants in t. For the
 // proof, imagine a bucket with the highest limit and the fastest rate, which granted the key's tokens. The estimate E
 // is at least the debt of this bucket, because the count of the previous window falls by at most one limit per window.
-// After a conversion, the estimate falls by E only in the last window before it is gone, of length s. The new limit M
+// After a conversion, the estimate falls by E only in the last window before it is 0, of length s. The new limit M
 // needs E*s/M from the latest time to grant E tokens. If the estimate lasts at least that long, it is never below the
 // debt of the bucket. If it lasts at least as long as without the change, it is never below the estimate without the
 // change. It need not outlast the longest window that there ever was: within that window, the limit that granted the
@@ -205,26 +205,26 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
-	if from.below(c, 0) {
+	if from.isAtMost(c, 0) {
 		return w.Full(uint64(nanos)) // idle, and stays idle
 	}
 	if from.window != w.window {
 		end := nanos + int64(c.ahead+c.left) // of the current window
 		used, latest := from.estimateUp(c), max(nanos, change.Latest)
 		if c.current > 0 {
-			end = after(end, from.window)
+			end = addNanos(end, from.window)
 		}
-		end = after(end, max(w.window, from.window)-from.window)
-		few := max(used, 2) // the estimate is rounded up, so one of these tokens may be above the limit
-		longest := proportion(change.Longest, few-1, few)
-		end = min(end, after(latest, change.windows(used, w.window, longest)))
+		end = addNanos(end, max(w.window, from.window)-from.window)
+		count := max(used, 2) // the estimate is rounded up, so one of these tokens may be above the limit
+		longest := proportion(change.Longest, count-1, count)
+		end = min(end, addNanos(latest, change.refillTime(used, w.window, longest)))
 		c = counts{index: max(w.clock.quo(latest), w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)), current: used}
 	}
 	// A clock ahead of this one may have written the record. The record must still not be further ahead than a record
 	// may be.
-	c.index = min(c.index, w.clock.quo(nanos)+w.late-1)
-	most := uint64(1)<<w.bits - 1
-	c.previous, c.current = min(c.previous, most), min(c.current, most)
+	c.index = min(c.index, w.clock.quo(nanos)+w.maxAhead-1)
+	maxCount := uint64(1)<<w.bits - 1
+	c.previous, c.current = min(c.previous, maxCount), min(c.current, maxCount)
 	return w.pack(c)
 }
 

@@ -9,51 +9,51 @@ import (
 // back has an entry outside the record. The entry names the process that made the take (R26 of shard/doc_shared.go).
 // Entries, not the payload, determine when tokens that are never given back are forgotten. The payload:
 //
-//	 53     43 42        17   16   15      0
-//	+---------+------------+------+---------+
-//	| changes |   entry    |leaves| tokens  |
-//	+---------+------------+------+---------+
+//	 53     43 42        17    16    15      0
+//	+---------+------------+---------+---------+
+//	| changes |   entry    | leaving | tokens  |
+//	+---------+------------+---------+---------+
 //
-// entry is the number of an entry. The record's last change added this entry or, if leaves is set, removed it. Before
+// entry is the number of an entry. The record's last change added this entry or, if leaving is set, removed it. Before
 // the record changes again, the entry's own word is marked as counted or free. changes counts the changes modulo 2^11,
 // so a record rarely has the same bits as in an earlier state. tokens is the number of tokens in flight.
 type Entries struct {
-	longest time.Duration
-	tokens  uint64
+	lifetime time.Duration
+	tokens   uint64
 }
 
 const (
 	tokensBits = 16
 	tokensMask = 1<<tokensBits - 1
-	entryLeave = 1 << tokensBits
+	leavingBit = 1 << tokensBits
 	entryShift = tokensBits + 1
-	entrysBits = 26
-	entryMask  = 1<<entrysBits - 1
-	changeUnit = 1 << (entryShift + entrysBits)
+	entryBits  = 26
+	entryMask  = 1<<entryBits - 1
+	changeUnit = 1 << (entryShift + entryBits)
 
 	// MaxEntries is how many entries a table may have.
-	MaxEntries = 1 << entrysBits
+	MaxEntries = 1 << entryBits
 )
 
-// NewEntries returns the algorithm that allows limit tokens in flight. Records have room for counts up to most. Tokens
-// are forgotten after the time longest. The ranges are 1 <= limit <= most <= [MaxInFlight], and a microsecond to
-// [MaxWindow] for longest. For numbers out of range, the error names the value and the range.
-func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
+// NewEntries returns the algorithm that allows limit tokens in flight. Records have room for counts up to maxLimit.
+// Tokens are forgotten after the time lifetime. The ranges are 1 <= limit <= maxLimit <= [MaxInFlight], and a
+// microsecond to [MaxWindow] for lifetime. For numbers out of range, the error names the value and the range.
+func NewEntries(limit, maxLimit uint64, lifetime time.Duration) (Entries, error) {
 	switch {
-	case longest < time.Microsecond || longest > MaxWindow:
-		return Entries{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)
-	case limit < 1 || limit > most || most > MaxInFlight:
-		return Entries{}, fmt.Errorf("limit of %d tokens in flight, with room for %d: want 1 to %d tokens", limit, most, MaxInFlight)
+	case lifetime < time.Microsecond || lifetime > MaxWindow:
+		return Entries{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, lifetime, MaxWindow)
+	case limit < 1 || limit > maxLimit || maxLimit > MaxInFlight:
+		return Entries{}, fmt.Errorf("limit of %d tokens in flight, with room for %d: want 1 to %d tokens", limit, maxLimit, MaxInFlight)
 	}
-	return Entries{longest, limit}, nil
+	return Entries{lifetime, limit}, nil
 }
 
 // Longest returns the time after which an entry is forgotten.
-func (e *Entries) Longest() time.Duration { return e.longest }
+func (e *Entries) Longest() time.Duration { return e.lifetime }
 
 // Last returns the entry that the last change of a record added or removed, and whether it was removed.
-func (e *Entries) Last(s State) (entry uint64, leaves bool) {
-	return uint64(s) >> entryShift & entryMask, s&entryLeave != 0
+func (e *Entries) Last(s State) (entry uint64, leaving bool) {
+	return uint64(s) >> entryShift & entryMask, s&leavingBit != 0
 }
 
 // Entered adds the number of an entry to a payload that [Entries.Take] returned.
@@ -61,11 +61,11 @@ func (e *Entries) Entered(payload, entry uint64) uint64 { return payload | entry
 
 // Left returns the payload of a record after an entry with n tokens has left.
 func (e *Entries) Left(s State, entry, n uint64) uint64 {
-	inside := uint64(s) & tokensMask
-	return e.next(s) | entry<<entryShift | entryLeave | inside - min(n, inside)
+	inFlight := uint64(s) & tokensMask
+	return e.next(s) | entry<<entryShift | leavingBit | inFlight - min(n, inFlight)
 }
 
-// next returns the change counter of the state's next change, as payload bits.
+// next returns the number of the record's next change, as payload bits.
 func (e *Entries) next(s State) uint64 {
 	return (s.Payload()&^(changeUnit-1) + changeUnit) & payloadMask
 }
@@ -85,8 +85,8 @@ func (e *Entries) RingSize() uint64 { return 0 }
 // Take returns the payload after a take, and whether that many more tokens may be in flight. The caller must then add
 // the entry of the take to this payload ([Entries.Entered]).
 func (e *Entries) Take(r Record, _ uint64, d Demand) (payload uint64, ok bool) {
-	inside := uint64(r.State)&tokensMask + d.Cost
-	return e.next(r.State) | inside&tokensMask, inside <= d.Limit
+	inFlight := uint64(r.State)&tokensMask + d.Cost
+	return e.next(r.State) | inFlight&tokensMask, inFlight <= d.Limit
 }
 
 // Flush has nothing to do: the table owns the entries and marks them.
@@ -99,8 +99,8 @@ func (e *Entries) Full(uint64) (payload uint64) { return 0 }
 func (e *Entries) Receipt(State, int64, uint64) Receipt { return Receipt{} }
 
 // Refund gives nothing back. A take is given back when its entry leaves ([Entries.Left]).
-func (e *Entries) Refund(r Record, _ Return, at *Word) (after State, ok bool) {
-	return r.State, at.Load() == r.State
+func (e *Entries) Refund(r Record, _ Return, word *Word) (after State, ok bool) {
+	return r.State, word.Load() == r.State
 }
 
 // Idle reports whether nothing is in flight.
@@ -114,7 +114,7 @@ func (e *Entries) UntilIdle(s State, _ uint64) uint64 {
 	if s&tokensMask == 0 {
 		return 0
 	}
-	return uint64(e.longest)
+	return uint64(e.lifetime)
 }
 
 // Debt returns how many tokens are in flight.
@@ -131,7 +131,7 @@ func (e *Entries) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 || e.Debt(r, now)+d.Cost <= d.Limit {
 		return 0
 	}
-	return uint64(e.longest)
+	return uint64(e.lifetime)
 }
 
 // Status implements [Algorithm].
@@ -143,14 +143,13 @@ func (e *Entries) Status(r Record, nanos int64, d Demand) Status {
 	}
 }
 
-// Following returns the algorithm itself. The previous algorithm must be a limit that forgets tokens after the same
-// time.
+// Following returns the algorithm itself. The previous algorithm (before) must forget tokens after the same time.
 func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(e, before); err != nil {
 		return nil, err
 	}
-	if from := before.(*Entries); e.longest != from.longest {
-		return nil, fmt.Errorf("what is in flight is forgotten after %v: want %v, as at New", e.longest, from.longest)
+	if previous := before.(*Entries); e.lifetime != previous.lifetime {
+		return nil, fmt.Errorf("what is in flight is forgotten after %v: want %v, as at New", e.lifetime, previous.lifetime)
 	}
 	return e, nil
 }
@@ -158,41 +157,42 @@ func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 // Convert returns the payload unchanged: the tokens in flight stay.
 func (e *Entries) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }
 
-// An Entry is the holder word of an entry: its state (what), how often it was taken (generation), and the number of the
+// An Entry is the holder word of an entry: its state, how often it was taken (generation), and the number of the
 // process to which it belongs (claimant).
 //
 //	 63   62 61        54 53                 0
 //	+-------+------------+--------------------+
-//	| what  | generation |     claimant       |
+//	| state | generation |     claimant       |
 //	+-------+------------+--------------------+
 type Entry uint64
 
 // The states of an entry.
 const (
-	NoEntry Entry = iota << entryWhat // free
-	Pending                           // its take may have been made
-	Counted                           // its take has been made
+	NoEntry Entry = iota << entryStateShift // free
+	Pending                                 // its take may have been made
+	Counted                                 // its take has been made
 )
 
 const (
-	entryWhat  = 62
-	whatMask   = 3 << entryWhat
-	generation = 1 << PayloadBits
+	entryStateShift = 62
+	entryStateMask  = 3 << entryStateShift
+	generationUnit  = 1 << PayloadBits
 )
 
-// What returns [NoEntry], [Pending] or [Counted], or another value if no call of this package wrote the word.
-func (e Entry) What() Entry { return e & whatMask }
+// What returns the state of the entry: [NoEntry], [Pending] or [Counted]. It returns another value only if no call of
+// this package wrote the word.
+func (e Entry) What() Entry { return e & entryStateMask }
 
 // Claimant returns the number of the process to which the entry belongs.
 func (e Entry) Claimant() uint64 { return uint64(e) & payloadMask }
 
 // Generation returns how often processes have taken the entry, modulo 2^8.
-func (e Entry) Generation() uint32 { return uint32(e &^ whatMask >> PayloadBits) }
+func (e Entry) Generation() uint32 { return uint32(e &^ entryStateMask >> PayloadBits) }
 
-// As returns the entry with its state replaced by what.
-func (e Entry) As(what Entry) Entry { return e&^whatMask | what }
+// As returns the entry with another state.
+func (e Entry) As(state Entry) Entry { return e&^entryStateMask | state }
 
 // Taken returns the holder word of a free entry after a claimant has taken it.
 func (e Entry) Taken(claimant uint64) Entry {
-	return (e&^whatMask+generation)&^whatMask&^payloadMask | Pending | Entry(claimant&payloadMask)
+	return (e&^entryStateMask+generationUnit)&^entryStateMask&^payloadMask | Pending | Entry(claimant&payloadMask)
 }

@@ -14,13 +14,13 @@ import (
 // or else a larger power of two of nanoseconds. With such a larger tick, the window is never shorter than requested,
 // and up to two ticks longer. Two ticks are at most a hundred-thousandth of the window.
 type FixedWindow struct {
-	clock  divider
-	window time.Duration
-	length uint64 // ticks from the tick of the first request to the end of the window
-	tokens uint64
-	bits   uint   // of the field of the tokens
-	narrow uint64 // how many ticks ahead of a call the end of a window may be
-	skew   time.Duration
+	clock    divider
+	window   time.Duration
+	length   uint64 // ticks from the tick of the first request to the end of the window
+	tokens   uint64
+	bits     uint   // of the field of the tokens
+	maxAhead uint64 // how many ticks ahead of a call the end of a window may be
+	skew     time.Duration
 	// If calendar is not nil, it determines when windows begin, and a tick is a window.
 	calendar *Calendar
 }
@@ -30,22 +30,23 @@ const (
 	MaxWindow = 365 * 24 * time.Hour
 	// MaxLimit is the highest limit of a fixed window.
 	MaxLimit = 1 << 32
-	// minSkew is the smallest skew ([Algorithm.MaxSkew]) that an algorithm may have. A table must sweep when its
-	// watermark is older than the skew.
+	// minSkew is the smallest skew ([Algorithm.MaxSkew]) that an algorithm may have. With a smaller skew, a table would
+	// have to sweep too often (R7 of shard/doc.go).
 	minSkew = 30 * time.Second
 )
 
-// NewFixedWindow returns the algorithm that allows limit tokens per window. Records have room for counts up to most.
-// The ranges are 1 <= limit <= most <= [MaxLimit], and a microsecond to [MaxWindow] for the window. The count and the
-// end of a window must fit into 54 bits together. For other numbers, the error names the value and the range.
-func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
-	return NewRoomyWindow(limit, most, window, window, aligned)
+// NewFixedWindow returns the algorithm that allows limit tokens per window. Records have room for counts up to
+// maxLimit. The ranges are 1 <= limit <= maxLimit <= [MaxLimit], and a microsecond to [MaxWindow] for the window. The
+// count and the end of a window must fit into 54 bits together. For other numbers, the error names the value and the
+// range.
+func NewFixedWindow(limit, maxLimit uint64, window time.Duration, aligned bool) (FixedWindow, error) {
+	return NewRoomyWindow(limit, maxLimit, window, window, aligned)
 }
 
 // NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits. After a
-// conversion, such a window may last up to the time room, which is at least window.
-func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
-	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
+// conversion, such a window may last up to the duration room, which is at least window.
+func NewRoomyWindow(limit, maxLimit uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
+	if err := checkWindow(limit, maxLimit, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
 	}
 	fits := func(limit uint64) (period uint64, ok bool) {
@@ -57,33 +58,33 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 			return uint64(window), skewOf(skew, uint64(window)) >= minSkew && ceilDiv(uint64(room), uint64(window)) <= 2*skew
 		}
 	}
-	period, ok := fits(most)
+	period, ok := fits(maxLimit)
 	if !ok {
-		return FixedWindow{}, tooLarge(most, window, fits)
+		return FixedWindow{}, tooLarge(maxLimit, window, fits)
 	}
 	w := FixedWindow{
 		clock: newDivider(period), window: window, length: ceilDiv(uint64(window), period), tokens: limit,
-		bits: uint(bits.Len64(most)),
+		bits: uint(bits.Len64(maxLimit)),
 	}
 	if period > 1 && !aligned {
 		w.length++ // the tick of the first request began before the request
 	}
-	skew := circleOf(most) / circleSkews
-	w.narrow, w.skew = w.length+skew, skewOf(skew, period)
+	skew := circleOf(maxLimit) / circleSkews
+	w.maxAhead, w.skew = w.length+skew, skewOf(skew, period)
 	if room > window {
-		w.narrow = max(w.narrow, ceilDiv(uint64(room), period)+1+skew)
+		w.maxAhead = max(w.maxAhead, ceilDiv(uint64(room), period)+1+skew)
 	}
 	if aligned {
-		w.narrow++ // a window may end with the window of the clock after its own: see Later
+		w.maxAhead++ // a window may end with the window of the clock after its own: see Later
 	}
 	return w, nil
 }
 
 // NewCalendarWindow returns the algorithm that allows limit tokens in each period of the calendar c. Records have room
-// for counts up to most, and for earlier windows, as in [NewRoomyWindow]. The ranges of the numbers are the same as for
-// [NewFixedWindow].
-func NewCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
-	w, err := NewRoomyWindow(limit, most, c.period.Longest(), room, true)
+// for counts up to maxLimit, and for earlier windows, as in [NewRoomyWindow]. The ranges of the numbers are the same as
+// for [NewFixedWindow].
+func NewCalendarWindow(limit, maxLimit uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
+	w, err := NewRoomyWindow(limit, maxLimit, c.period.Longest(), room, true)
 	w.calendar = c
 	return w, err
 }
@@ -120,22 +121,22 @@ func skewOf(ticks, period uint64) time.Duration {
 // tooLarge returns the error for a limit that is too large for such a short window: its count leaves too few bits. The
 // function fits reports whether a limit would fit.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
-	most := uint64(1)
+	maxLimit := uint64(1)
 	for {
-		if _, ok := fits(2 * most); !ok { // 2 * most + 1 needs a field of the same size
+		if _, ok := fits(2 * maxLimit); !ok { // 2*maxLimit + 1 needs a field of the same size
 			break
 		}
-		most = 2*most + 1
+		maxLimit = 2*maxLimit + 1
 	}
-	return fmt.Errorf("limit of %d tokens every %v: so large a count does not fit into a word beside so short a window; want at most %d tokens", limit, window, most)
+	return fmt.Errorf("limit of %d tokens every %v: so large a count does not fit into a word beside so short a window; want at most %d tokens", limit, window, maxLimit)
 }
 
-func checkWindow(limit, most uint64, window time.Duration, highest uint64) error {
-	if limit < 1 || limit > most || most > highest {
-		if most < 1 || most > highest {
-			most = highest
+func checkWindow(limit, maxLimit uint64, window time.Duration, ceiling uint64) error {
+	if limit < 1 || limit > maxLimit || maxLimit > ceiling {
+		if maxLimit < 1 || maxLimit > ceiling {
+			maxLimit = ceiling
 		}
-		return fmt.Errorf("limit of %d tokens every %v: want 1 to %d tokens", limit, window, most)
+		return fmt.Errorf("limit of %d tokens every %v: want 1 to %d tokens", limit, window, maxLimit)
 	}
 	if window < time.Microsecond || window > MaxWindow {
 		return fmt.Errorf("limit of %d tokens every %v: want a window of 1µs to %v", limit, window, MaxWindow)
@@ -165,7 +166,7 @@ func (w *FixedWindow) RingSize() uint64 { return 0 }
 // read returns the ticks that are left of the window and the tokens taken in it. Both are zero if the window is over.
 func (w *FixedWindow) read(s State, now uint64) (left, taken uint64) {
 	left = (uint64(s)>>w.bits - now) & (payloadMask >> w.bits)
-	if left == 0 || left > w.narrow {
+	if left == 0 || left > w.maxAhead {
 		return 0, 0
 	}
 	return left, uint64(s) & (1<<w.bits - 1)
@@ -187,23 +188,23 @@ func (w *FixedWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok b
 func (w *FixedWindow) Aligned() bool { return w.length == 1 }
 
 // SameGrid reports whether both algorithms have the same windows of the clock.
-func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
-	return w.clock == of.clock && w.calendar == of.calendar
+func (w *FixedWindow) SameGrid(other *FixedWindow) bool {
+	return w.clock == other.clock && w.calendar == other.calendar
 }
 
 // Later returns the payload of an aligned window that a key begins at the tick now. The parameter payload is what Take
 // returned. The parameter since is the instant from which windows of the clock have their current length. If the key's
 // window begins before the first whole window of that length, it ends with that whole window.
 func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
-	if first := w.up(since); now < first {
-		whole := first + 1 - now
-		payload += w.pack(whole-min(whole, w.UntilIdle(State(payload), now)), 0)
+	if first := w.ceilTick(since); now < first {
+		untilEnd := first + 1 - now
+		payload += w.pack(untilEnd-min(untilEnd, w.UntilIdle(State(payload), now)), 0)
 	}
 	return payload
 }
 
-// up returns the first tick that begins at the given instant or later.
-func (w *FixedWindow) up(nanos int64) uint64 {
+// ceilTick returns the first tick that begins at the given instant or later.
+func (w *FixedWindow) ceilTick(nanos int64) uint64 {
 	tick := w.Ticks(nanos)
 	if w.begin(tick) < nanos {
 		if tick++; w.calendar != nil {
@@ -235,19 +236,19 @@ func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 // Refund gives a cost back to the current window, unless the take was in another window. If no taken tokens are left,
 // the window is over, so the next request begins a new one. After a take ahead of the clock, the window may begin after
 // the tick now. Then only a refund with a receipt of that window gives anything back.
-func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
-	left, taken := w.read(r.State, g.Now)
-	its := left <= w.length || g.Latest == g.Now
-	if of := g.Of; of.known { // ends wrap around: a window of long ago may have had the same end
-		its = of.tick == r.State.Payload()>>w.bits && int64(g.Now-w.Ticks(of.nanos)) <= int64(w.narrow)
+func (w *FixedWindow) Refund(r Record, ret Return, word *Word) (after State, ok bool) {
+	left, taken := w.read(r.State, ret.Now)
+	sameWindow := left <= w.length || ret.Latest == ret.Now
+	if receipt := ret.Of; receipt.known { // ends wrap around: a window of long ago may have had the same end
+		sameWindow = receipt.tick == r.State.Payload()>>w.bits && int64(ret.Now-w.Ticks(receipt.nanos)) <= int64(w.maxAhead)
 	}
 	switch {
-	case left == 0 || !its:
-		return at.Move(r.State, r.State.Payload()) // the record stays unchanged for late calls
-	case taken <= g.Demand.Cost:
-		return at.Move(r.State, w.Full(g.Now))
+	case left == 0 || !sameWindow:
+		return word.Move(r.State, r.State.Payload()) // the record stays unchanged for late calls
+	case taken <= ret.Demand.Cost:
+		return word.Move(r.State, w.Full(ret.Now))
 	}
-	return at.Move(r.State, w.pack(g.Now+left, taken-g.Demand.Cost))
+	return word.Move(r.State, w.pack(ret.Now+left, taken-ret.Demand.Cost))
 }
 
 // Idle reports whether the window is over.

@@ -28,10 +28,10 @@ func SameUnits(before, after Algorithm) bool {
 		return ok && a.size >= b.size
 	case *Concurrency:
 		b, ok := before.(*Concurrency)
-		return ok && a.longest == b.longest
+		return ok && a.period == b.period
 	case *Entries:
 		b, ok := before.(*Entries)
-		return ok && a.longest == b.longest
+		return ok && a.lifetime == b.lifetime
 	}
 	return false
 }
@@ -52,7 +52,7 @@ func Most(algorithm Algorithm) uint64 {
 	case *SlidingLog:
 		return a.size
 	case *Concurrency:
-		return a.room()
+		return a.maxCount()
 	case *Entries:
 		return MaxInFlight
 	}
@@ -91,8 +91,8 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	}, nil
 }
 
-// slowest bounds how much a rate loses when a token is rounded up to whole ticks: at most 1/slowest.
-const slowest = 1000
+// slowdownParts bounds by how much a rate may become slower when a token is rounded up to whole ticks: 1/slowdownParts.
+const slowdownParts = 1000
 
 // Grant returns the quota of a call with a rate and a burst, in ticks of the algorithm. A token is rounded up to whole
 // ticks. If this makes the rate slower by more than a thousandth, or if the burst does not fit into a record, Grant
@@ -101,9 +101,9 @@ const slowest = 1000
 func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	token, ok := b.quickTicks(tokens, period)
 	if !ok || burst < 1 || burst > MaxBurst {
-		return b.share(tokens, period, burst, slowest, "a thousandth")
+		return b.share(tokens, period, burst, slowdownParts, "a thousandth")
 	}
-	if hi, all := bits.Mul64(token, burst); hi > 0 || all > maxBurstTicks {
+	if hi, ticks := bits.Mul64(token, burst); hi > 0 || ticks > maxBurstTicks {
 		return Quota{}, b.tooLong(tokens, period, burst, token)
 	}
 	return Quota{token, burst}, nil
@@ -124,33 +124,33 @@ func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token ui
 	if hi > 0 || lo < digits { // more than one token per nanosecond
 		return 0, false
 	}
-	mul, cut := b.exact, uint(0)
+	mul, fracBits := b.exact, uint(0)
 	if b.exact == 0 {
-		mul, cut = b.clock.mul, 63+uint(b.clock.shift)
+		mul, fracBits = b.clock.mul, 63+uint(b.clock.shift)
 		if b.step != 1 {
 			return 0, false
 		}
 	}
 	hi, lo = bits.Mul64(lo, mul)
-	whole, rest := hi/digits, hi%digits
-	part, rest := bits.Div64(rest, lo, digits)
-	inexact := rest > 0
-	if cut >= 64 {
-		inexact = inexact || part > 0 || whole&(1<<(cut-64)-1) > 0
-		token = whole >> (cut - 64)
+	quoHi, rem := hi/digits, hi%digits
+	quoLo, rem := bits.Div64(rem, lo, digits)
+	inexact := rem > 0
+	if fracBits >= 64 {
+		inexact = inexact || quoLo > 0 || quoHi&(1<<(fracBits-64)-1) > 0
+		token = quoHi >> (fracBits - 64)
 	} else {
-		if whole>>cut > 0 {
+		if quoHi>>fracBits > 0 {
 			return 0, false
 		}
-		inexact = inexact || part&(1<<cut-1) > 0
-		token = part>>cut | whole<<(64-cut)
+		inexact = inexact || quoLo&(1<<fracBits-1) > 0
+		token = quoLo>>fracBits | quoHi<<(64-fracBits)
 	}
 	if inexact {
 		token++
 	}
 	// A rounding by less than a tick is small enough if a token has more than a thousand ticks. No rate is too slow,
 	// because one token in 292 years is allowed.
-	return token, token > 0 && token <= maxBurstTicks && (!inexact || token > slowest+1)
+	return token, token > 0 && token <= maxBurstTicks && (!inexact || token > slowdownParts+1)
 }
 
 // tens are the powers of ten that fit into 64 bits.
@@ -167,19 +167,19 @@ func decimal(f float64) (digits uint64, shift int, ok bool) {
 	if f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), 0, true
 	}
-	var room [32]byte
-	text := strconv.AppendFloat(room[:0], f, 'f', -1, 64)
-	point := false
+	var buf [32]byte
+	text := strconv.AppendFloat(buf[:0], f, 'f', -1, 64)
+	inFraction := false
 	for _, c := range text {
 		if c == '.' {
-			point = true
+			inFraction = true
 			continue
 		}
 		if digits > math.MaxUint64/10-1 || shift == len(tens)-1 {
 			return 0, 0, false
 		}
 		digits = 10*digits + uint64(c-'0')
-		if point {
+		if inFraction {
 			shift++
 		}
 	}

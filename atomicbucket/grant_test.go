@@ -29,7 +29,7 @@ func clocksOfGrants(t testing.TB) []TokenBucket {
 // most a thousandth more. Grant must return an error for numbers that do not fit.
 func requireGrant(t testing.TB, b TokenBucket, tokens float64, period time.Duration, burst uint64) (granted bool) {
 	q, err := b.Grant(tokens, period, burst)
-	slow, slowErr := b.share(tokens, period, burst, slowest, "a thousandth")
+	slow, slowErr := b.share(tokens, period, burst, slowdownParts, "a thousandth")
 	require.Equal(t, slowErr, err, "%v tokens every %v, burst %d", tokens, period, burst)
 	require.Equal(t, slow, q, "%v tokens every %v, burst %d", tokens, period, burst)
 	if err != nil {
@@ -127,7 +127,7 @@ func quickly(b TokenBucket, tokens float64, period time.Duration) (token uint64,
 	up := new(big.Int).Quo(exact.Num(), exact.Denom())
 	if !exact.IsInt() {
 		up.Add(up, big.NewInt(1))
-		if up.Cmp(big.NewInt(slowest+1)) <= 0 {
+		if up.Cmp(big.NewInt(slowdownParts+1)) <= 0 {
 			return 0, false
 		}
 	}
@@ -330,7 +330,7 @@ func TestTheLargestGrant(t *testing.T) {
 	for _, burst := range []uint64{3, 1 << 14, 1<<14 + 1, 1 << 15} { // the last two have about 2^64 and 2^65 ticks
 		_, err = b.Grant(1, 1<<50, burst)
 		require.ErrorContains(t, err, "want at most 2")
-		_, err = b.share(1, 1<<50, burst, slowest, "a thousandth")
+		_, err = b.share(1, 1<<50, burst, slowdownParts, "a thousandth")
 		require.ErrorContains(t, err, "want at most 2")
 	}
 }

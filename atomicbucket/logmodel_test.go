@@ -160,7 +160,7 @@ func TestALogThatChangesUnderARefund(t *testing.T) {
 	var at Word
 	claimed, _ := at.Claim(0, 0)
 	Ring(ring).Clear(claimed)
-	s, _ := at.Commit(at.Publish(claimed), Live, l.pack(now, 2, requested(2)))
+	s, _ := at.Commit(at.Publish(claimed), Live, l.pack(now, 2, lastRequest(2)))
 	gone := Record{s, ring}
 	dump := func() (words []uint64) {
 		for i := range ring {
@@ -169,7 +169,7 @@ func TestALogThatChangesUnderARefund(t *testing.T) {
 		return words
 	}
 	before := dump()
-	other, _ := at.Move(s, l.pack(now+1, 3, requested(1)))
+	other, _ := at.Move(s, l.pack(now+1, 3, lastRequest(1)))
 	_, ok := l.Refund(gone, Return{Now: now, Latest: now, Demand: l.Quota().Demand(1), Of: Receipt{}}, &at)
 	assert.False(t, ok)
 	_, ok = l.Refund(gone, Return{Now: now, Latest: now, Demand: l.Quota().Demand(1), Of: Receipt{tick: now, seen: seen{known: true}}}, &at)

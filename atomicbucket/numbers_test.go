@@ -262,7 +262,7 @@ func TestPeriods(t *testing.T) {
 		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},
 		{1, 2, 1, 2}, {1, 1, 2, 0}, {2, 2, 3, 1}, {2, 2, 4, 0}, {0, 3, 2, 2},
 	} {
-		require.Equal(t, c.want, periods(c.previous, c.current, c.most), c)
+		require.Equal(t, c.want, periodsUntil(c.previous, c.current, c.most), c)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestWhatIsLeftForAWeight(t *testing.T) {
 		{67_280_421_310_721, 1 << 19, 274_176, 1 << 45}, // a product is 2^64 + 1
 	} {
 		w := SlidingWindow{window: c.window}
-		require.Equal(t, c.want, w.leftFor(c.previous, c.tokens), c)
+		require.Equal(t, c.want, w.maxLeft(c.previous, c.tokens), c)
 	}
 }
 

@@ -20,16 +20,16 @@ import (
 // of shard/doc.go.
 
 const (
-	markBits  = 12
-	turnShift = markBits
-	tokenBit  = turnShift + 1
-	priceSize = 2
-	markMixer = 0x9e3779b97f4a7c15 // odd, so that no bit of the payload is lost
+	markBits        = 12
+	versionBitShift = markBits
+	tokenShift      = versionBitShift + 1
+	priceSize       = 2
+	markMixer       = 0x9e3779b97f4a7c15 // odd, so that no bit of the payload is lost
 )
 
 // priceOf returns the price word with the price of a version, offered for a state.
 func priceOf(version, token uint64, offeredFor State) uint64 {
-	return (token-1)<<tokenBit | version>>1&1<<turnShift | mark(offeredFor)
+	return (token-1)<<tokenShift | version>>1&1<<versionBitShift | mark(offeredFor)
 }
 
 // mark returns twelve bits that are computed from all bits of the payload.
@@ -37,14 +37,14 @@ func mark(s State) uint64 { return s.Payload() * markMixer >> (64 - markBits) }
 
 // PriceIs reports whether the price word of a state's version holds a given price.
 func PriceIs(word uint64, s State, token uint64) bool {
-	return word>>turnShift == (token-1)<<1|s.Version()>>1&1
+	return word>>versionBitShift == (token-1)<<1|s.Version()>>1&1
 }
 
 // Price returns the price of a record in the state s. ok is false only if a process has written words that no call of
 // this package writes.
 func (r Ring) Price(s State) (token uint64, ok bool) {
 	w := r[s.Version()&1].Load()
-	return w>>tokenBit + 1, w>>turnShift&1 == s.Version()>>1&1
+	return w>>tokenShift + 1, w>>versionBitShift&1 == s.Version()>>1&1
 }
 
 // Begin writes the price of a claimed slot. No other goroutine changes that price: the compare-and-swap of a late call
@@ -56,20 +56,20 @@ func (r Ring) Begin(claimed State, token uint64) {
 }
 
 // Offer offers a price for the version after that of s. If another price is already offered for s, that price stays.
-// Offer returns the price that the next version will have. ok is false if the state's word (the parameter at) holds
+// Offer returns the price that the next version will have. ok is false if the state word (the parameter word) holds
 // another state by now.
-func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
+func (r Ring) Offer(s State, token uint64, word *Word) (next uint64, ok bool) {
 	w, version := &r[(s.Version()+1)&1], s.Version()+1
-	mine := priceOf(version, token, s)
+	offer := priceOf(version, token, s)
 	for {
 		old := w.Load()
-		if at.Load() != s { // after the load of w: so old is not the price of the current version
+		if word.Load() != s { // after the load of w: so old is not the price of the current version
 			return 0, false
 		}
-		if (old^mine)&(1<<tokenBit-1) == 0 {
-			return old>>tokenBit + 1, true
+		if (old^offer)&(1<<tokenShift-1) == 0 {
+			return old>>tokenShift + 1, true
 		}
-		if w.CompareAndSwap(old, mine) {
+		if w.CompareAndSwap(old, offer) {
 			return token, true
 		}
 	}
@@ -95,15 +95,15 @@ func (b *TokenBucket) speed() (mul uint64, shift int) {
 	return b.clock.mul, int(b.clock.shift)
 }
 
-// shiftedBy returns n * 2^by, rounded down, or the largest number of 63 bits.
-func shiftedBy(n uint64, by int) uint64 {
+// shiftedBy returns n * 2^shift, rounded down, or the largest number of 63 bits.
+func shiftedBy(n uint64, shift int) uint64 {
 	switch {
-	case by <= 0:
-		return n >> -by
-	case n > math.MaxInt64>>by:
+	case shift <= 0:
+		return n >> -shift
+	case n > math.MaxInt64>>shift:
 		return math.MaxInt64
 	}
-	return n << by
+	return n << shift
 }
 
 // Sixteenths returns how many sixteenths of a nanosecond a number of ticks take. The result is rounded down. It is at
@@ -116,11 +116,11 @@ func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
 
 // Reprice converts a price in ticks of another algorithm to ticks of this one, rounded down.
 func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
-	was, wasShift := from.speed()
-	is, shift := b.speed()
-	const spare = 10 // more bits make the rounding smaller; a token has up to 2^51 ticks
-	token = Within(token<<spare, was, is)
-	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
+	oldMul, oldShift := from.speed()
+	newMul, newShift := b.speed()
+	const spareBits = 10 // more bits make the rounding smaller; a token has up to 2^51 ticks
+	token = Within(token<<spareBits, oldMul, newMul)
+	return max(min(shiftedBy(token, oldShift-newShift-spareBits), maxBurstTicks), 1)
 }
 
 // Repriced returns what a record owes at the tick now when its price changes from price to token. The number of tokens
@@ -128,7 +128,7 @@ func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 // change, they are counted at the latest time for which tokens may have been granted: see [TokenBucket.Convert]. The
 // result may be more than a record has room for.
 func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now uint64) (owed uint64) {
-	owed = b.converted(b, s, nanos, Change{
+	owed = b.convertedDebt(b, s, nanos, Change{
 		Before: price, After: token, Highest: maxDebt, Latest: latest, Promised: nanos,
 	})
 	end := b.Ticks(nanos) + owed
@@ -147,9 +147,9 @@ func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
 
 // Fit converts a number of ticks at one price to ticks at another price, rounded up. ok is false if a record has no
 // room for so many ticks.
-func Fit(ticks, price, token uint64) (at uint64, ok bool) {
-	at = proportion(ticks, price, token)
-	return at, at <= maxBurstTicks
+func Fit(ticks, price, token uint64) (converted uint64, ok bool) {
+	converted = proportion(ticks, price, token)
+	return converted, converted <= maxBurstTicks
 }
 
 // Within converts ticks as [Fit] does, but rounds down. The result is at most the largest uint64.

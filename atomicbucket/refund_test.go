@@ -156,7 +156,7 @@ func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
 		return Receipt{tick: end, nanos: int64(now), seen: seen{version, true}}
 	}
 	old := func(more uint64) Receipt {
-		return Receipt{tick: now + 9, nanos: int64(now - w.narrow - more), seen: seen{7, true}}
+		return Receipt{tick: now + 9, nanos: int64(now - w.maxAhead - more), seen: seen{7, true}}
 	}
 	d := func(n uint64) Demand { return w.Quota().Demand(n) }
 	for name, c := range map[string]struct {
@@ -247,7 +247,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	}
 	in := func(born, index uint64) Receipt {
 		taken := int64(index-1) * int64(10*time.Second) // the record was one period ahead of the take
-		return Receipt{tick: 1<<bornBits | born, nanos: taken, seen: seen{known: true}}
+		return Receipt{tick: 1<<tenureBits | born, nanos: taken, seen: seen{known: true}}
 	}
 	d := func(n uint64) Demand { return c.Quota().Demand(n) }
 	cases := map[string]struct {
@@ -280,8 +280,8 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	taken := c.Receipt(state(7, 1003, 3, 2), int64(now)*int64(10*time.Second), 1)
 	assert.Equal(t, Receipt{tick: 7, nanos: int64(now) * int64(10*time.Second), seen: seen{known: true}}, taken)
 	taken = c.Receipt(state(7, 1005, 3, 2), int64(now)*int64(10*time.Second), 1)
-	assert.EqualValues(t, 2<<bornBits|7, taken.tick, "a record that is ahead")
-	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<bornBits+9))
+	assert.EqualValues(t, 2<<tenureBits|7, taken.tick, "a record that is ahead")
+	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<tenureBits+9))
 }
 
 // TestAPartOfATakeIsGivenBack: after a part of a take is given back, the receipt stands for the rest.
@@ -295,8 +295,8 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	s = NewState(Live+Second, 127, 5)
 	assert.Equal(t, NewState(Live+Second, 0, 1<<PayloadBits-5), s.Less(10, NewState(Live, 0, 1)), "both go round")
 	r := Receipt{seen: seen{version: 127}}
-	assert.True(t, r.in(NewState(Live, 127, 3)))
-	assert.False(t, r.in(NewState(Live, 0, 3)))
+	assert.True(t, r.sameVersion(NewState(Live, 127, 3)))
+	assert.False(t, r.sameVersion(NewState(Live, 0, 3)))
 }
 
 // TestHowFarAheadACountMayBe: a call whose clock is behind the record reads the record as at the beginning of the
@@ -304,7 +304,7 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 func TestHowFarAheadACountMayBe(t *testing.T) {
 	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)
 	require.NoError(t, err)
-	require.EqualValues(t, 4, w.late)
+	require.EqualValues(t, 4, w.maxAhead)
 	const index, window = uint64(1000), uint64(10 * time.Second)
 	now := index*window + 7
 	for ahead, want := range map[uint64]counts{
@@ -325,7 +325,7 @@ func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	require.NoError(t, err)
 	const now = uint64(1000)
 	for ahead, want := range map[uint64][2]uint64{
-		0: {0, 0}, 1: {0, 1}, c.late: {0, c.late}, c.late + 1: {c.circle() - c.late, 0},
+		0: {0, 0}, 1: {0, 1}, c.maxAhead: {0, c.maxAhead}, c.maxAhead + 1: {c.maxIndex() - c.maxAhead, 0},
 	} {
 		passed, late := c.age(NewState(Live, 1, c.pack(now+ahead, 2, 3, 0)), now)
 		assert.Equal(t, want, [2]uint64{passed, late}, "%d", ahead)
@@ -448,7 +448,7 @@ func TestWhatALogCanFollow(t *testing.T) {
 		assert.Equal(t, c.length > 0, err == nil, "%+v: %v", c, err)
 		if err == nil {
 			want := *c.before
-			want.tokens, want.window, want.length, want.stays = c.limit, c.window, c.length, c.length
+			want.tokens, want.window, want.length, want.retention = c.limit, c.window, c.length, c.length
 			assert.Equal(t, &want, following)
 		}
 	}

@@ -25,12 +25,12 @@ func aLog(t *testing.T, kept uint64, ticks ...uint64) (*log, *Word) {
 	size := uint64(len(ticks))
 	rule, err := NewSlidingLog(size, size, time.Microsecond)
 	require.NoError(t, err)
-	g := &log{rule: &rule, state: NewState(Live, 5, 77), ring: make(Ring, size), head: size - 1, kept: kept}
+	g := &log{rule: &rule, state: NewState(Live, 5, 77), ring: make(Ring, size), head: size - 1, count: kept}
 	for i, tick := range ticks {
 		g.newest = max(g.newest, tick)
 		g.ring[i].Store(entryOf(g.state, tick))
 		if tick == 0 {
-			g.ring[i].Store(entryOf(g.state, 0) | entryGone)
+			g.ring[i].Store(entryOf(g.state, 0) | goneBit)
 		}
 	}
 	var at Word
@@ -41,7 +41,7 @@ func aLog(t *testing.T, kept uint64, ticks ...uint64) (*log, *Word) {
 // ticksOf returns the ticks of a ring, 0 for an entry that is gone.
 func ticksOf(g *log) (ticks []uint64) {
 	for i := range g.ring {
-		tick, counts := g.of(g.ring[i].Load())
+		tick, counts := g.unpackEntry(g.ring[i].Load())
 		if !counts {
 			tick = 0
 		}
@@ -116,7 +116,7 @@ func TestWhatTheStateSaysGoesBeforeTheRing(t *testing.T) {
 	}
 	_, counts := g.tick(3)
 	require.False(t, counts)
-	g.kept, g.ring = 4, nil
+	g.count, g.ring = 4, nil
 	_, counts = g.tick(2)
 	require.False(t, counts, "without a ring")
 	_, counts = g.tick(1)

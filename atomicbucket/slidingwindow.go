@@ -13,42 +13,43 @@ import (
 //
 // The payload is packed {index of the window, previous, current}. A tick is a nanosecond.
 type SlidingWindow struct {
-	clock  divider
-	window uint64 // in nanoseconds
-	tokens uint64
-	bits   uint   // of each count
-	late   uint64 // how many windows ahead of now a record may be
-	skew   time.Duration
+	clock    divider
+	window   uint64 // in nanoseconds
+	tokens   uint64
+	bits     uint   // of each count
+	maxAhead uint64 // how many windows ahead of now a record may be
+	skew     time.Duration
 }
 
 // MaxCount is the highest limit of a sliding window counter.
 const MaxCount = 1<<24 - 1
 
 // NewSlidingWindow returns the algorithm that allows limit tokens in any window. Records have room for counts up to
-// most. The ranges are 1 <= limit <= most <= [MaxCount], and a microsecond to [MaxWindow] for the window. Both counts
-// and the index of the window must fit into 54 bits together, and the index must not wrap around in less than eight
-// minutes. For other numbers, the error names the value and the range.
-func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
-	return NewRoomySliding(limit, most, window, window)
+// maxLimit. The ranges are 1 <= limit <= maxLimit <= [MaxCount], and a microsecond to [MaxWindow] for the window. Both
+// counts and the index of the window must fit into 54 bits together, and the index must not wrap around in less than
+// eight minutes. For other numbers, the error names the value and the range.
+func NewSlidingWindow(limit, maxLimit uint64, window time.Duration) (SlidingWindow, error) {
+	return NewRoomySliding(limit, maxLimit, window, window)
 }
 
 // NewRoomySliding does what [NewSlidingWindow] does, but its records also have room for the counts of earlier limits.
-// After a conversion, such counts may last longer than two windows, up to the time room, which is at least a window.
-func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWindow, error) {
-	if err := checkWindow(limit, most, window, MaxCount); err != nil {
+// After a conversion, such counts may last longer than two windows, up to the duration room, which is at least a
+// window.
+func NewRoomySliding(limit, maxLimit uint64, window, room time.Duration) (SlidingWindow, error) {
+	if err := checkWindow(limit, maxLimit, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
 	}
-	fits := func(limit uint64) (late uint64, ok bool) {
-		late = 1 << (PayloadBits - 2*bits.Len64(limit)) / circleSkews
-		return late, skewOf(late, uint64(window)) >= minSkew && late >= ceilDiv(uint64(room), uint64(window))
+	fits := func(limit uint64) (maxAhead uint64, ok bool) {
+		maxAhead = 1 << (PayloadBits - 2*bits.Len64(limit)) / circleSkews
+		return maxAhead, skewOf(maxAhead, uint64(window)) >= minSkew && maxAhead >= ceilDiv(uint64(room), uint64(window))
 	}
-	late, ok := fits(most)
+	maxAhead, ok := fits(maxLimit)
 	if !ok {
-		return SlidingWindow{}, tooLarge(most, window, fits)
+		return SlidingWindow{}, tooLarge(maxLimit, window, fits)
 	}
 	return SlidingWindow{
-		clock: newDivider(uint64(window)), window: uint64(window), tokens: limit, bits: uint(bits.Len64(most)),
-		late: late, skew: skewOf(late, uint64(window)),
+		clock: newDivider(uint64(window)), window: uint64(window), tokens: limit, bits: uint(bits.Len64(maxLimit)),
+		maxAhead: maxAhead, skew: skewOf(maxAhead, uint64(window)),
 	}, nil
 }
 
@@ -67,7 +68,7 @@ func (w *SlidingWindow) RingSize() uint64 { return 0 }
 type counts struct {
 	index             uint64 // of the window
 	left              uint64 // nanoseconds until the window ends: from 1 to its length
-	ahead             uint64 // nanoseconds until the window begins, if now is late
+	ahead             uint64 // nanoseconds until the window begins, if now is before the window
 	previous, current uint64
 }
 
@@ -76,15 +77,15 @@ type counts struct {
 func (w *SlidingWindow) read(s State, now uint64) counts {
 	c := counts{index: w.clock.quo(int64(now))}
 	c.left = (c.index+1)*w.window - now
-	was := uint64(s) & payloadMask >> (2 * w.bits)
-	circle := uint64(payloadMask) >> (2 * w.bits)
-	switch passed := (c.index - was) & circle; {
-	case passed == 0:
+	recordIndex := uint64(s) & payloadMask >> (2 * w.bits)
+	maxIndex := uint64(payloadMask) >> (2 * w.bits)
+	switch elapsed := (c.index - recordIndex) & maxIndex; {
+	case elapsed == 0:
 		c.previous, c.current = w.unpack(s)
-	case passed == 1:
+	case elapsed == 1:
 		c.previous = uint64(s) & (1<<w.bits - 1)
-	case circle-passed < w.late: // now is late
-		c.index += circle + 1 - passed
+	case maxIndex-elapsed < w.maxAhead: // now is before the record's window
+		c.index += maxIndex + 1 - elapsed
 		c.left, c.ahead = w.window, c.index*w.window-now
 		c.previous, c.current = w.unpack(s)
 	}
@@ -99,9 +100,9 @@ func (w *SlidingWindow) pack(c counts) uint64 {
 	return c.index<<(2*w.bits) | c.previous<<w.bits | c.current
 }
 
-// below reports whether the estimate is at most tokens. That is the case if the share of the previous window,
+// isAtMost reports whether the estimate is at most tokens. That is the case if the share of the previous window,
 // floor(previous * left / window), is at most tokens - current.
-func (w *SlidingWindow) below(c counts, tokens uint64) bool {
+func (w *SlidingWindow) isAtMost(c counts, tokens uint64) bool {
 	if c.current > tokens {
 		return false
 	}
@@ -120,7 +121,7 @@ func (w *SlidingWindow) estimate(c counts) uint64 {
 func (w *SlidingWindow) estimateUp(c counts) uint64 {
 	used := w.estimate(c)
 	if hi, lo := bits.Mul64(c.previous, c.left); hi > 0 || lo > 0 {
-		if _, rest := bits.Div64(hi, lo, w.window); rest > 0 {
+		if _, rem := bits.Div64(hi, lo, w.window); rem > 0 {
 			used++
 		}
 	}
@@ -130,7 +131,7 @@ func (w *SlidingWindow) estimateUp(c counts) uint64 {
 // Take returns the payload after a take at the tick now, and whether the estimate leaves enough room for the take.
 func (w *SlidingWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	c := w.read(r.State, now)
-	ok = w.below(c, d.Limit-d.Cost)
+	ok = w.isAtMost(c, d.Limit-d.Cost)
 	c.current += d.Cost
 	return w.pack(c), ok
 }
@@ -151,52 +152,52 @@ func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 // Refund gives a cost back to the window of the take, if that is the current or the previous window. If the take is not
 // known, Refund gives the cost back to the current window first, and the rest to the previous window. (After a take
 // ahead of the clock, the current window may be the record's previous one.)
-func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
-	c, of, cost := w.read(r.State, g.Now), g.Of, g.Demand.Cost
+func (w *SlidingWindow) Refund(r Record, ret Return, word *Word) (after State, ok bool) {
+	c, receipt, cost := w.read(r.State, ret.Now), ret.Of, ret.Demand.Cost
 	if c.current == 0 && c.previous == 0 {
-		return at.Move(r.State, r.State.Payload()) // the record stays unchanged for late calls
+		return word.Move(r.State, r.State.Payload()) // the record stays unchanged for late calls
 	}
-	if !of.known && (c.ahead == 0 || g.Latest == g.Now) || of.known && of.tick == c.index {
-		back := min(cost, c.current)
-		c.current, cost = c.current-back, cost-back
+	if !receipt.known && (c.ahead == 0 || ret.Latest == ret.Now) || receipt.known && receipt.tick == c.index {
+		amount := min(cost, c.current)
+		c.current, cost = c.current-amount, cost-amount
 	}
-	if !of.known || of.tick+1 == c.index {
+	if !receipt.known || receipt.tick+1 == c.index {
 		c.previous -= min(cost, c.previous)
 	}
-	return at.Move(r.State, w.pack(c))
+	return word.Move(r.State, w.pack(c))
 }
 
 // Idle reports whether the estimate is 0 and stays 0.
-func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.below(w.read(s, now), 0) }
+func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.isAtMost(w.read(s, now), 0) }
 
 // IdleFor returns how many windows have begun since the window of the key's last take.
 func (w *SlidingWindow) IdleFor(s State, now uint64) uint64 {
-	circle := uint64(payloadMask) >> (2 * w.bits)
-	return (w.clock.quo(int64(now)) - uint64(s)&payloadMask>>(2*w.bits)) & circle
+	maxIndex := uint64(payloadMask) >> (2 * w.bits)
+	return (w.clock.quo(int64(now)) - uint64(s)&payloadMask>>(2*w.bits)) & maxIndex
 }
 
 // UntilIdle returns how many nanoseconds remain until the estimate is 0.
 func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {
-	return w.until(w.read(s, now), 0)
+	return w.nanosUntil(w.read(s, now), 0)
 }
 
-// until returns exactly how many nanoseconds remain until the estimate is at most tokens.
-func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
-	if w.below(c, tokens) {
+// nanosUntil returns exactly how many nanoseconds remain until the estimate is at most tokens.
+func (w *SlidingWindow) nanosUntil(c counts, tokens uint64) uint64 {
+	if w.isAtMost(c, tokens) {
 		return 0
 	}
 	// If the current count is at most tokens, the estimate falls to tokens in this window. Otherwise it does so in the
 	// next window, where the current count has become the previous count.
 	if c.current <= tokens {
-		return c.ahead + c.left - w.leftFor(c.previous, tokens-c.current)
+		return c.ahead + c.left - w.maxLeft(c.previous, tokens-c.current)
 	}
-	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
+	return c.ahead + c.left + w.window - w.maxLeft(c.current, tokens)
 }
 
-// leftFor returns how many nanoseconds of the current window are left, at most, when the weighted previous count is at
-// most tokens: the largest n with previous * n < (tokens+1) * window. tokens must be less than previous. (The quotient
-// fits into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
-func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
+// maxLeft returns how many nanoseconds of the current window may be left if the weighted previous count is at most
+// tokens: the largest n with previous * n < (tokens+1) * window. tokens must be less than previous. (The quotient fits
+// into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
+func (w *SlidingWindow) maxLeft(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {
 		hi--
@@ -220,7 +221,7 @@ func (w *SlidingWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
 	}
-	return w.until(w.read(r.State, now), d.Limit-d.Cost)
+	return w.nanosUntil(w.read(r.State, now), d.Limit-d.Cost)
 }
 
 // Status implements [Algorithm].

@@ -156,33 +156,33 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 // time at which the last reservation is due. At an earlier time the bucket owes more because of the take, but a later
 // take has already used the tokens that come back until the later take. If the latest time is later than the refund's
 // own time, and it is not known which take is given back, nothing comes back.
-func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
-	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
-	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)
-	if of.known {
-		passed = g.Latest - b.Ticks(of.nanos)
+func (b *TokenBucket) Refund(r Record, ret Return, word *Word) (after State, ok bool) {
+	owed, cost, receipt := debt(r.State, ret.Now), ret.Demand.Cost, ret.Of
+	amount, elapsed := min(debt(r.State, ret.Latest), cost), uint64(0)
+	if receipt.known {
+		elapsed = ret.Latest - b.Ticks(receipt.nanos)
 	}
 	switch {
-	case int64(passed) > maxDebt:
-		back = 0
-	case of.known && of.in(r.State) && of.tick&payloadMask == r.State.Payload():
-		return at.Move(r.State, g.Now+owed-back)
-	case !of.known && g.Latest > g.Now:
-		back = 0
-	case of.known && of.in(r.State):
-		back = min(back, debt(State(of.tick), g.Latest))
-	case of.known:
-		back = min(back, of.cost-min(of.cost, passed))
+	case int64(elapsed) > maxDebt:
+		amount = 0
+	case receipt.known && receipt.sameVersion(r.State) && receipt.tick&payloadMask == r.State.Payload():
+		return word.Move(r.State, ret.Now+owed-amount)
+	case !receipt.known && ret.Latest > ret.Now:
+		amount = 0
+	case receipt.known && receipt.sameVersion(r.State):
+		amount = min(amount, debt(State(receipt.tick), ret.Latest))
+	case receipt.known:
+		amount = min(amount, receipt.cost-min(receipt.cost, elapsed))
 	}
-	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
+	return word.Convert(r.State, r.State.Tag(), ret.Now+owed-amount)
 }
 
 // RefundBehind does what Refund does for a take that is followed only by other takes. The parameter after is the
 // record's state directly after the take. None of the other takes may be at a later tick than now, and no reservation
 // may be waiting.
-func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
+func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, word *Word) (State, bool) {
 	owed := debt(s, now)
-	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
+	return word.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
 }
 
 // Idle reports whether the bucket is full at the tick now. An idle record is equivalent to no record.

@@ -58,32 +58,32 @@ func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (T
 // exactBucket returns the exact algorithm for a rate in tokens per nanosecond, or false if there is none for the rate
 // and the burst.
 func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
-	a, b := rate.Num(), rate.Denom()
-	if a.Uint64() > maxExact || !b.IsUint64() { // a fits into 64 bits: tokens has at most 17 digits, and a <= b
+	num, den := rate.Num(), rate.Denom()
+	if num.Uint64() > maxExact || !den.IsUint64() { // num fits: tokens has at most 17 digits, and num <= den
 		return TokenBucket{}, false
 	}
-	hi, ticks := bits.Mul64(burst, b.Uint64())
+	hi, ticks := bits.Mul64(burst, den.Uint64())
 	if hi != 0 || ticks > maxBurstTicks {
 		return TokenBucket{}, false
 	}
 	return TokenBucket{
-		exact: a.Uint64(), burst: ticks, token: b.Uint64(),
-		clock: newDivider(a.Uint64()), tokens: newDivider(b.Uint64()),
+		exact: num.Uint64(), burst: ticks, token: den.Uint64(),
+		clock: newDivider(num.Uint64()), tokens: newDivider(den.Uint64()),
 	}, true
 }
 
 // roundedBucket returns the algorithm of a rate whose token is divided into a power of two of ticks.
 func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
-	frac := 0
-	for burst<<(frac+1) <= maxBurstTicks {
-		frac++
+	fracBits := 0
+	for burst<<(fracBits+1) <= maxBurstTicks {
+		fracBits++
 	}
-	// perNano is the exact number of ticks in a nanosecond. The loop ends, because perNano is at most 1 at frac = 0.
-	perNano := shifted(rate, frac)
-	for two := big.NewRat(2, 1); perNano.Cmp(two) >= 0; frac-- {
+	// perNano is the exact number of ticks in a nanosecond. The loop ends: perNano is at most 1 when fracBits is 0.
+	perNano := shifted(rate, fracBits)
+	for two := big.NewRat(2, 1); perNano.Cmp(two) >= 0; fracBits-- {
 		perNano = shifted(perNano, -1)
 	}
-	token := uint64(1) << frac
+	token := uint64(1) << fracBits
 
 	return TokenBucket{
 		burst: burst * token, token: token, round: 1, step: 1,
@@ -118,25 +118,25 @@ func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) 
 // share does what Share does, but the rate may become slower by 1/parts. The parameter part names this fraction in the
 // error, such as "a millionth".
 func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
-	other, err := NewTokenBucket(tokens, period, burst)
+	bucket, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {
 		return Quota{}, err
 	}
-	ticks := b.ticksPerNano()
-	exact := ticks.Quo(ticks, exactRate(tokens, period))
+	perNano := b.ticksPerNano()
+	exact := perNano.Quo(perNano, exactRate(tokens, period))
 	token := new(big.Int).Quo(exact.Num(), exact.Denom())
 	if !exact.IsInt() {
 		token.Add(token, big.NewInt(1))
 	}
-	slower := new(big.Rat).Quo(new(big.Rat).SetInt(token), exact)
-	if !token.IsUint64() || slower.Cmp(big.NewRat(parts+1, parts)) > 0 {
+	slowdown := new(big.Rat).Quo(new(big.Rat).SetInt(token), exact)
+	if !token.IsUint64() || slowdown.Cmp(big.NewRat(parts+1, parts)) > 0 {
 		return Quota{}, fmt.Errorf("rate of %v tokens every %v: it would be slower by more than %s on the table's clock, whose tick is %s ns",
 			tokens, period, part, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3))
 	}
-	if hi, all := bits.Mul64(token.Uint64(), burst); hi > 0 || all > maxBurstTicks {
+	if hi, burstTicks := bits.Mul64(token.Uint64(), burst); hi > 0 || burstTicks > maxBurstTicks {
 		return Quota{}, b.tooLong(tokens, period, burst, token.Uint64())
 	}
-	return Quota{token.Uint64(), other.Quota().Tokens}, nil
+	return Quota{token.Uint64(), bucket.Quota().Tokens}, nil
 }
 
 func (b *TokenBucket) tooLong(tokens float64, period time.Duration, burst, token uint64) error {

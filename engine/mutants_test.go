@@ -16,8 +16,8 @@ const (
 	aligned     = "TestAlignedWindowsWhoseLengthChanges"
 
 	// converted keeps the tokens of a debt at a change of the rate, and lasting keeps the time of a debt.
-	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
-	lasting   = "b.lasting(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
+	converted = "b.convertedDebt(before.(*TokenBucket), s, nanos, c)"
+	lasting   = "b.convertTicks(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
 )
 
 // Each mutant breaks a property of docs/decisions/0031, and the model's check of that property must find the mutant.
@@ -34,19 +34,19 @@ var mutants = []interleave.Mutant{
 		{"engine/model_changes_test.go", "int64(m.highest()) * m.grants[0].token", "int64(m.grants[0].ever) * m.grants[0].token"},
 	}},
 	{"(c)", "what reservations owe becomes tokens of a slower rate", courses + "one_rate", "(c)", []interleave.Edit{
-		{convertGo, "above = min(was-min(was, c.Highest), from.Ticks(max(c.Promised, nanos))-start)", "above = 0"},
+		{convertGo, "excess = min(oldDebt-min(oldDebt, c.Highest), from.Ticks(max(c.Promised, nanos))-start)", "excess = 0"},
 	}},
 	{"(b)", "a window ends with a new one, whatever was taken in it", "TestWindowsToAndFro", "(b)", []interleave.Edit{
-		{convertGo, "after(latest, c.windows(taken, uint64(w.window), c.Longest))", "after(latest, uint64(w.window))"},
+		{convertGo, "addNanos(latest, c.refillTime(taken, uint64(w.window), c.Longest))", "addNanos(latest, uint64(w.window))"},
 	}},
 	{"(b)", "a window of the clock ends with the current one, whatever was taken in it", "TestWindowsOfTheClockToAndFro", "(b)", []interleave.Edit{
-		{convertGo, "max(w.Ticks(latest), whole)+most", "max(w.Ticks(latest), whole)+min(most, 1)"},
+		{convertGo, "max(w.Ticks(latest), firstWhole)+maxWindows", "max(w.Ticks(latest), firstWhole)+min(maxWindows, 1)"},
 	}},
 	{"(b)", "a shorter window of the clock may begin before the window that it replaces", aligned, "(b)", []interleave.Edit{
-		{convertGo, "max(w.Ticks(latest), whole)+most", "w.Ticks(latest)+most"},
+		{convertGo, "max(w.Ticks(latest), firstWhole)+maxWindows", "w.Ticks(latest)+maxWindows"},
 	}},
 	{"(b)", "a longer window of the clock ends with the current one, though a raised limit fills it", aligned, "(b)", []interleave.Edit{
-		{convertGo, "max(w.up(stays), whole+1)", "max(w.up(stays), whole)"},
+		{convertGo, "max(w.ceilTick(oldEnd), firstWhole+1)", "max(w.ceilTick(oldEnd), firstWhole)"},
 	}},
 	{"(c)", "the longest window meets one window of the clock more than it covers", "TestAWaitWhileAlignedWindowsGoToAndFro", "(c)", []interleave.Edit{
 		{convertGo, "if w.calendar != nil {\n\t\tlongest++", "if true {\n\t\tlongest++"},
@@ -82,13 +82,13 @@ var mutants = []interleave.Mutant{
 		{convertGo, "w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)", "min(w.clock.quo(end-1), 0)"},
 	}},
 	{"(b)", "a refund forgets what has left a short window of a log", "TestARefundInAShorterWindowKeepsTheLog", "(b)", []interleave.Edit{
-		{"atomicbucket/slidinglog.go", "stay = max(used, g.since(now-l.stays+1))", "stay = used"},
+		{"atomicbucket/slidinglog.go", "retained = max(used, g.countSince(now-l.retention+1))", "retained = used"},
 	}},
 	{"(b)", "a refund gives back where a short window has overwritten older requests of a log", "TestARefundInAShorterWindowKeepsTheLog", "(b)", []interleave.Edit{
-		{"atomicbucket/slidinglog.go", "|| l.stays > l.length && stay == l.size {", "{"},
+		{"atomicbucket/slidinglog.go", "|| l.retention > l.length && retained == l.size {", "{"},
 	}},
 	{"(c)", "each change of the length makes a counter last longer", "TestChangesOfTheLengthDoNotAddUp", "(c)", []interleave.Edit{
-		{convertGo, "proportion(change.Longest, few-1, few)", "proportion(change.Longest, few-1, few) << 20"},
+		{convertGo, "proportion(change.Longest, count-1, count)", "proportion(change.Longest, count-1, count) << 20"},
 	}},
 	{"(c)", "each change of the length makes an aligned window last longer", "TestChangesOfTheLengthDoNotAddUp", "(c)", []interleave.Edit{
 		{convertGo, "longest := ceilDiv(c.Longest, uint64(w.window))", "longest := ceilDiv(c.Longest, uint64(w.window)) + 1000"},
@@ -97,7 +97,7 @@ var mutants = []interleave.Mutant{
 		{"engine/policy.go", "log.Staying(room)", "log.Staying(p.window)"},
 	}},
 	{"(b)", "a window that begins ahead of the clock ends as one that begins now", "TestWindowsAheadOfTheClockThatBecomeShorter", "(b)", []interleave.Edit{
-		{convertGo, "latest, stays := max(nanos, c.Latest),", "latest, stays := nanos,"},
+		{convertGo, "latest, oldEnd := max(nanos, c.Latest),", "latest, oldEnd := nanos,"},
 	}},
 	{"(b)", "a window lasts as the limiter's own limit says", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
 		{"shard/label.go", "range p.numbers[:noTier] {\n\t\tif tier.limit", "range p.numbers[:1] {\n\t\tif tier.limit"},

@@ -155,7 +155,7 @@ var mutants = []interleave.Mutant{
 		{"shard/price.go", "\t\tsl.state.Move(v.from, v.from.Payload()+1) // a tick more, so that the offer is one for another state\n", ""},
 	}},
 	{"R27", "an offer does not look at the state again", "TestPricesInEveryOrder", "I2", []interleave.Edit{
-		{"atomicbucket/price.go", "if at.Load() != s { // after", "if false { // after"},
+		{"atomicbucket/price.go", "if word.Load() != s { // after", "if false { // after"},
 	}},
 	{"R27", "hit does not look at the price", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/quota.go", "t.prices != nil && !atomicbucket.PriceIs(", "t.prices != nil && false && !atomicbucket.PriceIs("},

@@ -132,7 +132,7 @@ var mutants = []mutant{
 		{insertGo, "if !chosen {", "if s.Tag() == atomicbucket.Claimed {\n\t\t\treturn undecided\n\t\t}\n\t\tif !chosen {"},
 	}},
 	{"R16", "a release gives back in another tenure", "in flight: one leaves after a reset", "I2", []edit{
-		{countGo, "of.known && of.tick&bornMask != c.born(r.State):", "false:"},
+		{countGo, "receipt.known && receipt.tick&tenureMask != c.tenure(r.State):", "false:"},
 	}},
 	{"R16", "a receipt is void after a change of the limit", "in flight: one leaves beside a change of the limit", "I2", []edit{
 		{refundGo, "|| !returns && (plan.looksAtNothing(of.quota)", "|| returns && of.number != plan.number || !returns && (plan.looksAtNothing(of.quota)"},
@@ -151,7 +151,7 @@ var mutants = []mutant{
 		{countGo, "period == index {", "period <= index {"},
 	}},
 	{"R16", "a take does not move the record on", "in flight: one leaves in the next period", "I7", []edit{
-		{countGo, "return c.pack(now+ahead, previous, current, c.born(r.State))", "return c.pack(now+ahead, 0, current, c.born(r.State))"},
+		{countGo, "return c.pack(now+ahead, previous, current, c.tenure(r.State))", "return c.pack(now+ahead, 0, current, c.tenure(r.State))"},
 	}},
 	{"R16", "a release of more than the limit has become is cut", "in flight: one leaves beside a change of the limit", "I9", []edit{
 		{refundGo, "plan.product(n, quota.Token)", "min(n, quota.Tokens) * quota.Token"},
@@ -319,7 +319,7 @@ var mutants = []mutant{
 		{takeGo, "} else if plan.flush(record, r.now, &sl.state) { // R10", "} else {"},
 	}},
 	{"R10", "who enters it does not look at the state again", "log: a taker left behind by a ring", "I1", []edit{
-		{ringGo, "if at.Load() != g.state { // R10: of a request", "if false {"},
+		{ringGo, "if word.Load() != g.state { // R10, for a request; e was read before", "if false {"},
 	}},
 	{"R10", "an entry is stored, not compared", "log: a taker left behind by a ring", "I1", []edit{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
@@ -328,27 +328,27 @@ var mutants = []mutant{
 		{priceGo, "t.ring(sl).Clear(claimed)\n", ""},
 	}},
 	{"R10", "a cleared ring does not bear the version", "log: a taker left behind by a tenure", "I9", []edit{
-		{ringGo, "return s.Version()<<(entryBits+1) | tick&entryTick", "return tick & entryTick"},
+		{ringGo, "return s.Version()<<(tickBits+1) | tick&tickMask", "return tick & tickMask"},
 	}},
 	{"R10", "a refund does not change the version", "log: a taker left behind by refunds", "I9", []edit{
-		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, kept(stay-back)))", "at.Move(r.State, l.pack(g.newest, g.head, kept(stay-back)))"},
+		{logGo, "word.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, lastRefund(retained-amount)))", "word.Move(r.State, l.pack(g.newest, g.head, lastRefund(retained-amount)))"},
 	}},
 	{"R10", "a refund is not entered before the next change", "log: a refund beside takers of a tick", "I9", []edit{
-		{ringGo, "return g.kept == g.rule.size || g.drop(at)", "return true"},
+		{ringGo, "return g.count == g.rule.size || g.drop(word)", "return true"},
 	}},
 	{"R10", "a refund changes the ring without the state", "log: two refunds beside two takers", "I2", []edit{
-		{logGo, "kept(stay-back)", "requested(0)"},
-		{logGo, "l.unpack(&g, Record{after, r.Ring}, now)", "l.unpack(&g, Record{after, r.Ring}, now)\n\tg.kept = stay - back"},
+		{logGo, "lastRefund(retained-amount)", "lastRequest(0)"},
+		{logGo, "l.unpack(&g, Record{after, r.Ring}, now)", "l.unpack(&g, Record{after, r.Ring}, now)\n\tg.count = retained - amount"},
 	}},
 	{"R10", "who enters a refund does not look at the state again", "log: a refund to a slot that changes hands", "I2", []edit{
-		{ringGo, "if at.Load() != g.state { // R10: of a refund", "if false {"},
+		{ringGo, "if word.Load() != g.state { // R10, for a refund; e was read before", "if false {"},
 	}},
 	{"R10", "a refund enters the newest of what is gone first", "log: a refund beside a late taker", "I9", []edit{
-		{ringGo, "for behind := last; behind > g.kept; {", "for behind := g.kept + 1; behind <= last; {"},
-		{ringGo, "entryOf(g.state, e)|entryGone) {\n\t\t\tbehind--", "entryOf(g.state, e)|entryGone) {\n\t\t\tbehind++"},
+		{ringGo, "for rank := last; rank > g.count; {", "for rank := g.count + 1; rank <= last; {"},
+		{ringGo, "entryOf(g.state, e)|goneBit) {\n\t\t\trank--", "entryOf(g.state, e)|goneBit) {\n\t\t\trank++"},
 	}},
 	{"R10", "a receipt's exchange does not look at the version again", "log: take and give back, and a slot that changes hands", "I2", []edit{
-		{ringGo, "|| at.Load().Version() != g.state.Version()", ""},
+		{ringGo, "|| word.Load().Version() != g.state.Version()", ""},
 	}},
 	{"R10", "a refusal by a log does not read the state again", "log: three takers of a record", "I9", []edit{
 		{takeGo, "if sl.state.Load() == record.State && !room { // R2", "if !room {"},
@@ -593,7 +593,7 @@ var mutants = []mutant{
 		{refundGo, "s == of.after && t.Watermark()-of.at <= int64(plan.skew)", "s == of.after"},
 	}},
 	{"R15", "a part is given back as if it were the whole take", "hold: two that cost less later", "I1", []edit{
-		{bucketGo, "back = min(back, of.cost-min(of.cost, passed))", "back = min(back, 3*of.cost-min(3*of.cost, passed))"},
+		{bucketGo, "amount = min(amount, receipt.cost-min(receipt.cost, elapsed))", "amount = min(amount, 3*receipt.cost-min(3*receipt.cost, elapsed))"},
 	}},
 	{"R25", "a refund does not look whether a reservation waits", "reserve: two in line, the first goes away", "I1", []edit{
 		{refundGo, ", max(at, int64(t.neighbourhood(p).promised.Load()))\n", ", at\n"},
@@ -611,19 +611,19 @@ var mutants = []mutant{
 		{refundGo, "Latest: algorithm.Ticks(max(latest, promised)),", "Latest: algorithm.Ticks(max(latest, min(at, promised))),"},
 	}},
 	{"receipts", "what had come back is given back", "take and give back later", "I1", []edit{
-		{bucketGo, "back = min(back, debt(State(of.tick), g.Latest))", "_ = 0"},
+		{bucketGo, "amount = min(amount, debt(State(receipt.tick), ret.Latest))", "_ = 0"},
 		{bucketGo, "min(owed, cost, debt(after, now))", "min(owed, cost)"},
 	}},
 	{"receipts", "a refund does not change the version", "take and give back, a bucket that looks the same", "I1", []edit{
-		{bucketGo, "return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)", "return at.Move(r.State, g.Now+owed-back)"},
-		{bucketGo, "return at.Convert(s, s.Tag(), now+owed-min", "return at.Move(s, now+owed-min"},
+		{bucketGo, "return word.Convert(r.State, r.State.Tag(), ret.Now+owed-amount)", "return word.Move(r.State, ret.Now+owed-amount)"},
+		{bucketGo, "return word.Convert(s, s.Tag(), now+owed-min", "return word.Move(s, now+owed-min"},
 	}},
 	{"receipts", "a log forgets the oldest request instead", "log: take and give back the older of two", "I2", []edit{
-		{logGo, "g.exchange(g.kept, swap[0], swap[1], at)", "_ = swap"},
+		{logGo, "g.exchange(g.count, swap[0], swap[1], word)", "_ = swap"},
 	}},
 	{"receipts", "a log forgets the newest request instead", "log: take and give back the older of two", "I2", []edit{
-		{ringGo, "int64(was-tick) > 0 || ", ""},
-		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
+		{ringGo, "int64(old-tick) > 0 || ", ""},
+		{ringGo, "for rank > 0 && carry != tick {", "for rank > 0 {"},
 	}},
 	{"R1", "a hit under a quota reads the key only before the state", "quota: two keys twice, one slot, evict", "I2", []edit{
 		{quotaGo, "label := p.home, p.fingerprint|tierMask\n\tfor i := uint64(0); i < t.near; { // as in Hit\n\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "label := p.home, p.fingerprint|tierMask\n\tfor i := uint64(0); i < t.near; { // as in Hit\n\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
