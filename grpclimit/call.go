@@ -14,26 +14,27 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// incoming reads the metadata that a server received with a call. outgoing reads the metadata that a client sends.
+// incomingMetadata reads the metadata that a server received with a call. outgoingMetadata reads the metadata that a
+// client sends.
 type (
-	incoming struct{}
-	outgoing struct{}
+	incomingMetadata struct{}
+	outgoingMetadata struct{}
 )
 
 // Values implements [rpclimit.Metadata].
-func (incoming) Values(ctx context.Context, name string) ([]string, bool) {
+func (incomingMetadata) Values(ctx context.Context, name string) ([]string, bool) {
 	return metadata.ValueFromIncomingContext(ctx, name), true
 }
 
 // Values implements [rpclimit.Metadata].
-func (outgoing) Values(ctx context.Context, name string) ([]string, bool) {
+func (outgoingMetadata) Values(ctx context.Context, name string) ([]string, bool) {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	return md.Get(name), true
 }
 
 // serverCall returns the [rpclimit.Call] of a call that a server received.
 func serverCall(ctx context.Context, method string) rpclimit.Call {
-	return rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(method), Peer: peerOf(ctx), Metadata: incoming{}}
+	return rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(method), Peer: peerOf(ctx), Metadata: incomingMetadata{}}
 }
 
 // peerOf returns the address of the peer, or the zero Addr if the peer has no address.
@@ -58,8 +59,8 @@ func peerOf(ctx context.Context) netip.Addr {
 	return rpclimit.ParsePeer(p.Addr.String())
 }
 
-// refused returns the error of a refused call.
-func refused(res *rpclimit.Result) error {
+// refusalError returns the error of a refused call.
+func refusalError(res *rpclimit.Result) error {
 	s := status.New(codes.Code(res.Code()), res.Reason())
 	if details := refusal.Details(res); details != nil {
 		if detailed, err := s.WithDetails(details...); err == nil { // err is always nil

@@ -34,7 +34,7 @@ func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 		call.Message = req
 		res := limits.Decide(call)
 		if !res.Allowed() {
-			return refused(&res)
+			return refusalError(&res)
 		}
 		if !res.Refundable() {
 			return invoker(ctx, method, req, reply, cc, opts...)
@@ -48,7 +48,7 @@ func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 }
 
 func clientCall(ctx context.Context, method string, cc *grpc.ClientConn) rpclimit.Call {
-	call := rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(method), Metadata: outgoing{}}
+	call := rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(method), Metadata: outgoingMetadata{}}
 	if cc != nil {
 		call.Target = cc.Target()
 	}
@@ -65,7 +65,7 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 		call.Stream = true
 		res := limits.Decide(call)
 		if !res.Allowed() {
-			return nil, refused(&res)
+			return nil, refusalError(&res)
 		}
 		if !limits.CountMessages() && !res.Refundable() {
 			return streamer(ctx, desc, cc, method, opts...)
@@ -74,7 +74,7 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 		ctx, s.cancel = context.WithCancel(ctx)
 		if res.InFlight() { // the caller may cancel the stream, or close the connection, without waiting for the end
 			context.AfterFunc(ctx, s.release)
-			opts = append(slices.Clip(opts), grpc.OnFinish(func(error) { s.closed(cc) }))
+			opts = append(slices.Clip(opts), grpc.OnFinish(func(error) { s.attemptEnded(cc) }))
 		}
 		opened := false
 		defer func() {
@@ -101,7 +101,7 @@ type clientStream struct {
 	unaryReply bool // there is only one reply
 	cancel     context.CancelFunc
 
-	ending  sync.Mutex
+	mu      sync.Mutex
 	ended   bool
 	refused error           // the error of a message that was refused
 	result  rpclimit.Result // the decision on opening the stream
@@ -110,8 +110,8 @@ type clientStream struct {
 // end records that the stream has ended, and cancels its context. If a message was refused, the argument refused is the
 // error of the message. Otherwise refused is nil, and the stream has ended with the status code.
 func (s *clientStream) end(code rpclimit.Code, refused error) {
-	s.ending.Lock()
-	defer s.ending.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ended {
 		return
 	}
@@ -126,14 +126,14 @@ func (s *clientStream) end(code rpclimit.Code, refused error) {
 
 // release gives back the stream's place in flight.
 func (s *clientStream) release() {
-	s.ending.Lock()
-	defer s.ending.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.result.Release()
 }
 
-// closed is called when an attempt of the call has ended. gRPC or an interceptor may then start another attempt, unless
-// the connection is closed. So closed gives back the place in flight only if the connection is closed.
-func (s *clientStream) closed(cc *grpc.ClientConn) {
+// attemptEnded is called when an attempt of the call has ended. gRPC or an interceptor may then start another attempt,
+// unless the connection is closed. So attemptEnded gives back the place in flight only if the connection is closed.
+func (s *clientStream) attemptEnded(cc *grpc.ClientConn) {
 	if cc.GetState() == connectivity.Shutdown {
 		s.release()
 	}
@@ -150,8 +150,8 @@ func (s *clientStream) Header() (metadata.MD, error) {
 }
 
 func (s *clientStream) refusal() error {
-	s.ending.Lock()
-	defer s.ending.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.refused
 }
 
@@ -164,7 +164,7 @@ func (s *clientStream) SendMsg(m any) error {
 	call.Message = m
 	res := s.limits.DecideMessage(call)
 	if !res.Allowed() {
-		err := refused(&res)
+		err := refusalError(&res)
 		s.end(0, err)
 		return err
 	}

@@ -34,7 +34,7 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 			if trailer := pushback(&res); trailer != nil {
 				_ = grpc.SetTrailer(ctx, trailer) // fails only outside of a server
 			}
-			return nil, refused(&res)
+			return nil, refusalError(&res)
 		}
 		if !res.Refundable() {
 			return handler(res.Context(ctx), req)
@@ -59,23 +59,23 @@ func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 			if trailer := pushback(&res); trailer != nil {
 				ss.SetTrailer(trailer)
 			}
-			return refused(&res)
+			return refusalError(&res)
 		}
 		ctx := res.Context(ss.Context())
 		if !limits.CountMessages() && !res.Refundable() && ctx == ss.Context() {
 			return handler(srv, ss)
 		}
-		held := &serverStream{ServerStream: ss, ctx: ctx, limits: limits, call: call}
+		wrapper := &serverStream{ServerStream: ss, ctx: ctx, limits: limits, call: call}
 		code := rpclimit.Code(codes.Internal) // used if the handler panics; the panic continues
 		defer func() {
-			if held.broken.Load() {
+			if wrapper.broken.Load() {
 				res.Release()
 				return
 			}
 			res.Finish(code)
 		}()
-		err := handler(srv, held)
-		if refused := held.refused.Load(); err == nil && refused != nil {
+		err := handler(srv, wrapper)
+		if refused := wrapper.refused.Load(); err == nil && refused != nil {
 			err = *refused // otherwise the client would assume that all its messages were handled
 		}
 		code = codeOf(err)
@@ -116,7 +116,7 @@ func (s *serverStream) RecvMsg(m any) error {
 	if res.Allowed() {
 		return nil
 	}
-	err := refused(&res)
+	err := refusalError(&res)
 	s.refused.Store(&err)
 	if trailer := pushback(&res); trailer != nil {
 		s.SetTrailer(trailer)

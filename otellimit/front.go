@@ -21,9 +21,9 @@ import (
 // give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. It is safe for concurrent use.
 type Front struct {
 	embedded.Registration
-	counters   map[string]*stripe.Counters // the map never changes
-	strange    sync.Once
-	unregister func() error
+	counters    map[string]*stripe.Counters // the map never changes
+	unknownOnce sync.Once
+	unregister  func() error
 }
 
 var (
@@ -51,21 +51,21 @@ type limit struct {
 // RegisterHTTP returns the errors of Register. It also returns an error if there are no limits, or if two limits have
 // the same name.
 func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {
-	all := make([]limit, len(limits))
+	list := make([]limit, len(limits))
 	for i, l := range limits {
-		all[i] = limit{l.Name, l.Limiter}
+		list[i] = limit{l.Name, l.Limiter}
 	}
-	return newFront("otellimit.RegisterHTTP", p, all, options)
+	return newFront("otellimit.RegisterHTTP", p, list, options)
 }
 
 // RegisterRPC is [RegisterHTTP] for the limits of a gRPC or Connect server or client. It counts calls and, for limits
 // on messages, messages.
 func RegisterRPC(p metric.MeterProvider, limits []rpclimit.Limit, options ...Option) (*Front, error) {
-	all := make([]limit, len(limits))
+	list := make([]limit, len(limits))
 	for i, l := range limits {
-		all[i] = limit{l.Name, l.Limiter}
+		list[i] = limit{l.Name, l.Limiter}
 	}
-	return newFront("otellimit.RegisterRPC", p, all, options)
+	return newFront("otellimit.RegisterRPC", p, list, options)
 }
 
 func newFront(caller string, p metric.MeterProvider, limits []limit, options []Option) (*Front, error) {
@@ -75,21 +75,21 @@ func newFront(caller string, p metric.MeterProvider, limits []limit, options []O
 	f := &Front{counters: map[string]*stripe.Counters{}}
 	var registered []metric.Registration
 	unregister := func() error {
-		var all []error
+		var errs []error
 		for _, r := range registered {
-			all = append(all, r.Unregister())
+			errs = append(errs, r.Unregister())
 		}
-		return errors.Join(all...)
+		return errors.Join(errs...)
 	}
 	tables := map[*engine.Limiter]bool{nil: true}
 	for _, l := range limits {
-		one, err := f.count(caller, p, l.name, options)
+		registration, err := f.count(caller, p, l.name, options)
 		if err == nil {
-			registered = append(registered, one)
+			registered = append(registered, registration)
 			if !tables[l.limiter] {
 				tables[l.limiter] = true
-				if one, err = register(caller, p, l.name, l.limiter, options); err == nil {
-					registered = append(registered, one)
+				if registration, err = register(caller, p, l.name, l.limiter, options); err == nil {
+					registered = append(registered, registration)
 				}
 			}
 		}
@@ -122,7 +122,7 @@ func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	}
 	c := f.counters[limit]
 	if c == nil {
-		f.strange.Do(func() {
+		f.unknownOnce.Do(func() {
 			otel.Handle(fmt.Errorf("otellimit: the limit %.60q is not counted: the front was not made with it", limit))
 		})
 		return

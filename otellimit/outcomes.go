@@ -11,7 +11,7 @@ import (
 // counts contains, for each [limits.Outcome], the number of requests with that outcome.
 type counts = [stripe.Kinds]uint64
 
-func number(o limits.Outcome) func(counts) uint64 {
+func countOf(o limits.Outcome) func(counts) uint64 {
 	return func(c counts) uint64 { return c[o] }
 }
 
@@ -19,11 +19,11 @@ func number(o limits.Outcome) func(counts) uint64 {
 // [limits.Outcome].
 const outcomeKey = attribute.Key("weir.limit.outcome")
 
-func decided(o limits.Outcome) instrument.Reading[counts] {
+func requests(o limits.Outcome) instrument.Reading[counts] {
 	return instrument.Reading[counts]{
 		Kind: instrument.Counter, Name: "weir.limit.requests", Unit: "{request}",
 		Help:       "Requests that the limit decided about.",
-		Attributes: []attribute.KeyValue{outcomeKey.String(o.String())}, Count: number(o),
+		Attributes: []attribute.KeyValue{outcomeKey.String(o.String())}, Count: countOf(o),
 	}
 }
 
@@ -31,15 +31,15 @@ func decided(o limits.Outcome) instrument.Reading[counts] {
 // also counts a request that is refunded later, or that a local limiter decides instead of the store. So refunds and
 // failures of stores are separate metrics.
 var outcomes = []instrument.Reading[counts]{
-	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),
+	requests(limits.Allowed), requests(limits.Refused), requests(limits.ShadowRefused),
 	{
 		Kind: instrument.Counter, Name: "weir.limit.refunds", Unit: "{request}",
 		Help:  "Allowed requests whose cost was given back after the response.",
-		Count: number(limits.Refunded),
+		Count: countOf(limits.Refunded),
 	},
 	{
 		Kind: instrument.Counter, Name: "weir.limit.failures", Unit: "{request}",
 		Help:  "Requests that the limit's backend failed to decide about, or to which its quota could not be applied.",
-		Count: number(limits.Failed),
+		Count: countOf(limits.Failed),
 	},
 }

@@ -69,7 +69,7 @@ func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	return func(h Hasher, c Call) (engine.Key, bool) {
 		switch value, ok := c.Value(lower); {
 		case !ok:
-			return ambiguous(h)
+			return ambiguousKey(h)
 		case value != "":
 			return h.Key(value), true
 		}
@@ -77,9 +77,9 @@ func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	}, nil
 }
 
-// ambiguous returns the key that is shared by all calls whose value or method is not certain. It is not the key of any
-// text or address.
-func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }
+// ambiguousKey returns the key that is shared by all calls whose value or method is not certain. It is not the key of
+// any text or address.
+func ambiguousKey(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Everyone is the [KeyFunc] of a global limit: all calls have the same key.
 func Everyone(h Hasher, _ Call) (engine.Key, bool) { return h.KeyUint64(0), true }
@@ -91,7 +91,7 @@ func Target(h Hasher, c Call) (engine.Key, bool) { return h.Key(c.Target), true 
 // so that made-up methods share one bucket. In a proxy, use [MethodOf] with the methods that the proxy passes on.
 func Method(h Hasher, c Call) (engine.Key, bool) {
 	if c.Unknown {
-		return ambiguous(h)
+		return ambiguousKey(h)
 	}
 	return h.Key(c.Method), true
 }
@@ -100,15 +100,15 @@ func Method(h Hasher, c Call) (engine.Key, bool) {
 // a name ends in a star, all methods that it matches share its key. All methods that no name matches share one further
 // key.
 func MethodOf(names ...string) (KeyFunc, error) {
-	known, err := newMethods("MethodOf", names)
+	patterns, err := newMethods("MethodOf", names)
 	if err != nil {
 		return nil, err
 	}
 	return func(h Hasher, c Call) (engine.Key, bool) {
-		if name, found := known.find(c.Method); found {
+		if name, found := patterns.find(c.Method); found {
 			return h.Key(name), true
 		}
-		return ambiguous(h)
+		return ambiguousKey(h)
 	}, nil
 }
 

@@ -49,13 +49,13 @@ func New(calls []Limit, options ...Option) (*Limits, error) {
 	}
 	list := make([]Limit, 0, len(calls)+len(l.messages))
 	for _, limit := range calls {
-		list = append(list, of(limit, countsCalls))
+		list = append(list, forPhase(limit, countsCalls))
 	}
 	for _, limit := range l.messages {
 		if err := checkMessages(&limit); err != nil {
 			return nil, fmt.Errorf("rpclimit: New: limit %q: %w", limit.Name, err)
 		}
-		list = append(list, of(limit, countsMessages))
+		list = append(list, forPhase(limit, countsMessages))
 	}
 	var err error
 	if l.set, err = limits.New(list, l.options); err != nil {
@@ -64,8 +64,8 @@ func New(calls []Limit, options ...Option) (*Limits, error) {
 	return l, nil
 }
 
-// The function of returns a copy of a limit that applies only to calls, or only to messages.
-func of(l Limit, counts phase) Limit {
+// forPhase returns a copy of a limit that applies only to calls, or only to messages.
+func forPhase(l Limit, counts phase) Limit {
 	match := l.Match
 	l.Match = func(c Call) bool { return c.phase&counts != 0 && (match == nil || match(c)) }
 	if l.Key == nil && l.Spread == nil {
@@ -147,27 +147,27 @@ func ObserveWith(metrics limits.Metrics) Option {
 }
 
 // RetryJitter adds a random time to the retry time of refusals. So clients that were refused together do not return
-// together. The argument most is the longest added time, above 0 and up to 1h. The function random returns numbers in
-// [0, 1) and must be safe for concurrent use. If it is nil, math/rand/v2 is used.
-func RetryJitter(most time.Duration, random func() float64) Option {
+// together. The argument maxJitter is the longest added time, above 0 and up to 1h. The function random returns numbers
+// in [0, 1) and must be safe for concurrent use. If it is nil, math/rand/v2 is used.
+func RetryJitter(maxJitter time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
-		if most <= 0 || most > spec.MaxJitter {
-			return fmt.Errorf("rpclimit: RetryJitter(%v): want more than 0 and up to %v", most, spec.MaxJitter)
+		if maxJitter <= 0 || maxJitter > spec.MaxJitter {
+			return fmt.Errorf("rpclimit: RetryJitter(%v): want more than 0 and up to %v", maxJitter, spec.MaxJitter)
 		}
-		l.options.Jitter, l.options.Random = most, random
+		l.options.Jitter, l.options.Random = maxJitter, random
 		return nil
 	}
 }
 
 // MaxWaiting sets how many calls and messages may wait for tokens at once, for all limits with a MaxWait together. The
-// number is 1 or more, and the default is 1,000. Any further call or message that would have to wait is refused at
+// number n is 1 or more, and the default is 1,000. Any further call or message that would have to wait is refused at
 // once, so that a flood does not occupy many streams.
-func MaxWaiting(most int) Option {
+func MaxWaiting(n int) Option {
 	return func(l *Limits) error {
-		if most < 1 {
-			return fmt.Errorf("rpclimit: MaxWaiting(%d): want 1 or more", most)
+		if n < 1 {
+			return fmt.Errorf("rpclimit: MaxWaiting(%d): want 1 or more", n)
 		}
-		l.options.MaxWaiting = most
+		l.options.MaxWaiting = n
 		return nil
 	}
 }
@@ -213,7 +213,7 @@ func (l *Limits) decide(res *Result, c Call) {
 	}
 	res.call = c
 	if l == nil || l.set == nil {
-		res.unmade = true
+		res.uninitialized = true
 		return
 	}
 	l.set.DecideInto(&res.Result, c.Context, c)

@@ -23,7 +23,7 @@ func newMethods(function string, names []string) (methods, error) {
 			return nil, fmt.Errorf("rpclimit: %s: %q is not a method: want one such as /package.Service/Method or /package.Service/*", function, name)
 		}
 		key := strings.TrimSuffix(name, "*")
-		if _, twice := m[key]; twice {
+		if _, duplicate := m[key]; duplicate {
 			return nil, fmt.Errorf("rpclimit: %s: %q occurs twice", function, name)
 		}
 		m[key] = name
@@ -47,34 +47,34 @@ func (m methods) find(method string) (name string, found bool) {
 // A server that passes calls on ([Call].Unknown) must not rely only on such limits. The reason is that the next server
 // may accept another spelling of a method. Also set a limit for all methods, or refuse unknown methods.
 func MatchMethods(names ...string) (func(Call) bool, error) {
-	known, err := newMethods("MatchMethods", names)
+	patterns, err := newMethods("MatchMethods", names)
 	if err != nil {
 		return nil, err
 	}
 	return func(c Call) bool {
-		_, found := known.find(c.Method)
+		_, found := patterns.find(c.Method)
 		return found
 	}, nil
 }
 
 // MethodCosts returns a [Limit].Cost function. The map costs has a cost for each name, in the form of [MatchMethods].
-// The cost of a method takes precedence over the cost of its service. The argument others is the cost of a method that
-// no name matches.
-func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
+// The cost of a method takes precedence over the cost of its service. The argument defaultCost is the cost of a method
+// that no name matches.
+func MethodCosts(costs map[string]uint64, defaultCost uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))
 	for name, cost := range costs {
 		names, byName[name] = append(names, name), cost
 	}
-	known, err := newMethods("MethodCosts", names)
+	patterns, err := newMethods("MethodCosts", names)
 	if err != nil {
 		return nil, err
 	}
 	return func(c Call) uint64 {
-		if name, found := known.find(c.Method); found {
+		if name, found := patterns.find(c.Method); found {
 			return byName[name]
 		}
-		return others
+		return defaultCost
 	}, nil
 }
 

@@ -13,12 +13,12 @@ import (
 // If a Result is copied, only one of the copies may be finished or released.
 type Result struct {
 	limits.Result[Call]
-	call   Call
-	unmade bool // [New] did not make the limits
+	call          Call
+	uninitialized bool // [New] did not make the limits
 }
 
 // Allowed reports whether the call or message may pass.
-func (res *Result) Allowed() bool { return !res.unmade && res.Result.Allowed() }
+func (res *Result) Allowed() bool { return !res.uninitialized && res.Result.Allowed() }
 
 // Code returns the status code of the decision:
 //
@@ -28,7 +28,7 @@ func (res *Result) Allowed() bool { return !res.unmade && res.Result.Allowed() }
 //   - Unavailable: a store failed or a quota could not be applied
 //   - Internal: [New] did not make the limits
 func (res *Result) Code() Code {
-	if res.unmade {
+	if res.uninitialized {
 		return Internal
 	}
 	switch res.Verdict() {
@@ -37,7 +37,7 @@ func (res *Result) Code() Code {
 	case limits.Unavailable:
 		return Unavailable
 	case limits.Ended:
-		return endedBy(res.Err())
+		return contextCode(res.Err())
 	case limits.Admitted:
 	}
 	return OK
@@ -79,7 +79,7 @@ func (res *Result) RetryAfter() time.Duration {
 
 // Tightest returns the check that is most useful to a client: see [limits.Result.Tightest].
 func (res *Result) Tightest() (c *Check, ok bool) {
-	if res.unmade {
+	if res.uninitialized {
 		return nil, false
 	}
 	return res.Result.Tightest()
@@ -92,7 +92,7 @@ func (res *Result) Refundable() bool { return res.Result.Refundable() || res.InF
 // Context returns the context for the handler of an admitted call. In it, [limits.HoldFrom] finds the holds of limits
 // with Hold. Without holds, Context returns ctx.
 func (res *Result) Context(ctx context.Context) context.Context {
-	if res.unmade {
+	if res.uninitialized {
 		return ctx
 	}
 	return res.Result.Context(ctx)
@@ -120,8 +120,8 @@ func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	return func(_ Call, code int) bool { return set[Code(code)] }
 }
 
-// endedBy returns the status code for an error of a context.
-func endedBy(err error) Code {
+// contextCode returns the status code for an error of a context.
+func contextCode(err error) Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return DeadlineExceeded
 	}

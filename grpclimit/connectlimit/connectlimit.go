@@ -33,7 +33,7 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		call.Message = req.Any()
 		res := i.limits.Decide(call)
 		if !res.Allowed() {
-			return nil, refused(&res)
+			return nil, refusalError(&res)
 		}
 		if !res.Refundable() {
 			return next(res.Context(ctx), req)
@@ -54,22 +54,22 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 		call.Stream = true
 		res := i.limits.Decide(call)
 		if !res.Allowed() {
-			return refused(&res)
+			return refusalError(&res)
 		}
 		if !i.limits.CountMessages() && !res.Refundable() {
 			return next(res.Context(ctx), conn)
 		}
-		held := &handlerConn{StreamingHandlerConn: conn, limits: i.limits, call: call}
+		wrapper := &handlerConn{StreamingHandlerConn: conn, limits: i.limits, call: call}
 		code := rpclimit.Internal // used if the handler panics; the panic continues
 		defer func() {
-			if held.broken.Load() {
+			if wrapper.broken.Load() {
 				res.Release()
 				return
 			}
 			res.Finish(code)
 		}()
-		err := next(res.Context(ctx), held)
-		if refused := held.refused.Load(); err == nil && refused != nil {
+		err := next(res.Context(ctx), wrapper)
+		if refused := wrapper.refused.Load(); err == nil && refused != nil {
 			err = refused // otherwise the client would assume that all its messages were handled
 		}
 		code = codeOf(err)
@@ -112,8 +112,8 @@ func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata
 	return call
 }
 
-// refused returns the error of a refused call.
-func refused(res *rpclimit.Result) *connect.Error {
+// refusalError returns the error of a refused call.
+func refusalError(res *rpclimit.Result) *connect.Error {
 	e := connect.NewError(connect.Code(res.Code()), errors.New(res.Reason()))
 	for _, message := range refusal.Details(res) {
 		if detail, err := connect.NewErrorDetail(message.(proto.Message)); err == nil { // err is always nil

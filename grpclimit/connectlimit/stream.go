@@ -42,7 +42,7 @@ func (c *handlerConn) Receive(m any) error {
 	if res.Allowed() {
 		return nil
 	}
-	err := refused(&res)
+	err := refusalError(&res)
 	c.refused.Store(err)
 	return err
 }
@@ -62,8 +62,8 @@ func (c *handlerConn) Send(m any) error {
 func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := &clientConn{limits: i.limits, ctx: ctx}
-		conn.own, conn.cancel = context.WithCancel(ctx)
-		conn.StreamingClientConn = next(conn.own, spec)
+		conn.streamCtx, conn.cancel = context.WithCancel(ctx)
+		conn.StreamingClientConn = next(conn.streamCtx, spec)
 		return conn
 	}
 }
@@ -71,16 +71,16 @@ func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conne
 // A clientConn checks a client's stream, and the messages that the client sends on it, against the limits.
 type clientConn struct {
 	connect.StreamingClientConn
-	limits *rpclimit.Limits
-	ctx    context.Context // the context of the call
-	own    context.Context // the context of the stream; cancel cancels it
-	cancel context.CancelFunc
+	limits    *rpclimit.Limits
+	ctx       context.Context // the context of the call
+	streamCtx context.Context // the context of the stream; cancel cancels it
+	cancel    context.CancelFunc
 
-	opening sync.Once
-	opened  atomic.Bool // something was sent
-	call    rpclimit.Call
+	openOnce sync.Once
+	opened   atomic.Bool // something was sent
+	call     rpclimit.Call
 
-	ending  sync.Mutex
+	mu      sync.Mutex
 	ended   bool
 	refused *connect.Error
 	result  rpclimit.Result // the decision on opening the stream
@@ -88,20 +88,20 @@ type clientConn struct {
 
 // open checks the stream against the limits. Only the first call of open does so.
 func (c *clientConn) open() error {
-	c.opening.Do(func() {
+	c.openOnce.Do(func() {
 		c.call = newCall(c.ctx, c.Spec(), c.Peer(), c.RequestHeader())
 		c.call.Stream = true
 		res := c.limits.Decide(c.call)
-		c.ending.Lock()
+		c.mu.Lock()
 		c.result = res
-		c.ending.Unlock()
+		c.mu.Unlock()
 		if res.Allowed() {
 			c.opened.Store(true)
 			if res.InFlight() { // the caller may cancel the stream without waiting for its end
-				context.AfterFunc(c.own, c.release)
+				context.AfterFunc(c.streamCtx, c.release)
 			}
 		} else {
-			c.end(0, refused(&res))
+			c.end(0, refusalError(&res))
 		}
 	})
 	return c.refusal()
@@ -110,8 +110,8 @@ func (c *clientConn) open() error {
 // end records that the stream has ended, and cancels its context. If the call or a message was refused, the argument
 // refused is the error of the refusal. Otherwise refused is nil, and the stream has ended with the status code.
 func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
-	c.ending.Lock()
-	defer c.ending.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.ended {
 		return
 	}
@@ -126,14 +126,14 @@ func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 
 // release gives back the stream's place in flight.
 func (c *clientConn) release() {
-	c.ending.Lock()
-	defer c.ending.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.result.Release()
 }
 
 func (c *clientConn) refusal() error {
-	c.ending.Lock()
-	defer c.ending.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.refused == nil {
 		return nil // a plain nil, and not an error that contains a nil pointer
 	}
@@ -149,7 +149,7 @@ func (c *clientConn) Send(m any) error {
 		call := c.call
 		call.Message = m
 		if res := c.limits.DecideMessage(call); !res.Allowed() {
-			err := refused(&res)
+			err := refusalError(&res)
 			c.end(0, err)
 			return err
 		}

@@ -82,9 +82,9 @@ var leases = []instrument.Reading[redislimit.Stats]{
 // errorType is the attribute key that the semantic conventions define for the class of an error. This package
 // distinguishes only timeouts. The conventions define "_OTHER" for all other errors.
 const (
-	errorType = attribute.Key("error.type")
-	timeout   = "timeout"
-	other     = "_OTHER"
+	errorType  = attribute.Key("error.type")
+	timeout    = "timeout"
+	otherError = "_OTHER"
 )
 
 // partState is the key of the attribute that says whether parts of a store are available or lost.
@@ -107,7 +107,7 @@ func store() []instrument.Reading[redislimit.Health] {
 			Attributes: []attribute.KeyValue{partState.String(state)}, Count: count,
 		}
 	}
-	var others rising
+	var otherFailures monotonic
 	return []instrument.Reading[redislimit.Health]{
 		{
 			Kind: instrument.Counter, Name: "weir.store.calls", Unit: "{call}",
@@ -115,7 +115,7 @@ func store() []instrument.Reading[redislimit.Health] {
 			Count: func(h redislimit.Health) uint64 { return uint64(h.Calls) },
 		},
 		failures(timeout, func(h redislimit.Health) uint64 { return uint64(h.Timeouts) }),
-		failures(other, func(h redislimit.Health) uint64 { return others.to(h.Failures - h.Timeouts) }),
+		failures(otherError, func(h redislimit.Health) uint64 { return otherFailures.advance(h.Failures - h.Timeouts) }),
 		parts("available", func(h redislimit.Health) uint64 { return uint64(h.Parts - h.Lost) }),
 		parts("lost", func(h redislimit.Health) uint64 { return uint64(h.Lost) }),
 		{
@@ -126,18 +126,19 @@ func store() []instrument.Reading[redislimit.Health] {
 	}
 }
 
-// rising is a counter of the failures that are not timeouts: failures minus timeouts. A call that times out counts as a
-// timeout a moment before it counts as a failure, so the difference may briefly be too small. The difference is never
-// too large, so rising reports the largest difference that it has seen.
-type rising struct{ seen atomic.Int64 }
+// A monotonic is a counter of the failures that are not timeouts: failures minus timeouts. A call that times out counts
+// as a timeout a moment before it counts as a failure, so the difference may briefly be too small. The difference is
+// never too large, so the counter reports the largest difference so far.
+type monotonic struct{ largest atomic.Int64 }
 
-func (r *rising) to(n int64) uint64 {
+// advance returns the largest difference after an update with n.
+func (m *monotonic) advance(n int64) uint64 {
 	for {
-		seen := r.seen.Load()
-		if n <= seen {
-			return uint64(seen)
+		largest := m.largest.Load()
+		if n <= largest {
+			return uint64(largest)
 		}
-		if r.seen.CompareAndSwap(seen, n) {
+		if m.largest.CompareAndSwap(largest, n) {
 			return uint64(n)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 // Promise returns a function that runs package limitertest against a front. The front rounds waits to the duration
 // unit. The map skip has the subtests that the front need not pass, each with the reason.
 func Promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
-	return func(t *testing.T, of conformance.Subjects) {
+	return func(t *testing.T, subjects conformance.Subjects) {
 		fronttest.Fronts{
-			InBubble: of.InBubble, OwnClock: !of.InBubble && !of.Stored, Unit: unit, Skip: skip,
+			InBubble: subjects.InBubble, OwnClock: !subjects.InBubble && !subjects.Stored, Unit: unit, Skip: skip,
 			Open: func(tb testing.TB, l limitertest.Limit) fronttest.Front {
-				return of.Open(tb, conformance.Numbers{N: l.Tokens, Per: l.Per, Burst: l.Burst})
+				return subjects.Open(tb, conformance.Numbers{N: l.Tokens, Per: l.Per, Burst: l.Burst})
 			},
 		}.Test(t)
 	}

@@ -20,9 +20,9 @@ import (
 // (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
 const PushbackName = "grpc-retry-pushback-ms"
 
-// longestPushback is the longest wait in the trailer. A client that retries automatically hangs during this wait. For
+// maxPushback is the longest wait in the trailer. A client that retries automatically hangs during this wait. For
 // longer waits, the trailer turns off automatic retries, and the call ends at once with the RetryInfo.
-const longestPushback = time.Minute
+const maxPushback = time.Minute
 
 // Pushback returns the value of the trailer [PushbackName], or "" if the trailer is not sent.
 func Pushback(res *rpclimit.Result) string {
@@ -33,7 +33,7 @@ func Pushback(res *rpclimit.Result) string {
 	if retry == 0 { // the time is not known
 		return ""
 	}
-	if retry > longestPushback {
+	if retry > maxPushback {
 		return "-1"
 	}
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)

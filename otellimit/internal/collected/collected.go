@@ -41,14 +41,14 @@ func From(t testing.TB, reader sdk.Reader) Series {
 // Metrics lets the reader collect, and returns the metrics of this module's scope.
 func Metrics(t testing.TB, reader sdk.Reader) []metricdata.Metrics {
 	t.Helper()
-	var all metricdata.ResourceMetrics
-	require.NoError(t, reader.Collect(context.Background(), &all))
-	if len(all.ScopeMetrics) == 0 {
+	var collected metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(context.Background(), &collected))
+	if len(collected.ScopeMetrics) == 0 {
 		return nil
 	}
-	require.Len(t, all.ScopeMetrics, 1)
-	require.Equal(t, instrument.ScopeName, all.ScopeMetrics[0].Scope.Name)
-	return all.ScopeMetrics[0].Metrics
+	require.Len(t, collected.ScopeMetrics, 1)
+	require.Equal(t, instrument.ScopeName, collected.ScopeMetrics[0].Scope.Name)
+	return collected.ScopeMetrics[0].Metrics
 }
 
 func add[N int64 | float64](t testing.TB, s Series, name string, points []metricdata.DataPoint[N]) {
@@ -62,13 +62,13 @@ func add[N int64 | float64](t testing.TB, s Series, name string, points []metric
 
 // Of returns the series whose metrics begin with the prefix. The keys of the result do not have the prefix.
 func (s Series) Of(prefix string) map[string]float64 {
-	some := map[string]float64{}
+	found := map[string]float64{}
 	for key, value := range s {
-		if rest, ok := strings.CutPrefix(key, prefix); ok {
-			some[rest] = value
+		if suffix, ok := strings.CutPrefix(key, prefix); ok {
+			found[suffix] = value
 		}
 	}
-	return some
+	return found
 }
 
 // Kind returns the name that the documents use for the kind of a metric.

@@ -49,14 +49,14 @@ func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], rea
 	if err != nil {
 		return nil, err
 	}
-	of, err := report(p.Meter(ScopeName, metric.WithInstrumentationVersion(moduleVersion())), &s, readings, read)
+	callback, err := report(p.Meter(ScopeName, metric.WithInstrumentationVersion(moduleVersion())), &s, readings, read)
 	if err != nil {
 		release()
 		return nil, s.error("%w", err)
 	}
 	return &registration{unregister: sync.OnceValue(func() error {
 		defer release()
-		return of.Unregister()
+		return callback.Unregister()
 	})}, nil
 }
 
@@ -79,24 +79,24 @@ type series[S any] struct {
 
 // report registers the callback.
 func report[S any](m metric.Meter, s *Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
-	all := make([]series[S], len(readings))
+	list := make([]series[S], len(readings))
 	var instruments []metric.Observable
 	for i := range readings {
-		one := series[S]{Reading: &readings[i], attributes: s.with(readings[i].Attributes)}
-		if err := one.make(m); err != nil {
+		entry := series[S]{Reading: &readings[i], attributes: s.observeOptions(readings[i].Attributes)}
+		if err := entry.make(m); err != nil {
 			return nil, err
 		}
-		all[i] = one
-		if one.seconds != nil {
-			instruments = append(instruments, one.seconds)
+		list[i] = entry
+		if entry.seconds != nil {
+			instruments = append(instruments, entry.seconds)
 		} else {
-			instruments = append(instruments, one.count)
+			instruments = append(instruments, entry.count)
 		}
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		now := read()
-		for i := range all {
-			all[i].observe(o, now)
+		snapshot := read()
+		for i := range list {
+			list[i].observe(o, snapshot)
 		}
 		return nil
 	}, instruments...)
@@ -119,12 +119,12 @@ func (s *series[S]) make(m metric.Meter) (err error) {
 	return nil
 }
 
-func (s *series[S]) observe(o metric.Observer, now S) {
+func (s *series[S]) observe(o metric.Observer, snapshot S) {
 	if s.seconds != nil {
-		o.ObserveFloat64(s.seconds, s.Seconds(now), s.attributes...)
+		o.ObserveFloat64(s.seconds, s.Seconds(snapshot), s.attributes...)
 		return
 	}
-	o.ObserveInt64(s.count, int64(min(s.Count(now), math.MaxInt64)), s.attributes...)
+	o.ObserveInt64(s.count, int64(min(s.Count(snapshot), math.MaxInt64)), s.attributes...)
 }
 
 // moduleVersion returns the version of this module in the program, or "" if the program was built in a checkout.

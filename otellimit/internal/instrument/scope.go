@@ -84,14 +84,14 @@ func (s *Scope) Add(attributes []attribute.KeyValue) error {
 	return nil
 }
 
-// The method with returns the attributes of a series as options for an observer.
-func (s *Scope) with(own []attribute.KeyValue) []metric.ObserveOption {
-	return []metric.ObserveOption{metric.WithAttributeSet(s.set(own))}
+// observeOptions returns the attributes of a series as options for an observer.
+func (s *Scope) observeOptions(extra []attribute.KeyValue) []metric.ObserveOption {
+	return []metric.ObserveOption{metric.WithAttributeSet(s.set(extra))}
 }
 
-func (s *Scope) set(own []attribute.KeyValue) attribute.Set {
-	all := append([]attribute.KeyValue{s.Key.String(s.Name)}, s.Attributes...)
-	return attribute.NewSet(append(all, own...)...)
+func (s *Scope) set(extra []attribute.KeyValue) attribute.Set {
+	attributes := append([]attribute.KeyValue{s.Key.String(s.Name)}, s.Attributes...)
+	return attribute.NewSet(append(attributes, extra...)...)
 }
 
 // A claim is a registered name. If a name were registered twice, two callbacks would report the same series. Depending
@@ -104,8 +104,8 @@ type claim struct {
 
 var claims = struct {
 	sync.Mutex
-	held map[claim]bool
-}{held: map[claim]bool{}}
+	names map[claim]bool
+}{names: map[claim]bool{}}
 
 // claim reserves the name until release is called.
 func (s *Scope) claim(p metric.MeterProvider) (release func(), err error) {
@@ -120,14 +120,14 @@ func (s *Scope) claim(p metric.MeterProvider) (release func(), err error) {
 	c := claim{p, s.Kind, set.Encoded(attribute.DefaultEncoder())}
 	claims.Lock()
 	defer claims.Unlock()
-	if claims.held[c] {
+	if claims.names[c] {
 		return nil, s.error("the %s of that name and these attributes is registered already: want another name, another "+
 			"attribute, or Unregister of the first", s.Kind)
 	}
-	claims.held[c] = true
+	claims.names[c] = true
 	return func() {
 		claims.Lock()
 		defer claims.Unlock()
-		delete(claims.held, c)
+		delete(claims.names, c)
 	}, nil
 }
