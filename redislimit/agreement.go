@@ -19,7 +19,7 @@ import (
 const (
 	compareEvery = 20 * time.Second
 	settingsLife = 3 * compareEvery
-	mostTold     = 8 // how many different settings of other nodes are logged at most
+	maxLogged    = 8 // how many different settings of other nodes are logged at most
 )
 
 // format is the version of the format in which the state of a key is stored.
@@ -54,30 +54,30 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 
 // An agreement finds out whether other nodes have settings that differ from this node's.
 type agreement struct {
-	key, own string
-	same     string // the beginning of own; the same for all nodes of the limit
-	isBusy   atomic.Bool
-	isOver   atomic.Bool     // the store refuses this key, so nothing is compared any more
-	next     int64           // when to compare again; only for the background goroutine
-	told     map[string]bool // settings that were logged; only for the goroutine that compares
-	met      int64           // when another node's settings were last seen; only for the goroutine that compares
-	differs  atomic.Pointer[string]
+	key, settings string
+	baseSettings  string // the beginning of settings, without the numbers of the limit
+	isBusy        atomic.Bool
+	isOver        atomic.Bool     // the store refuses this key, so nothing is compared any more
+	next          int64           // when to compare again; only for the background goroutine
+	logged        map[string]bool // settings that were logged; only for the goroutine that compares
+	lastSeen      int64           // when another node's settings were last seen; only for the goroutine that compares
+	difference    atomic.Pointer[string]
 }
 
 func newAgreement(c *clientConfig, name string, designs []design) *agreement {
-	same := c.settings() + " kind=" + designs[0].limit.Kind()
-	own := same
+	baseSettings := c.settings() + " kind=" + designs[0].limit.Kind()
+	settings := baseSettings
 	for _, d := range designs {
 		if !d.config.isShared {
-			own += numbers(d.policy, d.config.limit)
+			settings += numbers(d.policy, d.config.limit)
 		}
 	}
-	return &agreement{key: "weir:settings:" + name, own: own, same: same, told: map[string]bool{}}
+	return &agreement{key: "weir:settings:" + name, settings: settings, baseSettings: baseSettings, logged: map[string]bool{}}
 }
 
 func (l *Limiter) compare() {
 	a, now := l.agreement, l.now()
-	queue := &l.ways.Load().queues[0]
+	queue := &l.routes.Load().queues[0]
 	if a == nil || now < a.next || queue.breaker.IsOpen() || !a.isBusy.CompareAndSwap(false, true) {
 		return
 	}
@@ -90,27 +90,27 @@ func (l *Limiter) compare() {
 		if a.isOver.Load() {
 			return
 		}
-		said, err := c.Do(ctx, c.B().Set().Key(a.key).Value(a.own).Get().Px(settingsLife).Build()).ToString()
+		reported, err := c.Do(ctx, c.B().Set().Key(a.key).Value(a.settings).Get().Px(settingsLife).Build()).ToString()
 		switch {
 		case forbidden(err) != nil || isReply(err, "WRONGTYPE"):
 			a.isOver.Store(true)
 		case err != nil && !errors.Is(err, rueidis.Nil):
-		case said != "" && said != a.own:
-			said = said[:min(len(said), 500)]
-			a.met = now
-			a.differs.Store(&said)
-			if !a.told[said] && len(a.told) < mostTold {
-				a.told[said] = true
+		case reported != "" && reported != a.settings:
+			reported = reported[:min(len(reported), 500)]
+			a.lastSeen = now
+			a.difference.Store(&reported)
+			if !a.logged[reported] && len(a.logged) < maxLogged {
+				a.logged[reported] = true
 				text := "a node has a limit of this name with other settings, and does not share its counts"
-				if strings.HasPrefix(said, a.same+" ") {
+				if strings.HasPrefix(reported, a.baseSettings+" ") {
 					text = "a node has this limit with other numbers: the nodes share the counts, and each decides by its own numbers"
 				}
-				l.client.tell(slog.LevelWarn, text,
-					slog.String("key", a.key), slog.String("here", a.own), slog.String("there", said))
+				l.client.logAttrs(slog.LevelWarn, text,
+					slog.String("key", a.key), slog.String("here", a.settings), slog.String("there", reported))
 			}
-		case now-a.met > int64(settingsLife):
-			a.differs.Store(nil)
-			clear(a.told)
+		case now-a.lastSeen > int64(settingsLife):
+			a.difference.Store(nil)
+			clear(a.logged)
 		}
 	}()
 }

@@ -20,12 +20,12 @@ import (
 // [FailurePolicy], the error is [ErrStore] with its cause. After ErrStore or the context's error, it is unknown whether
 // the tokens were charged. If only an answer is lost, the tokens may be charged twice.
 func (l *Limiter) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	return l.own.Charge(ctx, key, n)
+	return l.ownQuota.Charge(ctx, key, n)
 }
 
 func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (engine.Decision, error) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
-	defer l.known.drop(key) // the key's RetryAfter is longer now
+	defer l.refusals.drop(key) // the key's RetryAfter is longer now
 	d, err := l.peek(ctx, q, key, 1, n)
 	if !errors.Is(err, ErrStore) || l.share == nil {
 		return d, err
@@ -67,22 +67,22 @@ func ChargeRefusals(charge engine.RefusalCharge) Option {
 	}
 }
 
-// owing identifies a debt to the store: the debt of one key under one quota.
-type owing struct {
+// A debtID identifies a debt to the store: the debt of one key under one quota.
+type debtID struct {
 	key     string
 	numbers script.Quota
 }
 
-// settle charges the store with the tokens that the key owes under a quota. It repeats the charge after a lost answer,
-// so a debt may be charged twice but is never dropped.
-func (l *Limiter) settle(of owing) {
-	owed := l.owed.Begin(of)
+// chargeDebt charges the store with the tokens that the key owes under a quota. If the answer is lost, the debt stays
+// and is charged again later. So a debt may be charged twice, but it is never dropped.
+func (l *Limiter) chargeDebt(id debtID) {
+	owed := l.debts.Begin(id)
 	if owed == 0 {
 		return
 	}
-	queue, item := l.place(of.key, script.Ask{Debt: owed, Quota: of.numbers})
-	err := queue.putOne(item, nil, func(_ script.Answer, err error) { l.owed.End(of, err == nil) })
+	queue, item := l.route(id.key, script.Ask{Debt: owed, Quota: id.numbers})
+	err := queue.putOne(item, nil, func(_ script.Answer, err error) { l.debts.End(id, err == nil) })
 	if err != nil {
-		l.owed.End(of, false)
+		l.debts.End(id, false)
 	}
 }

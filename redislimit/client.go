@@ -22,11 +22,11 @@ import (
 // A Client is the connection to one Redis or Valkey deployment, the store. Make a client with [Open] or [NewClient] and
 // share it between limiters. All methods may be called from any goroutine.
 type Client struct {
-	link  atomic.Pointer[link]
-	owned bool // Open made the connection, so Close closes it
+	link           atomic.Pointer[link]
+	ownsConnection bool // Open made the connection, so Close closes it
 	clientConfig
-	joining sync.WaitGroup     // the goroutine that joins a store which did not answer Open
-	giveUp  context.CancelFunc // ends the joining goroutine; nil if there is none
+	joining       sync.WaitGroup     // the goroutine that joins a store which did not answer Open
+	cancelJoining context.CancelFunc // ends the joining goroutine; nil if there is none
 
 	calls, keys, failed, timeouts, orphans atomic.Int64
 	condition                              condition
@@ -158,45 +158,45 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	if err != nil {
 		return nil, err
 	}
-	o, err := rueidis.ParseURL(address)
+	redisOptions, err := rueidis.ParseURL(address)
 	if err != nil {
 		return nil, badAddress(address, err)
 	}
 	if config.tls != nil {
-		if o.TLSConfig == nil {
+		if redisOptions.TLSConfig == nil {
 			return nil, errors.New("redislimit: TLS: the address does not begin with rediss://")
 		}
 		if config.tls.ServerName == "" {
-			config.tls.ServerName = o.TLSConfig.ServerName
+			config.tls.ServerName = redisOptions.TLSConfig.ServerName
 		}
-		o.TLSConfig = config.tls
-		if o.Sentinel.TLSConfig != nil {
-			o.Sentinel.TLSConfig = config.tls
+		redisOptions.TLSConfig = config.tls
+		if redisOptions.Sentinel.TLSConfig != nil {
+			redisOptions.Sentinel.TLSConfig = config.tls
 		}
 	}
 	// With short timeouts, the client notices soon when the store is back.
-	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
-	o.ConnWriteTimeout = time.Second
-	o.DisableCache, o.DisableRetry = true, true
-	o.ClientName = "weir"
+	redisOptions.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
+	redisOptions.ConnWriteTimeout = time.Second
+	redisOptions.DisableCache, redisOptions.DisableRetry = true, true
+	redisOptions.ClientName = "weir"
 	if config.sentinelPassword != "" {
-		if o.Sentinel.MasterSet == "" {
+		if redisOptions.Sentinel.MasterSet == "" {
 			return nil, errors.New("redislimit: SentinelUser: the address has no master_set")
 		}
-		o.Sentinel.Username, o.Sentinel.Password = config.sentinelUser, config.sentinelPassword
+		redisOptions.Sentinel.Username, redisOptions.Sentinel.Password = config.sentinelUser, config.sentinelPassword
 	}
 	// A refresh finds a new master that no sentinel has announced.
-	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
-	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
-	dialer, err := newDialer(config, &o)
+	redisOptions.Sentinel.Dialer, redisOptions.Sentinel.ClientName = redisOptions.Dialer, redisOptions.ClientName
+	redisOptions.Sentinel.TopologyRefreshInterval = 2 * time.Second
+	dialer, err := newDialer(config, &redisOptions)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{clientConfig: config, owned: true, dialer: dialer, limiters: newLimiters()}
-	if err := c.connect(ctx, o); err != nil && (!c.joinLater || ctx.Err() != nil || !mayPass(err)) {
+	c := &Client{clientConfig: config, ownsConnection: true, dialer: dialer, limiters: newLimiters()}
+	if err := c.connect(ctx, redisOptions); err != nil && (!c.joinLater || ctx.Err() != nil || !isTemporary(err)) {
 		return nil, err
 	} else if err != nil {
-		c.startLost(o, err)
+		c.startLost(redisOptions, err)
 	}
 	return c, nil
 }
@@ -210,7 +210,7 @@ func badAddress(address string, cause error) error {
 	return fmt.Errorf("%s: %w", want, cause)
 }
 
-func silent(o rueidis.ClientOption, cause error) error {
+func newNoAnswer(o rueidis.ClientOption, cause error) error {
 	return noAnswer{fmt.Errorf("redislimit: the store at %s does not answer: %w", strings.Join(o.InitAddress, ", "), cause)}
 }
 
@@ -247,7 +247,7 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 // a concurrent call. It counts itself as waiting before pipe.Close reads the count, but reads no answers because
 // pipe.Close has then changed the connection's state. The connection is closed by then, so only one goroutine leaks.
 func (c *Client) Close() error {
-	c.limiters.kin.end()
+	c.limiters.registry.end()
 	if c.limiters.flights.close() {
 		c.disconnect()
 	}
@@ -255,11 +255,11 @@ func (c *Client) Close() error {
 }
 
 func (c *Client) disconnect() {
-	if !c.owned {
+	if !c.ownsConnection {
 		return
 	}
-	if c.giveUp != nil {
-		c.giveUp()
+	if c.cancelJoining != nil {
+		c.cancelJoining()
 		c.joining.Wait()
 	}
 	redis := c.link.Load().redis
@@ -315,7 +315,7 @@ func (c *Client) Health() Health {
 	breakers := c.link.Load().breakers
 	h := Health{
 		Parts: len(breakers), Calls: c.calls.Load(), Keys: c.keys.Load(),
-		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(), LostTime: c.condition.lost.time(time.Now),
+		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(), LostTime: c.condition.outage.totalTime(time.Now),
 	}
 	if c.dialer != nil {
 		h.Closed = c.dialer.closed.Load() // read first, so that Closed is never above Opened
@@ -332,7 +332,7 @@ func (c *Client) Health() Health {
 	if policy := c.eviction.policy.Load(); policy != nil {
 		h.Evicts = *policy
 	}
-	if last := c.condition.last.Load(); last != nil {
+	if last := c.condition.lastFailure.Load(); last != nil {
 		h.LastError, h.LastErrorKind, h.LastErrorAt = last.err.Error(), kindOf(last.err), last.at
 	}
 	return h

@@ -24,7 +24,7 @@ func TestCloseHasAnEnd(t *testing.T) {
 		defer close(s.release)
 		client, err := NewClient(s)
 		require.NoError(t, err)
-		client.owned = true
+		client.ownsConnection = true
 		start := time.Now()
 		require.NoError(t, client.Close())
 		require.Equal(t, closeTime, time.Since(start))

@@ -44,7 +44,7 @@ type debtFile struct {
 	tier    uint8             // 0 for the limiter itself
 	leases  map[string]uint64 // debts of leases in the journal; only for the background goroutine
 	next    int64             // when to look for other files; only for the background goroutine
-	told    map[string]bool   // files that were logged and left alone; after New, only for the background goroutine
+	logged  map[string]bool   // files that were logged and left alone; after New, only for the background goroutine
 	isReady atomic.Bool       // New has returned
 }
 
@@ -52,21 +52,21 @@ func (c *Client) openDebts(name string, d *design, a *agreement) (*debtFile, err
 	if d.config.debtFiles == "" || d.limit.IsInFlight() {
 		return nil, nil
 	}
-	identity := a.same + " name=" + name
+	identity := a.baseSettings + " name=" + name
 	if d.limit.IsOfQuotas() {
 		identity += numbers(d.policy, d.config.limit) // numbers of quotas depend on them
 	}
 	j, err := journal.Open(d.config.debtFiles, identity, func(err error) {
-		c.tell(slog.LevelError, "the debt to the store cannot be written to its file",
+		c.logAttrs(slog.LevelError, "the debt to the store cannot be written to its file",
 			slog.String("name", name), slog.Any("error", err))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("redislimit: %s: the file of what it owes: %w", name, err)
 	}
-	return &debtFile{Journal: j, leases: map[string]uint64{}, told: map[string]bool{}}, nil
+	return &debtFile{Journal: j, leases: map[string]uint64{}, logged: map[string]bool{}}, nil
 }
 
-func (f *debtFile) of(tier int) *debtFile {
+func (f *debtFile) forTier(tier int) *debtFile {
 	if f == nil {
 		return nil
 	}
@@ -80,13 +80,13 @@ func (f *debtFile) close() {
 	}
 }
 
-// note returns a function that must be called with each change of a debt. Without a file, it returns nil.
-func (f *debtFile) note() func(owing, uint64) {
+// recorder returns a function that must be called with each change of a debt. Without a file, it returns nil.
+func (f *debtFile) recorder() func(debtID, uint64) {
 	if f == nil {
 		return nil
 	}
-	return func(of owing, owed uint64) {
-		f.Note(journal.Entry{Tier: f.tier, Tokens: of.numbers.Tokens, Units: of.numbers.Units, Key: of.key}, owed)
+	return func(id debtID, owed uint64) {
+		f.Note(journal.Entry{Tier: f.tier, Tokens: id.numbers.Tokens, Units: id.numbers.Units, Key: id.key}, owed)
 	}
 }
 
@@ -100,52 +100,52 @@ func (f *debtFile) noteLease(key string, debt uint64) {
 }
 
 func (l *Limiter) keepDebts() {
-	if l.debts != nil {
+	if l.debtFile != nil {
 		l.noteLeases(false)
-		l.debts.Mend()
+		l.debtFile.Mend()
 	}
 }
 
 func (l *Limiter) takeOverFiles() {
-	f, now := l.debts, l.now()
+	f, now := l.debtFile, l.now()
 	if f != nil && f.tier == 0 && f.isReady.Load() && now >= f.next {
 		f.next = now + int64(takeOverEvery)
 		l.takeOver(false)
 	}
 }
 
-// noteLeases writes the debts of leases to the file. If all is false, it leaves out debts that usually last only until
-// a call ends.
-func (l *Limiter) noteLeases(all bool) {
+// noteLeases writes the debts of leases to the file. Unless includeBrief is true, it leaves out debts that usually last
+// only until a call ends.
+func (l *Limiter) noteLeases(includeBrief bool) {
 	if l.leases == nil {
 		return
 	}
-	for key := range l.debts.leases {
-		if _, has := l.leases.Load(key); !has {
-			l.debts.noteLease(key, 0)
+	for key := range l.debtFile.leases {
+		if _, ok := l.leases.Load(key); !ok {
+			l.debtFile.noteLease(key, 0)
 		}
 	}
-	l.leases.Range(func(key string, held *lease.Lease) bool {
-		_, debt := held.Held()
-		if before := l.debts.leases[key]; before != debt && (before > 0 || all || l.isLost(key)) {
-			l.debts.noteLease(key, debt)
+	l.leases.Range(func(key string, keyLease *lease.Lease) bool {
+		_, debt := keyLease.Held()
+		if before := l.debtFile.leases[key]; before != debt && (before > 0 || includeBrief || l.isLost(key)) {
+			l.debtFile.noteLease(key, debt)
 		}
 		return true
 	})
 }
 
 func (l *Limiter) takeOver(isStart bool) {
-	err := l.debts.TakeOver(func(f journal.Former) bool {
+	err := l.debtFile.TakeOver(func(f journal.Former) bool {
 		isOld := time.Since(f.Last) > l.longestDebt()
 		switch {
 		case f.Owed == nil:
-			l.tellOnce(f.Path, "a file with a debt to the store is not taken over", f.Err)
+			l.logOnce(f.Path, "a file with a debt to the store is not taken over", f.Err)
 			return false
 		case isOld:
-			l.client.tell(slog.LevelInfo, "the debt of an ended process has come back by time since", slog.String("file", f.Path))
+			l.client.logAttrs(slog.LevelInfo, "the debt of an ended process has come back by time since", slog.String("file", f.Path))
 			return true
 		case len(f.Owed) > l.room():
-			l.tellOnce(f.Path, "a file with a debt to the store waits until there is room", nil)
+			l.logOnce(f.Path, "a file with a debt to the store waits until there is room", nil)
 			return false
 		}
 		lost := 0
@@ -154,24 +154,24 @@ func (l *Limiter) takeOver(isStart bool) {
 				lost++
 			}
 		}
-		l.client.tell(slog.LevelInfo, "the debt of an ended process will be charged to the store",
+		l.client.logAttrs(slog.LevelInfo, "the debt of an ended process will be charged to the store",
 			slog.String("file", f.Path), slog.Int("entries", len(f.Owed)))
 		if lost > 0 || f.Err != nil {
-			l.client.tell(slog.LevelError, "a part of an ended process's debt to the store is lost",
+			l.client.logAttrs(slog.LevelError, "a part of an ended process's debt to the store is lost",
 				slog.String("file", f.Path), slog.Int("entries", lost), slog.Any("error", f.Err))
 		}
 		return true
 	})
 	if err != nil {
-		l.tellOnce(err.Error(), "files with debts to the store cannot be taken over", err)
+		l.logOnce(err.Error(), "files with debts to the store cannot be taken over", err)
 	}
 }
 
-// tellOnce logs an error about a file once for each file, and for at most mostTold files.
-func (l *Limiter) tellOnce(what, text string, err error) {
-	if !l.debts.told[what] && len(l.debts.told) < mostTold {
-		l.debts.told[what] = true
-		l.client.tell(slog.LevelWarn, text, slog.String("file", what), slog.Any("error", err))
+// logOnce logs an error about a file once for each file, and for at most maxLogged files.
+func (l *Limiter) logOnce(file, text string, err error) {
+	if !l.debtFile.logged[file] && len(l.debtFile.logged) < maxLogged {
+		l.debtFile.logged[file] = true
+		l.client.logAttrs(slog.LevelWarn, text, slog.String("file", file), slog.Any("error", err))
 	}
 }
 
@@ -185,9 +185,9 @@ func (l *Limiter) longestDebt() (longest time.Duration) {
 
 // room returns the number of further keys for which the limiter, and each of its tiers, can note debts.
 func (l *Limiter) room() int {
-	room := l.owed.Room()
+	room := l.debts.Room()
 	for _, tier := range l.tiers {
-		room = min(room, tier.owed.Room())
+		room = min(room, tier.debts.Room())
 	}
 	return room
 }
@@ -196,7 +196,7 @@ func (l *Limiter) room() int {
 // keys.
 func (l *Limiter) tierOf(tier uint8) *Limiter {
 	for _, t := range l.tiers {
-		if t.debts.tier == tier {
+		if t.debtFile.tier == tier {
 			return t
 		}
 	}
@@ -206,13 +206,13 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 // takeOverEntry adds an entry of another file to the debts of this limiter, and reports whether there was room. At the
 // start, it also takes the tokens from the node's share.
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
-	of := owing{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
-	if !l.limit.Holds(of.numbers) {
-		of.numbers = script.Quota{} // the limit has changed: keep the number of tokens
+	id := debtID{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
+	if !l.limit.Holds(id.numbers) {
+		id.numbers = script.Quota{} // the limit has changed: keep the number of tokens
 	}
-	n = min(n, l.limit.MaxDebt(max(of.numbers.Tokens, l.policy.Limit())))
+	n = min(n, l.limit.MaxDebt(max(id.numbers.Tokens, l.policy.Limit())))
 	if isStart && !e.IsLease {
-		l.spendShare(l, of, n)
+		l.spendShare(l, id, n)
 	}
-	return l.owed.Add(of, n)
+	return l.debts.Add(id, n)
 }

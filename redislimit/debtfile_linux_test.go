@@ -62,7 +62,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 				if len(l.tiers) > 0 {
 					of = l.tiers[0]
 				}
-				q := of.own
+				q := of.ownQuota
 				if c.quota != (engine.Policy{}) {
 					q, err = l.Quota(c.quota)
 					require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 			require.NoError(t, err)
 			assert.False(t, d.Allowed, "a restart hands out no second share")
 			server.Resume()
-			require.Eventually(t, func() bool { owing, _ := l.owes(); return owing == 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { owing, _ := l.countAllDebts(); return owing == 0 }, 20*time.Second, time.Millisecond)
 			require.Eventually(t, func() bool { d, err = q.Peek(t.Context(), "k", 1); return err == nil && !l.isLost("k") }, 20*time.Second, time.Millisecond)
 			assert.LessOrEqual(t, d.Remaining, q.policy.Limit()-admitted)
 			if l.client.Health().Timeouts == 0 {
@@ -125,10 +125,10 @@ func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 		return l
 	}
 	old, other := node(), node()
-	lose(t, server, old.own)
-	require.True(t, old.share.take("k", &old.own, 15).Allowed)
+	lose(t, server, old.ownQuota)
+	require.True(t, old.share.take("k", &old.ownQuota, 15).Allowed)
 	other.takeOver(false)
-	assert.Zero(t, other.owed.Of(owing{key: "k"}), "its process lives")
+	assert.Zero(t, other.debts.Of(debtID{key: "k"}), "its process lives")
 	require.NoError(t, old.Close())
 	require.NoError(t, old.client.Close())
 	server.Resume()
@@ -163,11 +163,11 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	}
 	debt := l.Stats().Debt
 	said := func() (owed uint64) {
-		content, err := os.ReadFile(l.debts.Path())
+		content, err := os.ReadFile(l.debtFile.Path())
 		require.NoError(t, err)
 		copied := stem + ".copy"
 		require.NoError(t, os.WriteFile(copied+".AAAAAAAAAAAAAAAAAAAAAAAAAA.debts", content, 0o600))
-		j, err := journal.Open(copied, l.agreement.same+" name=debts", func(err error) { t.Error(err) })
+		j, err := journal.Open(copied, l.agreement.baseSettings+" name=debts", func(err error) { t.Error(err) })
 		require.NoError(t, err)
 		require.NoError(t, j.TakeOver(func(f journal.Former) bool {
 			require.NoError(t, f.Err)
@@ -184,9 +184,9 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, clients[0].Close())
 	l = begin(clients[1])
-	assert.EqualValues(t, debt, l.owed.Of(owing{key: "k"}))
+	assert.EqualValues(t, debt, l.debts.Of(debtID{key: "k"}))
 	server.Resume()
-	require.Eventually(t, func() bool { owing, _ := l.owes(); return owing == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { owing, _ := l.countAllDebts(); return owing == 0 }, 20*time.Second, time.Millisecond)
 	assert.Zero(t, said())
 	require.NoError(t, l.Close())
 }
@@ -207,9 +207,9 @@ func TestOldAndForeignDebts(t *testing.T) {
 	hour := engine.FixedWindow(40, time.Hour)
 	for _, age := range []time.Duration{3*time.Hour - time.Minute, 3*time.Hour + time.Second} {
 		l := begin("a", hour)
-		path := l.debts.Path()
-		l.debts.noteLease("k", 7)
-		require.NoError(t, l.debts.Close())
+		path := l.debtFile.Path()
+		l.debtFile.noteLease("k", 7)
+		require.NoError(t, l.debtFile.Close())
 		require.NoError(t, l.Close())
 		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
 		l = begin("b", hour)
@@ -249,12 +249,12 @@ func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
 	}
 	h, _, err := l.Hold(t.Context(), "k", 1)
 	require.NoError(t, err)
-	lose(t, server, l.own)
+	lose(t, server, l.ownQuota)
 	require.NoError(t, l.Close())
 	require.Empty(t, files())
 	assert.Zero(t, h.Settle(3))
 	assert.Len(t, files(), 1, "of this limiter")
-	require.True(t, l.tiers[0].share.take("k", &l.tiers[0].own, 5).Allowed)
+	require.True(t, l.tiers[0].share.take("k", &l.tiers[0].ownQuota, 5).Allowed)
 	assert.Len(t, files(), 1, "of all tiers")
 	server.Resume()
 	require.NoError(t, l.Settle(t.Context()))
@@ -262,10 +262,10 @@ func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
 
 	server.Pause()
 	require.Eventually(t, func() bool { _, _ = l.Peek(t.Context(), "k", 1); return l.isLost("k") }, 20*time.Second, time.Millisecond)
-	require.True(t, l.tiers[0].share.take("k", &l.tiers[0].own, 5).Allowed)
+	require.True(t, l.tiers[0].share.take("k", &l.tiers[0].ownQuota, 5).Allowed)
 	require.NoError(t, client.Close())
 	require.Len(t, files(), 1)
-	j, err := journal.Open(stem, l.agreement.same+" name=debts", func(err error) { t.Error(err) })
+	j, err := journal.Open(stem, l.agreement.baseSettings+" name=debts", func(err error) { t.Error(err) })
 	require.NoError(t, err)
 	owed := map[journal.Entry]uint64{}
 	require.NoError(t, j.TakeOver(func(f journal.Former) bool { owed = f.Owed; return true }))

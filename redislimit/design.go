@@ -14,12 +14,12 @@ import (
 
 // A design contains everything about a limiter that follows from its name, policy and options.
 type design struct {
-	config  config
-	policy  engine.Policy
-	limit   *script.Limit
-	terms   *lease.Terms  // nil in strict mode
-	first   engine.Policy // for the first requests of keys; the zero Policy without overdraft
-	ofShare engine.Policy // of the node's share; the zero Policy without FailShare
+	config      config
+	policy      engine.Policy
+	limit       *script.Limit
+	terms       *lease.Terms  // nil in strict mode
+	firstPolicy engine.Policy // for the first requests of keys; the zero Policy without overdraft
+	sharePolicy engine.Policy // of the node's share; the zero Policy without FailShare
 }
 
 // Check returns the error that [New] would return, without a client. It makes nothing. Only New finds out whether the
@@ -29,9 +29,8 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 	return err
 }
 
-// CheckQuotas returns a function check, which checks a policy as [Limiter.Quota] would, but without a client. The
-// function check is not safe for concurrent use, and its errors do not name the policy. Call the function end to free
-// the memory.
+// CheckQuotas returns a function that checks a policy as [Limiter.Quota] would, but without a client. The function is
+// not safe for concurrent use, and its errors do not name the policy. The function end frees the memory.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {
@@ -54,8 +53,8 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
-// newDesigns returns the design of a limiter, and then the designs of its tiers. In the design of a tier that is
-// unlimited or blocked, the field limit is nil.
+// newDesigns returns the design of a limiter, followed by the designs of its tiers. The design of a tier that is
+// unlimited or blocked has no script.Limit.
 func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -64,27 +63,27 @@ func newDesigns(name string, policy engine.Policy, options []Option) ([]design, 
 	if err != nil {
 		return nil, err
 	}
-	own, err := newDesign(name, policy, c)
+	base, err := newDesign(name, policy, c)
 	if err != nil {
 		return nil, err
 	}
-	all := []design{own}
+	designs := []design{base}
 	for i, p := range c.tiers {
 		if isConstant(p) {
-			all = append(all, design{config: c, policy: p})
+			designs = append(designs, design{config: c, policy: p})
 			continue
 		}
 		tier, err := newDesign(name, p, c)
 		if err != nil {
 			return nil, fmt.Errorf("%w (tier %d of %d)", err, i+1, len(c.tiers))
 		}
-		if tier.limit.Kind() != own.limit.Kind() {
+		if tier.limit.Kind() != base.limit.Kind() {
 			return nil, fmt.Errorf("redislimit: %s: tier %d of %d is a %v and the limit a %v: want the same algorithm and "+
 				"window", name, i+1, len(c.tiers), p, policy)
 		}
-		all = append(all, tier)
+		designs = append(designs, tier)
 	}
-	return all, nil
+	return designs, nil
 }
 
 func newDesign(name string, policy engine.Policy, c config) (d design, err error) {
@@ -98,8 +97,8 @@ func newDesign(name string, policy engine.Policy, c config) (d design, err error
 	if d.limit.IsInFlight() {
 		d.config.trust = 0 // another node may free a place at any time, so refusals are not trusted
 	} else if d.config.onLoss == FailShare {
-		if d.ofShare, err = shares.Of(policy, d.divisor()); err == nil {
-			err = d.ofShare.Check()
+		if d.sharePolicy, err = shares.Of(policy, d.divisor()); err == nil {
+			err = d.sharePolicy.Check()
 		}
 		if err != nil {
 			return d, fmt.Errorf("redislimit: %s: a node's share: %w", name, err)
@@ -142,7 +141,7 @@ func (d *design) chooseMode() (err error) {
 	if d.terms.First > 0 {
 		// d.first counts the first requests of a key. They must count until a charge removes them, so the window of
 		// d.first is the longest possible.
-		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
+		d.firstPolicy = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 			require.NoError(t, l.Close()) // so that nothing in the background checks for dropped keys
 			require.Eventually(t, func() bool { return client.eviction.isBusy.CompareAndSwap(false, true) }, 10*time.Second, time.Millisecond)
 			at := now()
-			look := func(after time.Duration) { at += int64(after); client.lookAtEviction(at) }
+			look := func(after time.Duration) { at += int64(after); client.checkEviction(at) }
 			admitted := func() (n int) {
 				for range 2 * limit {
 					if d, err := l.Take(t.Context(), "k", 1); err == nil && d.Allowed {
@@ -128,15 +128,15 @@ func TestEvictionIsWarnedOfAgainAndAgain(t *testing.T) {
 	require.NoError(t, err)
 	defer client.Close()
 	for second := range 61 {
-		client.lookAtEviction(int64(second+1) * int64(time.Second))
+		client.checkEviction(int64(second+1) * int64(time.Second))
 	}
 	assert.Len(t, log.With("maxmemory-policy=volatile-ttl"), 4)
 
 	e := &client.eviction
 	for i, step := range []struct{ said, grown int64 }{{7, 0}, {7, 0}, {9, 2}, {3, 3}, {0, 0}, {1, 1}} {
-		assert.Equal(t, step.grown, e.grown("elsewhere", step.said), "%d: %+v", i, step)
+		assert.Equal(t, step.grown, e.newlyDropped("elsewhere", step.said), "%d: %+v", i, step)
 	}
-	for text, want := range map[string]evicting{
+	for text, want := range map[string]evictionReport{
 		"# Memory\r\nmaxmemory:5\r\nmaxmemory_policy:volatile-ttl\r\n# Stats\r\nevicted_keys:12\r\n": {"volatile-ttl", 12},
 		"maxmemory:0\r\nmaxmemory_policy:volatile-ttl\r\nevicted_keys:0":                             {"", 0},
 		"maxmemory:5\r\nmaxmemory_policy:noeviction":                                                 {"noeviction", -1},

@@ -42,13 +42,13 @@ func FromFiles(f Files) ClientOption {
 
 func (f Files) isTLS() bool { return f.CA != "" || f.Certificate != "" || f.AnyName }
 
-type material struct {
+type credentials struct {
 	authorities  *x509.CertPool
 	certificates []tls.Certificate
 	password     string
 }
 
-func (f Files) read() (m material, err error) {
+func (f Files) read() (m credentials, err error) {
 	if f.CA != "" {
 		text, err := os.ReadFile(f.CA)
 		if err != nil {
@@ -79,13 +79,13 @@ func (f Files) read() (m material, err error) {
 
 type dialer struct {
 	clientConfig
-	good  atomic.Pointer[material] // the last contents without an error
-	cause atomic.Pointer[dialFailure]
-	told  atomic.Pointer[string] // the error that was logged last
+	lastGood    atomic.Pointer[credentials] // the last contents without an error
+	lastFailure atomic.Pointer[dialFailure]
+	lastLogged  atomic.Pointer[string] // the error that was logged last
 
 	opened, closed atomic.Int64
 
-	ofSentinels net.Resolver // a default resolver; a net.Dialer with this resolver connects to a sentinel
+	sentinelResolver net.Resolver // a default resolver; a net.Dialer with this resolver connects to a sentinel
 }
 
 type connection struct {
@@ -104,26 +104,26 @@ type dialFailure struct {
 	err     error
 }
 
-func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
+func newDialer(config clientConfig, redisOptions *rueidis.ClientOption) (*dialer, error) {
 	d := &dialer{clientConfig: config}
 	switch f := config.files; {
-	case f.isTLS() && o.TLSConfig == nil:
+	case f.isTLS() && redisOptions.TLSConfig == nil:
 		return nil, errors.New("redislimit: FromFiles: CA and Certificate: the address does not begin with rediss://")
-	case f.Password != "" && o.Password != "":
+	case f.Password != "" && redisOptions.Password != "":
 		return nil, errors.New("redislimit: FromFiles: Password: the address has a password, too: leave one of the two out")
 	}
-	read, err := config.files.read()
+	creds, err := config.files.read()
 	if err != nil {
 		return nil, fmt.Errorf("redislimit: FromFiles: %w", err)
 	}
-	d.good.Store(&read)
-	if o.DialCtxFn == nil {
-		o.DialCtxFn = d.dial
+	d.lastGood.Store(&creds)
+	if redisOptions.DialCtxFn == nil {
+		redisOptions.DialCtxFn = d.dial
 	}
-	o.Sentinel.Dialer.Resolver = &d.ofSentinels
-	if user := o.Username; config.files.Password != "" {
-		sentinel := rueidis.AuthCredentials{Username: o.Sentinel.Username, Password: o.Sentinel.Password}
-		o.AuthCredentialsFn = func(to rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+	redisOptions.Sentinel.Dialer.Resolver = &d.sentinelResolver
+	if user := redisOptions.Username; config.files.Password != "" {
+		sentinel := rueidis.AuthCredentials{Username: redisOptions.Sentinel.Username, Password: redisOptions.Sentinel.Password}
+		redisOptions.AuthCredentialsFn = func(to rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			if _, ok := to.Address.(sentinelAddr); ok {
 				return sentinel, nil
 			}
@@ -135,46 +135,46 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 
 // read reads the files. If a file cannot be read, perhaps because it is half written, the previous contents stay in
 // use.
-func (d *dialer) read() *material {
-	fresh, err := d.files.read()
+func (d *dialer) read() *credentials {
+	creds, err := d.files.read()
 	if err == nil {
-		d.good.Store(&fresh)
-		d.told.Store(nil)
-		return &fresh
+		d.lastGood.Store(&creds)
+		d.lastLogged.Store(nil)
+		return &creds
 	}
 	text := err.Error()
-	if last := d.told.Swap(&text); (last == nil || *last != text) && d.log != nil {
+	if last := d.lastLogged.Swap(&text); (last == nil || *last != text) && d.log != nil {
 		d.log.Warn("a file for the connection to the store is bad; its previous contents are used", slog.Any("error", err))
 	}
-	return d.good.Load()
+	return d.lastGood.Load()
 }
 
 func (d *dialer) dial(ctx context.Context, address string, tcp *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
 	if config == nil {
 		conn, err = tcp.DialContext(ctx, "tcp", address)
 	} else {
-		conn, err = (&tls.Dialer{NetDialer: tcp, Config: d.secure(config)}).DialContext(ctx, "tcp", address)
+		conn, err = (&tls.Dialer{NetDialer: tcp, Config: d.tlsConfig(config)}).DialContext(ctx, "tcp", address)
 	}
 	switch {
 	case err != nil:
-		d.cause.Store(&dialFailure{address, err})
+		d.lastFailure.Store(&dialFailure{address, err})
 		return nil, err
 	case config == nil:
-		d.reached(address)
+		d.noteReached(address)
 	default:
-		conn = &secured{Conn: conn, dialer: d, address: address}
+		conn = &tlsConn{Conn: conn, dialer: d, address: address}
 	}
 	d.opened.Add(1)
 	conn = &connection{Conn: conn, closed: &d.closed}
-	if tcp.Resolver == &d.ofSentinels {
+	if tcp.Resolver == &d.sentinelResolver {
 		conn = sentinelConn{conn}
 	}
 	return conn, nil
 }
 
-func (d *dialer) reached(address string) {
-	if last := d.cause.Load(); last != nil && last.address == address {
-		d.cause.CompareAndSwap(last, nil)
+func (d *dialer) noteReached(address string) {
+	if last := d.lastFailure.Load(); last != nil && last.address == address {
+		d.lastFailure.CompareAndSwap(last, nil)
 	}
 }
 
@@ -185,34 +185,34 @@ type sentinelAddr struct{ net.Addr }
 
 func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
 
-// A secured is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate completes the
+// A tlsConn is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate completes the
 // handshake, then sends an alert instead of its first answer.
-type secured struct {
+type tlsConn struct {
 	net.Conn
-	dialer  *dialer
-	address string
-	answers atomic.Bool
+	dialer      *dialer
+	address     string
+	hasAnswered atomic.Bool
 }
 
 // Read notes the server's first answer, or the alert that came instead.
-func (c *secured) Read(b []byte) (n int, err error) {
+func (c *tlsConn) Read(b []byte) (n int, err error) {
 	n, err = c.Conn.Read(b)
 	switch {
-	case c.answers.Load():
-	case isHandshake(err):
-		c.dialer.cause.Store(&dialFailure{c.address, err})
+	case c.hasAnswered.Load():
+	case isCertificateError(err):
+		c.dialer.lastFailure.Store(&dialFailure{c.address, err})
 	case n > 0:
-		c.answers.Store(true)
-		c.dialer.reached(c.address)
+		c.hasAnswered.Store(true)
+		c.dialer.noteReached(c.address)
 	}
 	return n, err
 }
 
 // Write reads the server's alert if the write fails, because the client library would close the connection without
 // reading it.
-func (c *secured) Write(b []byte) (n int, err error) {
+func (c *tlsConn) Write(b []byte) (n int, err error) {
 	n, err = c.Conn.Write(b)
-	if err != nil && !c.answers.Load() {
+	if err != nil && !c.hasAnswered.Load() {
 		_ = c.SetReadDeadline(time.Now().Add(alertTime))
 		_, _ = c.Read(make([]byte, 1))
 	}
@@ -221,18 +221,18 @@ func (c *secured) Write(b []byte) (n int, err error) {
 
 const alertTime = 50 * time.Millisecond
 
-func (d *dialer) secure(config *tls.Config) *tls.Config {
+func (d *dialer) tlsConfig(config *tls.Config) *tls.Config {
 	config = config.Clone()
-	read := d.read()
-	if read.authorities != nil {
-		config.RootCAs = read.authorities
+	creds := d.read()
+	if creds.authorities != nil {
+		config.RootCAs = creds.authorities
 	}
-	if read.certificates != nil {
-		config.Certificates = read.certificates
+	if creds.certificates != nil {
+		config.Certificates = creds.certificates
 	}
 	if config.GetClientCertificate == nil {
 		config.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return present(config.Certificates, info)
+			return chooseCertificate(config.Certificates, info)
 		}
 	}
 	if d.files.AnyName {
@@ -241,19 +241,19 @@ func (d *dialer) secure(config *tls.Config) *tls.Config {
 	return config
 }
 
-// present returns the first certificate that the server accepts. For an expired certificate, it returns an error
-// itself, because the server's alert might not arrive.
-func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	for i := range all {
-		one := &all[i]
-		if info.SupportsCertificate(one) != nil {
+// chooseCertificate returns the first certificate that the server accepts. For an expired certificate, it returns an
+// error itself, because the server's alert might not arrive.
+func chooseCertificate(certificates []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	for i := range certificates {
+		certificate := &certificates[i]
+		if info.SupportsCertificate(certificate) != nil {
 			continue
 		}
-		if leaf := one.Leaf; leaf != nil && time.Now().After(leaf.NotAfter) {
+		if leaf := certificate.Leaf; leaf != nil && time.Now().After(leaf.NotAfter) {
 			return nil, x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, Detail: fmt.Sprintf(
 				"the certificate of this client, %s, was valid until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))}
 		}
-		return one, nil
+		return certificate, nil
 	}
 	return new(tls.Certificate), nil
 }
@@ -261,28 +261,28 @@ func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Cert
 func acceptAnyName(config *tls.Config) {
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = func(state tls.ConnectionState) error {
-		others := x509.NewCertPool()
-		for _, one := range state.PeerCertificates[1:] {
-			others.AddCert(one)
+		intermediates := x509.NewCertPool()
+		for _, certificate := range state.PeerCertificates[1:] {
+			intermediates.AddCert(certificate)
 		}
-		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: config.RootCAs, Intermediates: others})
+		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: config.RootCAs, Intermediates: intermediates})
 		return err
 	}
 }
 
 // explain adds the cause to an error that does not name it, such as a timeout after a failed TLS handshake.
 func (d *dialer) explain(err error) error {
-	if d == nil || err == nil || isHandshake(err) {
+	if d == nil || err == nil || isCertificateError(err) {
 		return err
 	}
-	if last := d.cause.Load(); last != nil && isHandshake(last.err) {
+	if last := d.lastFailure.Load(); last != nil && isCertificateError(last.err) {
 		return fmt.Errorf("%w: %w", err, last.err)
 	}
 	return err
 }
 
-// isHandshake reports whether an error is about certificates.
-func isHandshake(err error) bool {
+// isCertificateError reports whether an error is about certificates.
+func isCertificateError(err error) bool {
 	var unverified *tls.CertificateVerificationError
 	var invalid x509.CertificateInvalidError
 	var authority x509.UnknownAuthorityError

@@ -16,9 +16,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a node renews a place within its lifetime. With 3, the node still has the place after two lost
-// renewals in a row.
-const renewals = 3
+// renewalsPerLife is how often a node renews a place within its lifetime. With 3, the node still has the place after
+// two lost renewals in a row.
+const renewalsPerLife = 3
 
 // PlaceLife sets how long the store keeps the place of a request in flight without a renewal: 1 second to 1 hour, 10
 // seconds by default. So the places of a node that dies are free after that time.
@@ -37,24 +37,24 @@ func PlaceLife(d time.Duration) Option {
 
 // flight contains the requests that a limiter of [engine.Concurrency] has in flight.
 type flight struct {
-	entries *xsync.Map[*Entry, struct{}]
-	places  *places
-	limit   string       // identifies the limit in places
-	asking  atomic.Int64 // requests that are being decided: each may soon have an entry
+	entries  *xsync.Map[*Entry, struct{}]
+	places   *places
+	limit    string       // identifies the limit in places
+	deciding atomic.Int64 // requests that are being decided: each may soon have an entry
 }
 
 // places counts the places that all limiters of a client have taken. When a limiter is replaced, its places still
 // count.
-type places struct{ counts *xsync.Map[placesOf, uint64] }
+type places struct{ counts *xsync.Map[placeKey, uint64] }
 
-type placesOf struct{ limit, key string }
+type placeKey struct{ limit, key string }
 
-func newPlaces() *places { return &places{xsync.NewMap[placesOf, uint64]()} }
+func newPlaces() *places { return &places{xsync.NewMap[placeKey, uint64]()} }
 
-// add adds n to a key's places, unless the sum would exceed most.
-func (p *places) add(of placesOf, n, most uint64) (added bool) {
-	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
-		if added = n <= most && count <= most-n; !added {
+// add adds n to a key's places, unless the sum would exceed maxPlaces.
+func (p *places) add(key placeKey, n, maxPlaces uint64) (added bool) {
+	p.counts.Compute(key, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
+		if added = n <= maxPlaces && count <= maxPlaces-n; !added {
 			return count, xsync.CancelOp
 		}
 		return count + n, xsync.UpdateOp
@@ -62,8 +62,8 @@ func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	return added
 }
 
-func (p *places) remove(of placesOf, n uint64) {
-	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
+func (p *places) remove(key placeKey, n uint64) {
+	p.counts.Compute(key, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if count <= n {
 			return 0, xsync.DeleteOp
 		}
@@ -71,11 +71,11 @@ func (p *places) remove(of placesOf, n uint64) {
 	})
 }
 
-func (f *flight) add(key string, n, most uint64) (added bool) {
-	return f.places.add(placesOf{f.limit, key}, n, most)
+func (f *flight) add(key string, n, maxPlaces uint64) (added bool) {
+	return f.places.add(placeKey{f.limit, key}, n, maxPlaces)
 }
 
-func (f *flight) remove(key string, n uint64) { f.places.remove(placesOf{f.limit, key}, n) }
+func (f *flight) remove(key string, n uint64) { f.places.remove(placeKey{f.limit, key}, n) }
 
 // An Entry contains the places of one request in flight, from [Limiter.Enter] until Release. Its methods may be called
 // from any goroutine and do not wait. After the first call of Release or Settle, they do nothing. The zero Entry has no
@@ -85,7 +85,7 @@ type Entry struct {
 	limiter *Limiter // nil for an entry without places
 	key     string
 	n       uint64
-	number  int64 // identifies the places in the store; AnyWindow until the store knows them; renewals change it
+	id      int64 // identifies the places in the store; AnyWindow until the store knows them; renewals change it
 	due     int64 // when the places must be renewed; each renewal changes it
 	end     int64
 }
@@ -107,31 +107,31 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter does not count requests in " +
 			"flight: want one of engine.Concurrency")
 	}
-	l.asks(1)
-	defer l.asks(-1)
+	l.addDeciding(1)
+	defer l.addDeciding(-1)
 	var r receipt
-	d, err := l.own.take(ctx, key, n, &r)
-	if e := l.entered(key, n, d, r); e != nil {
+	d, err := l.ownQuota.take(ctx, key, n, &r)
+	if e := l.newEntry(key, n, d, r); e != nil {
 		return e, d, err
 	}
 	return new(Entry), d, err
 }
 
-// asks changes by n the number of requests that are being decided.
-func (l *Limiter) asks(n int64) {
+// addDeciding adds n, which may be negative, to the number of requests that are being decided.
+func (l *Limiter) addDeciding(n int64) {
 	if l.flight != nil {
-		l.flight.asking.Add(n)
+		l.flight.deciding.Add(n)
 	}
 }
 
-func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *Entry {
-	if !d.Allowed || n == 0 || r.from == fromNowhere {
+func (l *Limiter) newEntry(key string, n uint64, d engine.Decision, r receipt) *Entry {
+	if !d.Allowed || n == 0 || r.origin == fromNowhere {
 		return nil
 	}
 	now := l.now()
-	e := &Entry{limiter: l, key: key, n: n, number: script.AnyWindow, due: now, end: now + int64(l.policy.Window())}
-	if r.from == fromStore {
-		e.number, e.due = r.window, now+l.renewEvery()
+	e := &Entry{limiter: l, key: key, n: n, id: script.AnyWindow, due: now, end: now + int64(l.policy.Window())}
+	if r.origin == fromStore {
+		e.id, e.due = r.window, now+l.renewEvery()
 		l.flight.add(key, n, 1<<63)
 	}
 	l.flight.entries.Store(e, struct{}{})
@@ -139,20 +139,20 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 	return e
 }
 
-func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
+func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewalsPerLife }
 
 // takePlaces decides a request that the store did not decide, by the node's share of the places. If reserve is true,
 // the places count until they are released.
 func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
-	most := uint64(float64(q.policy.Limit()) / l.divisor())
-	if !l.flight.add(key, n, most) {
+	share := uint64(float64(q.policy.Limit()) / l.divisor())
+	if !l.flight.add(key, n, share) {
 		return engine.Decision{RetryAfter: breaker.ProbeEvery}
 	}
 	if !reserve {
 		l.flight.remove(key, n)
 	}
-	count, _ := l.flight.places.counts.Load(placesOf{l.flight.limit, key})
-	return engine.Decision{Allowed: true, Remaining: most - min(count, most), ResetAfter: l.limit.Life()}
+	count, _ := l.flight.places.counts.Load(placeKey{l.flight.limit, key})
+	return engine.Decision{Allowed: true, Remaining: share - min(count, share), ResetAfter: l.limit.Life()}
 }
 
 // Settle does the same as Release, because the cost of a request does not change its places.
@@ -171,7 +171,7 @@ func (e *Entry) Taken() uint64 { return e.n }
 func (e *Entry) Release() bool {
 	first, send := e.settle()
 	if send {
-		e.leave()
+		e.freePlaces()
 	}
 	return first
 }
@@ -187,23 +187,24 @@ func (e *Entry) settle() (first, send bool) {
 	return first, send
 }
 
-// leave reports that the places are free. If the report is lost, they become free when their lifetime ends.
-func (e *Entry) leave() { e.limiter.leave(e.key, e.n, e.number) }
+// freePlaces reports to the store that the places are free. If the report is lost, they become free when their lifetime
+// ends.
+func (e *Entry) freePlaces() { e.limiter.freePlaces(e.key, e.n, e.id) }
 
-func (l *Limiter) leave(key string, n uint64, number int64) {
-	if number <= script.AnyWindow {
+func (l *Limiter) freePlaces(key string, n uint64, id int64) {
+	if id <= script.AnyWindow {
 		return // the store does not know the places
 	}
-	queue, item := l.place(key, script.Ask{Returned: n, Window: number})
+	queue, item := l.route(key, script.Ask{Returned: n, Window: id})
 	_ = queue.putOne(item, nil, func(script.Answer, error) {})
 }
 
-// giveUp gives back the places of a request that another limit refused, and waits for the store.
-func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) error {
-	if r.from == fromShare {
+// refundPlaces gives back the places of a request that another limit refused, and waits for the store.
+func (l *Limiter) refundPlaces(ctx context.Context, key string, n uint64, r receipt) error {
+	if r.origin == fromShare {
 		l.flight.remove(key, n)
 	}
-	if r.from != fromStore || r.window <= script.AnyWindow || l.isLost(key) {
+	if r.origin != fromStore || r.window <= script.AnyWindow || l.isLost(key) {
 		return nil
 	}
 	_, err := l.ask(ctx, key, script.Ask{Returned: n, Window: r.window})
@@ -219,7 +220,7 @@ func (l *Limiter) renewPlaces() {
 		case l.isLost(e.key):
 		case e.claim.Renew():
 			if now < e.due {
-				e.renewed(e.number, e.due)
+				e.endRenewal(e.id, e.due)
 				continue
 			}
 			e.renew(now)
@@ -230,22 +231,22 @@ func (l *Limiter) renewPlaces() {
 // renew renews the places of the entry. The caller has begun a renewal of its claim.
 func (e *Entry) renew(now int64) {
 	l := e.limiter
-	queue, item := l.place(e.key, script.Ask{Debt: e.n, Window: e.number})
+	queue, item := l.route(e.key, script.Ask{Debt: e.n, Window: e.id})
 	err := queue.putOne(item, nil, func(a script.Answer, err error) {
 		if err != nil {
-			e.renewed(e.number, e.due) // renew them again at once
+			e.endRenewal(e.id, e.due) // renew them again at once
 			return
 		}
-		e.renewed(a.Window, now+l.renewEvery())
+		e.endRenewal(a.Window, now+l.renewEvery())
 	})
 	if err != nil {
-		e.renewed(e.number, e.due)
+		e.endRenewal(e.id, e.due)
 	}
 }
 
-func (e *Entry) renewed(number, due int64) {
-	e.number, e.due = number, due
+func (e *Entry) endRenewal(id, due int64) {
+	e.id, e.due = id, due
 	if e.claim.Renewed() {
-		e.leave()
+		e.freePlaces()
 	}
 }

@@ -49,7 +49,7 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 		return fail(err)
 	}
 	found := int64(0)
-	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
+	for cursor, isStarted := uint64(0), false; cursor != 0 || !isStarted; isStarted = true {
 		next, fields, err := part(cursor)
 		if err != nil {
 			return fail(err)
@@ -68,8 +68,8 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 	}
 	// Fields may be missing because a proxy has switched to another server. Up to one percent is accepted, because
 	// other programs may have removed fields meanwhile.
-	if least := min(before, after); found < least-least/100 {
-		return fail(fmt.Errorf("%d fields were read of %d", found, least))
+	if minFields := min(before, after); found < minFields-minFields/100 {
+		return fail(fmt.Errorf("%d fields were read of %d", found, minFields))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type Hold struct {
 	quota  Quota
 	key    string
 	taken  uint64
-	from   origin
+	origin origin
 	window int64 // the window in the store's answer
 	end    int64 // when the tokens of a lease are no longer owed, by this node's clock
 }
@@ -36,14 +36,14 @@ const (
 )
 
 type receipt struct {
-	from   origin
+	origin origin
 	window int64 // the window in the store's answer
 }
 
-// The method are notes, in the receipt, where the tokens were taken. A nil receipt notes nothing.
-func (r *receipt) are(from origin) {
+// setOrigin notes where the tokens were taken. On a nil receipt, it does nothing.
+func (r *receipt) setOrigin(o origin) {
 	if r != nil {
-		r.from = from
+		r.origin = o
 	}
 }
 
@@ -54,45 +54,45 @@ func (r *receipt) are(from origin) {
 // When the cost is known, call [Hold.Settle]. A hold that is never settled costs its estimate. The returned hold is
 // never nil. A limiter of requests in flight has no holds.
 func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
-	return l.own.Hold(ctx, key, estimate)
+	return l.ownQuota.Hold(ctx, key, estimate)
 }
 
 // Hold is [Limiter.Hold] under the quota.
 func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
-	if err := q.refuses("Hold"); err != nil {
+	if err := q.checkNotInFlight("Hold"); err != nil {
 		return new(Hold), engine.Decision{}, err
 	}
 	n := min(estimate, q.policy.Limit())
 	var r receipt
 	d, err := q.take(ctx, key, n, &r)
-	h := q.held(key, n, d, r)
+	h := q.newHold(key, n, d, r)
 	if h == nil {
 		h = new(Hold)
 	}
 	return h, d, err
 }
 
-func (q *Quota) refuses(what string) error {
+func (q *Quota) checkNotInFlight(method string) error {
 	if q.limiter != nil && q.limiter.flight != nil {
-		return fmt.Errorf("redislimit: %s: the limiter counts requests in flight: use Enter", what)
+		return fmt.Errorf("redislimit: %s: the limiter counts requests in flight: use Enter", method)
 	}
 	return nil
 }
 
 func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (engine.Decision, error) {
-	if d, fixed, err := q.fixed(); fixed {
+	if d, ok, err := q.constantDecision(); ok {
 		return d, err
 	}
 	return q.limiter.take(ctx, q, key, n, r)
 }
 
-// held returns the hold of a request, or nil if the request was refused or is not counted.
-func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
-	if _, fixed, _ := q.fixed(); fixed || !d.Allowed || r.from == fromNowhere {
+// newHold returns the hold of a request, or nil if the request was refused or is not counted.
+func (q *Quota) newHold(key string, n uint64, d engine.Decision, r receipt) *Hold {
+	if _, isConstant, _ := q.constantDecision(); isConstant || !d.Allowed || r.origin == fromNowhere {
 		return nil
 	}
-	h := &Hold{quota: *q, key: key, taken: n, from: r.from, window: r.window}
-	if r.from == fromLease {
+	h := &Hold{quota: *q, key: key, taken: n, origin: r.origin, window: r.window}
+	if r.origin == fromLease {
 		reset := d.ResetAfter
 		if reset <= 0 { // the store has not reported this time
 			reset = q.policy.Window()
@@ -142,14 +142,14 @@ func (h *Hold) Release() bool {
 
 func (h *Hold) giveBack(n uint64) {
 	l, window := h.quota.limiter, h.window
-	switch h.from {
+	switch h.origin {
 	case fromNowhere: // also for tokens of another process, or of another limit
 		return
 	case fromShare:
 		l.share.refund(h.key, &h.quota, n)
 		return
 	case fromLease:
-		if n = h.stillOwed(n); n == 0 || l.refundHere(&h.quota, h.key, n) {
+		if n = h.stillOwed(n); n == 0 || l.refundLocally(&h.quota, h.key, n) {
 			return
 		}
 		window = script.AnyWindow
@@ -157,38 +157,38 @@ func (h *Hold) giveBack(n uint64) {
 	if n == 0 {
 		return
 	}
-	l.giveOnce(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
+	l.sendRefund(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
 }
 
-// giveOnce sends a question that gives tokens back, without waiting. It never repeats the question: if only the answer
-// was lost, the tokens would be given back twice.
-func (l *Limiter) giveOnce(key string, ask script.Ask) {
-	queue, item := l.place(key, ask)
+// sendRefund sends a question that gives tokens back, without waiting. It never repeats the question: if only the
+// answer was lost, the tokens would be given back twice.
+func (l *Limiter) sendRefund(key string, ask script.Ask) {
+	queue, item := l.route(key, ask)
 	_ = queue.putOne(item, nil, func(_ script.Answer, err error) {
 		if err == nil {
-			l.known.drop(key)
+			l.refusals.drop(key)
 		}
 	})
 }
 
 // putBack gives tokens back because another limit refuses the request.
 func (q *Quota) putBack(key string, n uint64) {
-	if n > 0 && !q.limiter.refundHere(q, key, n) {
-		q.limiter.giveOnce(key, q.returned(n))
+	if n > 0 && !q.limiter.refundLocally(q, key, n) {
+		q.limiter.sendRefund(key, q.refundAsk(n))
 	}
 }
 
 // stillOwed returns how many of n tokens from a lease the key still owes, by the store's last answer.
 func (h *Hold) stillOwed(n uint64) uint64 {
 	l := h.quota.limiter
-	left := h.end - l.now()
+	remaining := h.end - l.now()
 	if l.policy.Algorithm() != engine.AlgorithmTokenBucket {
-		if left <= 2*int64(l.client.timeout) {
+		if remaining <= 2*int64(l.client.timeout) {
 			return 0
 		}
 		return n
 	}
-	return min(n, tokensIn(l.policy.Rate(), left))
+	return min(n, tokensIn(l.policy.Rate(), remaining))
 }
 
 func tokensIn(r engine.Rate, nanos int64) uint64 {
@@ -202,16 +202,16 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 // tokens may never be charged, because there is no room for the debt or the client is closed.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
-	of := owing{key, q.numbers}
+	id := debtID{key, q.numbers}
 	added, isLost := false, l.isLost(key)
 	if isLost && l.share != nil {
 		_, added = l.share.charge(key, q, n)
 	} else {
-		l.client.limiters.kin.change(l, func([]*Limiter) { added = l.owed.Add(of, n) })
+		l.client.limiters.registry.change(l, func([]*Limiter) { added = l.debts.Add(id, n) })
 	}
-	l.known.drop(key) // the key's RetryAfter is longer now
+	l.refusals.drop(key) // the key's RetryAfter is longer now
 	if !isLost {
-		l.settle(of)
+		l.chargeDebt(id)
 	}
 	if !l.outlive() || !added {
 		return n

@@ -23,17 +23,17 @@ func TestAHoldOfAnotherProcess(t *testing.T) {
 	for from, elsewhere := range map[origin]origin{
 		fromNowhere: fromNowhere, fromStore: fromStore, fromLease: fromNowhere, fromShare: fromNowhere,
 	} {
-		h := &Hold{quota: l.own, key: "k", taken: 5, from: from}
+		h := &Hold{quota: l.ownQuota, key: "k", taken: 5, origin: from}
 		text := h.Append(nil)
 		parsed, err := l.ParseHold("k", text)
 		require.NoError(t, err)
-		require.Equal(t, from, parsed.from)
+		require.Equal(t, from, parsed.origin)
 		for bit := range 64 {
 			text[1+bit/8] ^= 1 << (bit % 8)
 			parsed, err = l.ParseHold("k", text)
 			text[1+bit/8] ^= 1 << (bit % 8)
 			require.NoError(t, err)
-			require.Equal(t, elsewhere, parsed.from)
+			require.Equal(t, elsewhere, parsed.origin)
 			require.EqualValues(t, 5, parsed.Taken())
 		}
 	}

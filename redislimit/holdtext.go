@@ -18,7 +18,7 @@ var process = rand.Uint64()
 // Anyone who can write these bytes can give tokens back, and each hold made from them gives back the same tokens again.
 // So seal the bytes, and settle only one of these holds.
 func (h *Hold) Append(to []byte) []byte {
-	to = append(to, byte(h.from))
+	to = append(to, byte(h.origin))
 	to = binary.LittleEndian.AppendUint64(to, process)
 	to = binary.LittleEndian.AppendUint64(to, h.quota.fingerprint(h.key))
 	to = binary.LittleEndian.AppendUint64(to, h.taken)
@@ -33,7 +33,7 @@ func (h *Hold) Append(to []byte) []byte {
 // from its lease or share. Even then, [Hold.Taken] returns the tokens taken, and a cost above them is charged to the
 // key.
 func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
-	return l.own.ParseHold(key, text)
+	return l.ownQuota.ParseHold(key, text)
 }
 
 // ParseHold is [Limiter.ParseHold] for a hold that was taken under this quota.
@@ -41,13 +41,13 @@ func (q Quota) ParseHold(key string, text []byte) (*Hold, error) {
 	if len(text) != holdBytes {
 		return new(Hold), fmt.Errorf("redislimit: ParseHold: a text of %d bytes: want %d", len(text), holdBytes)
 	}
-	if _, fixed, err := q.fixed(); fixed {
+	if _, ok, err := q.constantDecision(); ok {
 		return new(Hold), err
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(text[1+8*i:]) }
-	h := &Hold{quota: q, key: key, taken: word(2), from: origin(text[0]), window: int64(word(3)), end: int64(word(4))}
-	if h.from != fromStore && word(0) != process || word(1) != q.fingerprint(key) {
-		h.from = fromNowhere
+	h := &Hold{quota: q, key: key, taken: word(2), origin: origin(text[0]), window: int64(word(3)), end: int64(word(4))}
+	if h.origin != fromStore && word(0) != process || word(1) != q.fingerprint(key) {
+		h.origin = fromNowhere
 	}
 	return h, nil
 }
@@ -56,7 +56,7 @@ func (q Quota) ParseHold(key string, text []byte) (*Hold, error) {
 func (q *Quota) fingerprint(key string) uint64 {
 	hash := fnv.New64a()
 	if q.limiter != nil {
-		_, _ = fmt.Fprintf(hash, "%s\x00%v\x00%s", q.limiter.namer.after, q.policy, key)
+		_, _ = fmt.Fprintf(hash, "%s\x00%v\x00%s", q.limiter.namer.suffix, q.policy, key)
 	}
 	return hash.Sum64()
 }

@@ -26,9 +26,9 @@ func JoinLater() ClientOption {
 // A link is the connection of a client to its store. A client that starts while its store is lost does not know the
 // number of the store's parts, so it replaces the link at the first answer.
 type link struct {
-	redis    rueidis.Client    // nil before the store has answered
-	breakers []breaker.Breaker // one for each part
-	groups   []queue           // queues for groups, one for each part
+	redis       rueidis.Client    // nil before the store has answered
+	breakers    []breaker.Breaker // one for each part
+	groupQueues []queue           // queues for groups, one for each part
 }
 
 func (c *Client) newLink(redis rueidis.Client) *link {
@@ -38,8 +38,8 @@ func (c *Client) newLink(redis rueidis.Client) *link {
 		parts = c.partitions
 	}
 	l := &link{redis, make([]breaker.Breaker, parts), make([]queue, parts)}
-	for i := range l.groups {
-		l.groups[i] = queue{client: c, redis: redis, breaker: &l.breakers[i], now: now}
+	for i := range l.groupQueues {
+		l.groupQueues[i] = queue{client: c, redis: redis, breaker: &l.breakers[i], now: now}
 	}
 	return l
 }
@@ -60,9 +60,9 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return silent(o, c.dialer.explain(r.err))
+			return newNoAnswer(o, c.dialer.explain(r.err))
 		}
-		if err := c.try(ctx, r.redis); err != nil {
+		if err := c.tryScripts(ctx, r.redis); err != nil {
 			r.redis.Close()
 			return err
 		}
@@ -74,13 +74,13 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 				r.redis.Close()
 			}
 		}()
-		return silent(o, c.dialer.explain(ctx.Err()))
+		return newNoAnswer(o, c.dialer.explain(ctx.Err()))
 	}
 }
 
 // mayPass reports whether the error may disappear without an operator. An error about the user, a command or a
 // certificate does not.
-func mayPass(err error) bool {
+func isTemporary(err error) bool {
 	switch kindOf(err) {
 	case "certificate", "forbidden", "wrongpass", "error":
 		return false
@@ -89,12 +89,12 @@ func mayPass(err error) bool {
 }
 
 func (c *Client) startLost(o rueidis.ClientOption, cause error) {
-	lost := &link{breakers: make([]breaker.Breaker, 1)}
+	lostLink := &link{breakers: make([]breaker.Breaker, 1)}
 	at := now()
-	c.noteFailure(cause, lost.breakers[0].Failed(at, at, 0), at)
-	c.link.Store(lost)
+	c.noteFailure(cause, lostLink.breakers[0].Failed(at, at, 0), at)
+	c.link.Store(lostLink)
 	ctx, giveUp := context.WithCancel(context.Background())
-	c.giveUp = giveUp
+	c.cancelJoining = giveUp
 	c.joining.Go(func() {
 		ticker := time.NewTicker(breaker.ProbeEvery)
 		defer ticker.Stop()

@@ -19,9 +19,9 @@ func (l *Limiter) keep() {
 		case <-l.stop:
 			return
 		case <-ticker.C:
-		case <-l.hurry:
+		case <-l.wake:
 		}
-		l.known.sweep(l.now())
+		l.refusals.sweep(l.now())
 		if l.share != nil {
 			l.share.slow.Drop(func(key string) bool { return !l.isLost(key) })
 			l.share.sweep(l.now())
@@ -33,11 +33,11 @@ func (l *Limiter) keep() {
 
 // work is the part of keep that a closed limiter continues ([Limiter.outlive]).
 func (l *Limiter) work() {
-	l.follow()
+	l.updateRoutes()
 	l.probeLost()
-	for of := range l.owed.Keys {
-		if l.canWait(of.key) {
-			l.settle(of)
+	for id := range l.debts.Keys {
+		if l.canSendNonUrgent(id.key) {
+			l.chargeDebt(id)
 		}
 	}
 	l.keepDebts()
@@ -45,9 +45,9 @@ func (l *Limiter) work() {
 		l.renewPlaces()
 	}
 	if l.leases != nil {
-		l.leases.Range(func(key string, held *lease.Lease) bool {
-			if l.canWait(key) {
-				l.look(key, held)
+		l.leases.Range(func(key string, keyLease *lease.Lease) bool {
+			if l.canSendNonUrgent(key) {
+				l.checkLease(key, keyLease)
 			}
 			return true
 		})
@@ -55,7 +55,7 @@ func (l *Limiter) work() {
 }
 
 func (l *Limiter) probeLost() {
-	queues := l.ways.Load().queues
+	queues := l.routes.Load().queues
 	for part := range queues {
 		if queues[part].breaker.IsOpen() {
 			l.probe(&queues[part], part)
@@ -71,28 +71,28 @@ func (l *Limiter) probe(queue *queue, part int) {
 	if l.limit.IsOfQuotas() {
 		quota = script.Quota{Tokens: 1, Units: 1}
 	}
-	take := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Debt: 1, Quota: quota}}
-	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // not sent if the next probe is not due
+	charge := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Debt: 1, Quota: quota}}
+	_ = queue.putOne(charge, nil, func(_ script.Answer, err error) { // not sent if the next probe is not due
 		if err == nil {
-			back := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}}
-			_ = queue.putOne(back, nil, func(script.Answer, error) {})
+			refund := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}}
+			_ = queue.putOne(refund, nil, func(script.Answer, error) {})
 		}
 	})
 }
 
-// canWait reports whether a question that is not urgent can be sent now. During a loss it cannot: a settlement would
-// take tokens out of hand that requests can still spend.
-func (l *Limiter) canWait(key string) bool {
+// canSendNonUrgent reports whether a question that is not urgent can be sent now. During a loss it cannot: a settlement
+// would take tokens out of hand that requests can still spend.
+func (l *Limiter) canSendNonUrgent(key string) bool {
 	queue := l.queueOf(key)
 	return !queue.isLost() && !queue.isBusy()
 }
 
-func (l *Limiter) look(key string, held *lease.Lease) {
-	settle, gone := held.Expire(l.now())
+func (l *Limiter) checkLease(key string, keyLease *lease.Lease) {
+	settle, isRetired := keyLease.Expire(l.now())
 	if settle {
-		l.askFor(held, key, held.Settlement(l.now()))
+		l.askForLease(keyLease, key, keyLease.Settlement(l.now()))
 	}
-	if gone {
-		l.forget(key, held)
+	if isRetired {
+		l.forget(key, keyLease)
 	}
 }

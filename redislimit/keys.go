@@ -39,12 +39,12 @@ var noSecret = sha256.Sum256([]byte("weir"))
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:#<hash of the key>
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:=<key>              with FullKeys
 //
-// A namer makes the name of a key in the store. No two keys have the same name: the prefix and the limit's name contain
-// no braces, a colon in the limit's name is escaped, and a hash has 128 bits.
+// No two keys have the same name: the prefix and the limit's name contain no braces, a colon in the limit's name is
+// escaped, and a hash has 128 bits.
 type namer struct {
-	before, after string // the text before and after the number of the partition
-	secret        [sha256.Size]byte
-	full          bool
+	prefix, suffix string // the text before and after the number of the partition
+	secret         [sha256.Size]byte
+	fullKeys       bool
 }
 
 func newNamer(c *clientConfig, kind, name string) namer {
@@ -55,8 +55,8 @@ func newNamer(c *clientConfig, kind, name string) namer {
 func (n *namer) name(partition int, key string) string {
 	p := partition
 	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
-	if n.full && len(key) <= maxFullKey {
-		return n.before + string(number[:]) + n.after + "=" + key
+	if n.fullKeys && len(key) <= maxFullKey {
+		return n.prefix + string(number[:]) + n.suffix + "=" + key
 	}
 	// The hash is a message authentication code of the key. For this, the secret has a fixed length, and only half of
 	// the hash is in the name: from a full hash, an attacker could compute the hash of an extended key.
@@ -64,11 +64,11 @@ func (n *namer) name(partition int, key string) string {
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
 	var code [22]byte
 	base64.RawURLEncoding.Encode(code[:], sum[:16])
-	return n.before + string(number[:]) + n.after + "#" + string(code[:])
+	return n.prefix + string(number[:]) + n.suffix + "#" + string(code[:])
 }
 
 // probe returns a name in the partition. No key has this name.
-func (n *namer) probe(partition int) string { return n.name(partition, "")[:len(n.before)+4] + "}" }
+func (n *namer) probe(partition int) string { return n.name(partition, "")[:len(n.prefix)+4] + "}" }
 
 func checkName(name string) error {
 	if name == "" || len(name) > 128 {

@@ -22,30 +22,30 @@ import (
 // All methods may be called from any goroutine.
 type Limiter struct {
 	design
-	client *Client
-	namer  namer
-	ways   atomic.Pointer[ways]
-	known  *refusals
-	owed   *shares.Debts[owing] // debts that must be charged to the store
-	debts  *debtFile            // the file of these debts; nil without DebtFiles
-	share  *share               // decides while the store is lost; nil without FailShare
-	flight *flight              // nil unless the policy is engine.Concurrency
-	own    Quota
-	life   life
+	client   *Client
+	namer    namer
+	routes   atomic.Pointer[routes]
+	refusals *refusals
+	debts    *shares.Debts[debtID] // debts that must be charged to the store
+	debtFile *debtFile             // the file of these debts; nil without DebtFiles
+	share    *share                // decides while the store is lost; nil without FailShare
+	flight   *flight               // nil unless the policy is engine.Concurrency
+	ownQuota Quota
+	life     life
 
-	leases *xsync.Map[string, *lease.Lease]
-	cold   *engine.Limiter // for the first requests of keys; nil without overdraft
+	leases        *xsync.Map[string, *lease.Lease]
+	firstRequests *engine.Limiter // for the first requests of keys; nil without overdraft
 
 	agreement *agreement // nil for a tier
 	tiers     []*Limiter
 	sources   []limits.Source
 
-	fallbacks atomic.Int64
-	now       func() int64
-	stop      chan struct{}
-	hurry     chan struct{} // makes keep check at once
-	done      sync.WaitGroup
-	once      sync.Once
+	fallbacks  atomic.Int64
+	now        func() int64
+	stop       chan struct{}
+	wake       chan struct{} // makes keep check at once
+	background sync.WaitGroup
+	once       sync.Once
 }
 
 // New returns a limiter for a policy of any algorithm except batch refill. The name has 1 to 128 characters, without
@@ -70,8 +70,8 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	if err != nil {
 		return nil, err
 	}
-	node := a.same + " name=" + name
-	l, err := newLimiter(client, name, node, designs[0], a, file)
+	identity := a.baseSettings + " name=" + name
+	l, err := newLimiter(client, name, identity, designs[0], a, file)
 	if err != nil {
 		file.close()
 		return nil, err
@@ -81,7 +81,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 			l.sources = append(l.sources, source{Quota{limiter: l, policy: d.policy}})
 			continue
 		}
-		tier, err := newLimiter(client, name, fmt.Sprint(node, " tier=", i+1), d, nil, file.of(i+1))
+		tier, err := newLimiter(client, name, fmt.Sprint(identity, " tier=", i+1), d, nil, file.forTier(i+1))
 		if err != nil {
 			_ = l.Close() // always nil
 			return nil, err
@@ -96,28 +96,28 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 }
 
 // newLimiter returns a limiter without its tiers. If the limiter is itself a tier, the agreement a is nil.
-func newLimiter(client *Client, name, node string, d design, a *agreement, file *debtFile) (*Limiter, error) {
+func newLimiter(client *Client, name, identity string, d design, a *agreement, file *debtFile) (*Limiter, error) {
 	l := &Limiter{
-		design: d, client: client, life: life{node: node, numbers: d.sharedNumbers()}, agreement: a, debts: file, now: now,
-		stop: make(chan struct{}), hurry: make(chan struct{}),
+		design: d, client: client, life: life{identity: identity, numbers: d.sharedNumbers()}, agreement: a, debtFile: file, now: now,
+		stop: make(chan struct{}), wake: make(chan struct{}),
 	}
-	l.own = Quota{limiter: l, policy: d.policy}
-	l.known = newRefusals(l.config.maxKeys, l.config.trust)
-	l.owed = shares.NewDebts(l.config.maxKeys, file.note())
+	l.ownQuota = Quota{limiter: l, policy: d.policy}
+	l.refusals = newRefusals(l.config.maxKeys, l.config.trust)
+	l.debts = shares.NewDebts(l.config.maxKeys, file.recorder())
 	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
 	if l.limit.IsInFlight() {
-		l.flight = &flight{entries: xsync.NewMap[*Entry, struct{}](), places: client.limiters.flights.places, limit: l.namer.after}
+		l.flight = &flight{entries: xsync.NewMap[*Entry, struct{}](), places: client.limiters.flights.places, limit: l.namer.suffix}
 	}
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	l.follow()
+	l.updateRoutes()
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()
 	}
-	client.limiters.kin.join(l)
-	l.done.Go(l.keep)
+	client.limiters.registry.join(l)
+	l.background.Go(l.keep)
 	return l, nil
 }
 
@@ -134,7 +134,7 @@ func (d *design) sharedNumbers() string {
 //
 // While the store is lost, all limiters that follow each other have one common share of each key. Follow visits each
 // key whose share lacks tokens.
-func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
+func (l *Limiter) Follow(previous *Limiter) { l.client.limiters.registry.unite(l, previous) }
 
 // now is the clock of limiters and of the breakers that they share: monotonic nanoseconds since the program's start.
 func now() int64 { return int64(time.Since(epoch)) }
@@ -142,13 +142,13 @@ func now() int64 { return int64(time.Since(epoch)) }
 var epoch = time.Now()
 
 func (l *Limiter) makeLocal() (err error) {
-	if l.first != (engine.Policy{}) {
-		if l.cold, err = engine.New(l.first, engine.MaxKeys(l.config.maxKeys)); err != nil {
+	if l.firstPolicy != (engine.Policy{}) {
+		if l.firstRequests, err = engine.New(l.firstPolicy, engine.MaxKeys(l.config.maxKeys)); err != nil {
 			return fmt.Errorf("the first requests of keys: %w", err)
 		}
 	}
-	if l.ofShare != (engine.Policy{}) {
-		if l.share, err = newShare(l.ofShare, l.config.maxKeys, l.owed, l.shareOptions()); err != nil {
+	if l.sharePolicy != (engine.Policy{}) {
+		if l.share, err = newShare(l.sharePolicy, l.config.maxKeys, l.debts, l.shareOptions()); err != nil {
 			return fmt.Errorf("a node's share: %w", err)
 		}
 	}
@@ -165,28 +165,28 @@ func (l *Limiter) Close() error {
 		_ = l.settleAll(ctx, false) // an error only means that debts remain
 		cancel()
 		close(l.stop)
-		l.done.Wait()
+		l.background.Wait()
 		l.life.isClosed.Store(true)
 		l.closeLocal()
-		if l.debts != nil {
+		if l.debtFile != nil {
 			l.noteLeases(true)
 		}
 		for _, tier := range l.tiers {
 			_ = tier.Close() // always nil
 		}
-		if l.debts != nil && l.debts.tier == 0 {
-			l.debts.Rest()
+		if l.debtFile != nil && l.debtFile.tier == 0 {
+			l.debtFile.Rest()
 		}
 		if !l.outlive() {
-			l.debts.close()
+			l.debtFile.close()
 		}
 	})
 	return nil
 }
 
 func (l *Limiter) closeLocal() {
-	if l.cold != nil {
-		_ = l.cold.Close() // always nil
+	if l.firstRequests != nil {
+		_ = l.firstRequests.Close() // always nil
 	}
 	if l.share != nil {
 		_ = l.share.Close() // always nil
@@ -201,52 +201,52 @@ func (l *Limiter) Mode() Mode {
 	return Strict
 }
 
-type ways struct {
+type routes struct {
 	link   *link
 	queues []queue
 }
 
-func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
+func (r *routes) queue(partition int) *queue { return &r.queues[partition%len(r.queues)] }
 
-// follow makes new queues if the client has replaced its link. No question is in progress on the old queues, because
-// the old link had no store.
-func (l *Limiter) follow() {
+// updateRoutes makes new queues if the client has replaced its link. No question is in progress on the old queues,
+// because the old link had no store.
+func (l *Limiter) updateRoutes() {
 	link := l.client.link.Load()
-	if old := l.ways.Load(); old != nil && old.link == link {
+	if old := l.routes.Load(); old != nil && old.link == link {
 		return
 	}
-	w := &ways{link, make([]queue, len(link.breakers))}
-	for i := range w.queues {
-		w.queues[i] = queue{client: l.client, redis: link.redis, limit: l.limit, breaker: &link.breakers[i], now: l.now}
+	r := &routes{link, make([]queue, len(link.breakers))}
+	for i := range r.queues {
+		r.queues[i] = queue{client: l.client, redis: link.redis, limit: l.limit, breaker: &link.breakers[i], now: l.now}
 		if l.config.onLoss != FailOpen {
-			w.queues[i].eviction = &l.client.eviction
+			r.queues[i].eviction = &l.client.eviction
 		}
 	}
-	l.ways.Store(w)
+	l.routes.Store(r)
 }
 
 func (l *Limiter) partition(key string) int {
 	return int(xxhash.Sum64String(key) % uint64(l.client.partitions))
 }
 
-func (l *Limiter) queueOf(key string) *queue { return l.ways.Load().queue(l.partition(key)) }
+func (l *Limiter) queueOf(key string) *queue { return l.routes.Load().queue(l.partition(key)) }
 
-func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
+func (l *Limiter) route(key string, ask script.Ask) (*queue, script.Item) {
 	p := l.partition(key)
-	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
+	return l.routes.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne puts a question about one key into the queue, or returns the reason why it cannot. Without such an error, the
-// function answered is called once, unless the question is given up before it is sent.
-func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
-	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
+// putOne puts a question about one key into the queue, or returns the reason why it cannot. Without such an error,
+// putOne calls onAnswer once, unless the question is given up before it is sent.
+func (q *queue) putOne(item script.Item, givenUp *atomic.Bool, onAnswer func(script.Answer, error)) error {
+	return q.put(question{items: []script.Item{item}, givenUp: givenUp, onAnswer: func(a []script.Answer, err error) {
 		switch {
 		case err != nil:
-			answered(script.Answer{}, err)
+			onAnswer(script.Answer{}, err)
 		case a[0].Foreign:
-			answered(script.Answer{}, q.client.foreign(one.Key))
+			onAnswer(script.Answer{}, q.client.foreign(item.Key))
 		default:
-			answered(a[0], nil)
+			onAnswer(a[0], nil)
 		}
 	}})
 }
@@ -255,15 +255,15 @@ func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(scri
 // tokens in hand, without allocating memory, taking a lock or reading a clock.
 func (l *Limiter) Allow(key string) bool {
 	if l.terms != nil {
-		if held, ok := l.leases.Load(key); ok {
-			switch v, renew := held.Take(1, l.now); {
+		if keyLease, ok := l.leases.Load(key); ok {
+			switch v, renew := keyLease.Take(1, l.now); {
 			case v == lease.Admitted && renew:
-				l.renew(held, key, 1)
+				l.renew(keyLease, key, 1)
 				return true
 			case v == lease.Admitted:
 				return true
 			case renew: // the renewal carries the request
-				d, _ := l.strict(context.Background(), &l.own, key, 1, held, nil)
+				d, _ := l.takeStrict(context.Background(), &l.ownQuota, key, 1, keyLease, nil)
 				return d.Allowed
 			}
 		}
@@ -285,28 +285,28 @@ func (l *Limiter) Allow(key string) bool {
 // If the store fails and the policy is [FailClosed], the error is [ErrStore] with its cause. Take may also return the
 // context's error.
 func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	return l.take(ctx, &l.own, key, n, nil)
+	return l.take(ctx, &l.ownQuota, key, n, nil)
 }
 
 // take is Take under a quota. If r is not nil, take notes in r where the tokens were taken.
 func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *receipt) (engine.Decision, error) {
-	if d, known := l.fixed(q, n); known {
-		r.are(fromStore)
+	if d, ok := l.trivialDecision(q, n); ok {
+		r.setOrigin(fromStore)
 		return d, nil
 	}
 	if l.terms == nil {
-		return l.strict(ctx, q, key, n, nil, r)
+		return l.takeStrict(ctx, q, key, n, nil, r)
 	}
-	d, known, carrier := l.local(key, n)
-	if known {
-		r.are(fromLease)
+	d, ok, carrier := l.takeLocal(key, n)
+	if ok {
+		r.setOrigin(fromLease)
 		return d, nil
 	}
-	return l.strict(ctx, q, key, n, carrier, r)
+	return l.takeStrict(ctx, q, key, n, carrier, r)
 }
 
-// fixed returns the decisions that do not depend on the key.
-func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
+// trivialDecision returns a decision that does not depend on the key. ok is false if the key must be looked up.
+func (l *Limiter) trivialDecision(q *Quota, n uint64) (d engine.Decision, ok bool) {
 	limit := q.policy.Limit()
 	switch {
 	case n > limit && (limit == 0 || l.config.limit.Refusals == engine.ChargeNothing):
@@ -323,24 +323,24 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 // Refunds never give a key more than its limit. But do not give back more tokens than were taken, because a node does
 // not know what others took. With [FailOpen], a request that was admitted without the store has taken nothing.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
-	return l.refund(ctx, &l.own, key, n)
+	return l.refund(ctx, &l.ownQuota, key, n)
 }
 
 func (l *Limiter) refund(ctx context.Context, q *Quota, key string, n uint64) error {
-	if l.refundHere(q, key, n) {
+	if l.refundLocally(q, key, n) {
 		return nil
 	}
-	defer l.known.drop(key)
-	_, err := l.ask(ctx, key, q.returned(n))
+	defer l.refusals.drop(key)
+	_, err := l.ask(ctx, key, q.refundAsk(n))
 	return err
 }
 
-func (q *Quota) returned(n uint64) script.Ask {
+func (q *Quota) refundAsk(n uint64) script.Ask {
 	return script.Ask{Returned: min(n, q.policy.Limit()), Window: script.AnyWindow, Quota: q.numbers}
 }
 
-// refundHere gives back tokens on this node. It returns false if they must go to the store instead.
-func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
+// refundLocally gives back tokens on this node. It returns false if they must go to the store instead.
+func (l *Limiter) refundLocally(q *Quota, key string, n uint64) bool {
 	n = min(n, q.policy.Limit())
 	if n == 0 {
 		return true
@@ -352,11 +352,11 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 		return true
 	}
 	if l.terms != nil {
-		if held, ok := l.leases.Load(key); ok && held.Refund(n) {
-			l.known.drop(key)
+		if keyLease, ok := l.leases.Load(key); ok && keyLease.Refund(n) {
+			l.refusals.drop(key)
 			return true
 		} else if !ok && l.refundFirst(key, n) {
-			l.known.drop(key)
+			l.refusals.drop(key)
 			return true
 		}
 	}
@@ -366,17 +366,17 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 // refundFirst gives back tokens that a key's first requests took. It returns false if a lease has taken over the debt
 // for these tokens, even if the lease no longer exists.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
-	if l.cold == nil {
+	if l.firstRequests == nil {
 		return false
 	}
-	k := l.cold.Key(key)
+	k := l.firstRequests.Key(key)
 	// While Compute runs, no new lease can take over the debt for these tokens.
-	l.leases.Compute(key, func(held *lease.Lease, has bool) (*lease.Lease, xsync.ComputeOp) {
-		if owed, _ := l.cold.Owed(k); !has && n <= owed {
-			l.cold.Refund(k, n)
+	l.leases.Compute(key, func(keyLease *lease.Lease, exists bool) (*lease.Lease, xsync.ComputeOp) {
+		if owed, _ := l.firstRequests.Owed(k); !exists && n <= owed {
+			l.firstRequests.Refund(k, n)
 			isDone = true
 		}
-		return held, xsync.CancelOp
+		return keyLease, xsync.CancelOp
 	})
 	return isDone
 }

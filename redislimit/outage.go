@@ -9,11 +9,11 @@ import (
 // An outage counts the lost parts of a store, and measures for how long at least one was lost. It reads the clock while
 // it has the lock, so the measured time never decreases.
 type outage struct {
-	mu    sync.Mutex
-	parts int           // lost now
-	since time.Time     // when the first of them was lost
-	past  time.Duration // time of outages that are over
-	kinds []string      // logged in this outage
+	mu       sync.Mutex
+	parts    int           // lost now
+	since    time.Time     // when the first of them was lost
+	pastTime time.Duration // time of outages that are over
+	kinds    []string      // logged in this outage
 }
 
 // begin notes that a part is lost, and reports whether it is the first.
@@ -26,8 +26,8 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// The method another reports whether a kind of failure is new in this outage, and counts it as logged.
-func (o *outage) another(kind string) bool {
+// addKind reports whether a kind of failure is new in this outage, and counts it as logged.
+func (o *outage) addKind(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.parts <= 0 || slices.Contains(o.kinds, kind) {
@@ -42,22 +42,22 @@ func (o *outage) end(now func() time.Time) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.parts--; o.parts == 0 {
-		o.past += now().Sub(o.since)
+		o.pastTime += now().Sub(o.since)
 	}
 	return o.parts == 0
 }
 
-func (o *outage) is() int {
+func (o *outage) lostParts() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.parts
 }
 
-func (o *outage) time(now func() time.Time) time.Duration {
+func (o *outage) totalTime(now func() time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.parts <= 0 {
-		return o.past
+		return o.pastTime
 	}
-	return o.past + now().Sub(o.since)
+	return o.pastTime + now().Sub(o.since)
 }

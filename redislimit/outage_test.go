@@ -12,13 +12,13 @@ func TestLostTime(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	now := func() time.Time { return at }
 	var o outage
-	after := func(d time.Duration) time.Duration { at = at.Add(d); return o.time(now) }
+	after := func(d time.Duration) time.Duration { at = at.Add(d); return o.totalTime(now) }
 	assert.Zero(t, after(time.Hour))
 
 	assert.True(t, o.begin("timeout", now))
 	assert.Equal(t, time.Second, after(time.Second))
 	assert.False(t, o.begin("timeout", now), "a second part")
-	assert.Equal(t, 2, o.is())
+	assert.Equal(t, 2, o.lostParts())
 	assert.Equal(t, 3*time.Second, after(2*time.Second))
 	assert.False(t, o.end(now), "the other is still lost")
 	assert.Equal(t, 4*time.Second, after(time.Second))
@@ -39,23 +39,23 @@ func TestABreakerThatClosesBeforeItsOpeningIsNoted(t *testing.T) {
 	assert.False(t, o.end(now))
 	assert.False(t, o.begin("timeout", now))
 	at = at.Add(time.Hour)
-	assert.Zero(t, o.time(now))
-	assert.Zero(t, o.is())
+	assert.Zero(t, o.totalTime(now))
+	assert.Zero(t, o.lostParts())
 }
 
 // TestAnotherReasonIsToldOnce: while a store stays lost, each kind of failure is logged once.
 func TestAnotherReasonIsToldOnce(t *testing.T) {
 	var o outage
-	assert.False(t, o.another("certificate"), "it is not lost")
+	assert.False(t, o.addKind("certificate"), "it is not lost")
 	o.begin("connection", time.Now)
-	assert.False(t, o.another("connection"))
-	assert.True(t, o.another("certificate"))
-	assert.False(t, o.another("certificate"))
+	assert.False(t, o.addKind("connection"))
+	assert.True(t, o.addKind("certificate"))
+	assert.False(t, o.addKind("certificate"))
 	o.begin("timeout", time.Now)
-	assert.True(t, o.another("timeout"))
+	assert.True(t, o.addKind("timeout"))
 	o.end(time.Now)
-	assert.False(t, o.another("certificate"))
+	assert.False(t, o.addKind("certificate"))
 	o.end(time.Now)
 	o.begin("timeout", time.Now)
-	assert.True(t, o.another("certificate"), "another outage")
+	assert.True(t, o.addKind("certificate"), "another outage")
 }

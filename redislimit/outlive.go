@@ -9,8 +9,8 @@ import (
 )
 
 type life struct {
-	node     string // limiters with equal node and numbers are one limit
-	numbers  string // the numbers of a shared name; guarded by the lock of the kin
+	identity string // limiters with equal identity and numbers are one limit
+	numbers  string // the numbers of a shared name; guarded by the lock of the registry
 	mu       sync.Mutex
 	isClosed atomic.Bool
 	outlives bool
@@ -31,38 +31,38 @@ func (l *Limiter) outlive() bool {
 		return true
 	}
 	if !l.isBusy() {
-		l.client.limiters.kin.leave(l)
+		l.client.limiters.registry.remove(l)
 		return true
 	}
 	if l.flight != nil {
 		l.life.outlives = l.client.limiters.flights.add()
 	} else {
-		l.life.outlives = l.client.limiters.kin.begin()
+		l.life.outlives = l.client.limiters.registry.begin()
 	}
 	if l.life.outlives {
-		go l.doTheRest()
+		go l.finishWork()
 	}
 	return l.life.outlives
 }
 
-// doTheRest does the background work of a closed limiter. When the work is done, it continues for one more tick, so
+// finishWork does the background work of a closed limiter. When the work is done, it continues for one more tick, so
 // that the store gets the last release.
-func (l *Limiter) doTheRest() {
+func (l *Limiter) finishWork() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
-	end, ended := l.client.leave, (chan struct{})(nil)
+	end, ended := l.client.removeUser, (chan struct{})(nil)
 	if l.flight == nil {
-		end, ended = l.client.limiters.kin.charge.Done, l.client.limiters.kin.ended
+		end, ended = l.client.limiters.registry.charging.Done, l.client.limiters.registry.ended
 	}
 	defer end()
-	for idle := 0; idle < 2 || !l.rests(); {
+	for idle := 0; idle < 2 || !l.endIfIdle(); {
 		select {
 		case <-ticker.C:
 		case <-ended:
 			l.life.mu.Lock()
 			l.life.outlives = false
 			l.life.mu.Unlock()
-			l.debts.close()
+			l.debtFile.close()
 			return
 		}
 		l.work()
@@ -74,28 +74,30 @@ func (l *Limiter) doTheRest() {
 
 func (l *Limiter) isBusy() bool {
 	if f := l.flight; f != nil {
-		return f.asking.Load() > 0 || f.entries.Size() > 0
+		return f.deciding.Load() > 0 || f.entries.Size() > 0
 	}
-	owing, _ := l.owesHere()
-	return owing > 0
+	keys, _ := l.countDebts()
+	return keys > 0
 }
 
-// rests ends the background work if there is nothing to do, and reports whether it has ended.
-func (l *Limiter) rests() bool {
+// endIfIdle ends the background work if there is nothing to do, and reports whether it has ended.
+func (l *Limiter) endIfIdle() bool {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
 	if l.life.outlives = l.isBusy(); !l.life.outlives {
-		l.client.limiters.kin.leave(l)
+		l.client.limiters.registry.remove(l)
 	}
 	return !l.life.outlives
 }
 
 type limiters struct {
-	flights flights
-	kin     kin
+	flights  flights
+	registry registry
 }
 
-func newLimiters() limiters { return limiters{flights: flights{places: newPlaces()}, kin: newKin()} }
+func newLimiters() limiters {
+	return limiters{flights: flights{places: newPlaces()}, registry: newRegistry()}
+}
 
 type flights struct {
 	places *places
@@ -136,7 +138,7 @@ func (u *users) close() (unused bool) {
 	return unused
 }
 
-func (c *Client) leave() {
+func (c *Client) removeUser() {
 	if c.limiters.flights.remove() {
 		c.disconnect()
 	}

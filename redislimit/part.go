@@ -14,39 +14,39 @@ import (
 // A part is the part of a request that one limiter decides.
 type part struct {
 	*limits.Ask
-	quota   Quota
-	carrier *lease.Lease // its renewal carries the request
-	receipt receipt
-	inHand  uint64 // taken from the tokens in hand, for a request that can use fewer than N
-	decided bool   // the limiter has decided, or the tokens were given back
-	taken   bool
+	quota     Quota
+	carrier   *lease.Lease // its renewal carries the request
+	receipt   receipt
+	inHand    uint64 // taken from the tokens in hand, for a request that can use fewer than N
+	isDecided bool   // the limiter has decided, or the tokens were given back
+	hasTokens bool
 }
 
 func (p *part) take(ctx context.Context) error {
 	if p.Least == 0 {
-		return p.decide(p.quota.take(ctx, p.Key, p.N, &p.receipt))
+		return p.noteDecision(p.quota.take(ctx, p.Key, p.N, &p.receipt))
 	}
 	n, d, err := p.quota.takeUpTo(ctx, p.Key, p.Least, p.N, &p.receipt)
 	if err == nil && d.Allowed {
 		p.N = n
 	}
-	return p.decide(d, err)
+	return p.noteDecision(d, err)
 }
 
-// keep sets the Held of an admitted request. If the request is not counted anywhere, Held is a hold without tokens: any
-// other hold would give back tokens of other requests.
-func (p *part) keep() {
-	_, fixed, _ := p.quota.fixed()
+// setHeld sets the Held of an admitted request. If the request is not counted anywhere, Held is a hold without tokens:
+// any other hold would give back tokens of other requests.
+func (p *part) setHeld() {
+	_, isConstant, _ := p.quota.constantDecision()
 	switch l := p.quota.limiter; {
-	case !p.decided || !p.Decision.Allowed || fixed:
-	case p.receipt.from == fromNowhere:
+	case !p.isDecided || !p.Decision.Allowed || isConstant:
+	case p.receipt.origin == fromNowhere:
 		p.Held = new(Hold)
 	case l.flight != nil:
-		if e := l.entered(p.Key, p.N, p.Decision, p.receipt); e != nil {
+		if e := l.newEntry(p.Key, p.N, p.Decision, p.receipt); e != nil {
 			p.Held = e
 		}
 	case p.Hold:
-		if h := p.quota.held(p.Key, p.N, p.Decision, p.receipt); h != nil {
+		if h := p.quota.newHold(p.Key, p.N, p.Decision, p.receipt); h != nil {
 			p.Held = h
 		}
 	}
@@ -56,28 +56,28 @@ func (p *part) keep() {
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)
-	if held, ok := l.leases.Load(p.Key); ok && p.inHand == p.N && p.N >= p.Least {
-		p.Decision, p.decided, p.taken, p.inHand = l.decision(held, true), true, true, 0
-		p.receipt.are(fromLease)
+	if keyLease, ok := l.leases.Load(p.Key); ok && p.inHand == p.N && p.N >= p.Least {
+		p.Decision, p.isDecided, p.hasTokens, p.inHand = l.decision(keyLease, true), true, true, 0
+		p.receipt.setOrigin(fromLease)
 	}
 }
 
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides the part if the node can. A leased limiter ignores a remembered refusal, because its lease may have
-// the tokens in hand.
-func (p *part) remember() {
+// decideLocally decides the part if the node can without a lease. A leased limiter ignores a remembered refusal,
+// because its lease may have the tokens in hand.
+func (p *part) decideLocally() {
 	l := p.quota.limiter
-	d, known, _ := p.quota.fixed()
-	if !known {
-		d, known = l.fixed(&p.quota, p.needs())
+	d, ok, _ := p.quota.constantDecision()
+	if !ok {
+		d, ok = l.trivialDecision(&p.quota, p.needs())
 	}
-	if !known && l.terms == nil {
-		d, known = l.known.of(p.Key, p.quota.numbers, p.needs(), l.now())
+	if !ok && l.terms == nil {
+		d, ok = l.refusals.lookup(p.Key, p.quota.numbers, p.needs(), l.now())
 	}
-	p.Decision, p.decided = d, known
-	if known && d.Allowed { // the request asks for no tokens
-		p.receipt.are(fromStore)
+	p.Decision, p.isDecided = d, ok
+	if ok && d.Allowed { // the request asks for no tokens
+		p.receipt.setOrigin(fromStore)
 	}
 }
 
@@ -88,16 +88,17 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes the store's answer. If all is true, the group was admitted, and the part keeps its tokens in hand.
-func (p *part) answered(a script.Answer, all bool, sent int64) {
-	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
+// noteAnswer notes the store's answer. If isAdmitted is true, the group was admitted, and the part keeps its tokens in
+// hand.
+func (p *part) noteAnswer(a script.Answer, isAdmitted bool, sent int64) {
+	p.Decision, p.isDecided, p.hasTokens = p.quota.decision(a, a.Fits()), true, isAdmitted
 	p.receipt = receipt{fromStore, a.Window}
 	if p.inHand == 0 { // otherwise the question asked for fewer tokens than the request
-		p.quota.limiter.known.remember(p.Key, p.quota.numbers, p.needs(), sent, p.Decision)
-	} else if all {
-		p.receipt.from = fromLease
+		p.quota.limiter.refusals.remember(p.Key, p.quota.numbers, p.needs(), sent, p.Decision)
+	} else if isAdmitted {
+		p.receipt.origin = fromLease
 	}
-	if all && p.Least > 0 {
+	if isAdmitted && p.Least > 0 {
 		p.N, p.inHand = p.inHand+a.Granted, 0
 	}
 }
@@ -109,26 +110,26 @@ func (p *part) putBack() {
 
 func (p *part) fallback(cause error) error {
 	if p.Least > 0 && p.inHand >= p.Least {
-		p.receipt.are(fromLease)
+		p.receipt.setOrigin(fromLease)
 		p.N, p.inHand = p.inHand, 0
-		return p.decide(engine.Decision{Allowed: true, Limit: p.quota.policy.Limit()}, nil)
+		return p.noteDecision(engine.Decision{Allowed: true, Limit: p.quota.policy.Limit()}, nil)
 	} else if p.Least > 0 {
 		n, d, err := p.quota.fallbackUpTo(p.Key, p.Least, p.N, cause, &p.receipt)
 		if err == nil && d.Allowed {
 			p.N = n
 		}
-		return p.decide(d, err)
+		return p.noteDecision(d, err)
 	}
-	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
+	return p.noteDecision(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
 }
 
-// decide notes the decision of a limiter, or the store's error. It returns any other error.
-func (p *part) decide(d engine.Decision, err error) error {
+// noteDecision notes the decision of a limiter, or the store's error. It returns any other error.
+func (p *part) noteDecision(d engine.Decision, err error) error {
 	if err != nil && !errors.Is(err, ErrStore) {
 		return err
 	}
 	if p.Err = err; err == nil {
-		p.Decision, p.decided, p.taken = d, true, d.Allowed && p.receipt.from != fromNowhere
+		p.Decision, p.isDecided, p.hasTokens = d, true, d.Allowed && p.receipt.origin != fromNowhere
 	}
 	return nil
 }

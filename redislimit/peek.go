@@ -21,19 +21,19 @@ import (
 // If the store fails or is lost, the error is [ErrStore] with its cause, for every failure policy. Peek may also return
 // the context's error.
 func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	return l.own.Peek(ctx, key, n)
+	return l.ownQuota.Peek(ctx, key, n)
 }
 
-// peek is Peek under a quota. The argument charge is how many tokens it first charges to the key.
+// peek is Peek under a quota. It first charges some tokens to the key, as many as the argument charge says.
 func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint64) (engine.Decision, error) {
 	a, err := l.ask(ctx, key, script.Ask{Need: n, Debt: charge, Quota: q.numbers})
 	if err != nil {
 		return engine.Decision{}, err
 	}
-	d := q.answered(a, false)
+	d := q.decision(a, false)
 	if l.terms != nil {
-		held, owed := l.inHand(key)
-		d.Remaining = min(d.Remaining+held, d.Limit)
+		inHand, owed := l.inHand(key)
+		d.Remaining = min(d.Remaining+inHand, d.Limit)
 		d.Remaining -= min(owed, d.Remaining)
 	}
 	switch d.Allowed = n <= d.Remaining; {
@@ -48,11 +48,11 @@ func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint
 
 // inHand returns a key's tokens in hand, and the tokens that were admitted and are not charged.
 func (l *Limiter) inHand(key string) (tokens, owed uint64) {
-	if held, ok := l.leases.Load(key); ok {
-		tokens, owed = held.Held()
+	if keyLease, ok := l.leases.Load(key); ok {
+		tokens, owed = keyLease.Held()
 	}
-	if l.cold != nil {
-		owed += l.terms.First - l.cold.Peek(l.cold.Key(key), 1).Remaining
+	if l.firstRequests != nil {
+		owed += l.terms.First - l.firstRequests.Peek(l.firstRequests.Key(key), 1).Remaining
 	}
 	return tokens, owed
 }
@@ -67,20 +67,20 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if l.cold != nil {
-		l.cold.Reset(l.cold.Key(key))
+	if l.firstRequests != nil {
+		l.firstRequests.Reset(l.firstRequests.Key(key))
 	}
 	l.resetShare(key)
 	if l.leases != nil {
 		l.leases.Delete(key) // a renewal in progress ends in a lease that no call finds
 	}
-	defer l.known.drop(key) // after the store has deleted the key
-	queue, item := l.place(key, script.Ask{})
-	return queue.remove(ctx, item.Key)
+	defer l.refusals.drop(key) // after the store has deleted the key
+	queue, item := l.route(key, script.Ask{})
+	return queue.deleteKey(ctx, item.Key)
 }
 
-// remove deletes a key of the store. If the command is not answered within the timeout, it counts as an orphan.
-func (q *queue) remove(ctx context.Context, key string) error {
+// deleteKey deletes a key of the store. If the command is not answered within the timeout, it counts as an orphan.
+func (q *queue) deleteKey(ctx context.Context, key string) error {
 	c, sent := q.client, q.now()
 	if n := c.orphans.Load(); n >= maxOrphans {
 		return errOrphans(n)
@@ -93,9 +93,9 @@ func (q *queue) remove(ctx context.Context, key string) error {
 	c.orphans.Add(1)
 	done := make(chan error, 1)
 	go func() {
-		limited, cancel := context.WithTimeout(context.Background(), c.timeout)
+		callCtx, cancel := context.WithTimeout(context.Background(), c.timeout)
 		defer cancel()
-		done <- q.redis.Do(limited, q.redis.B().Del().Key(key).Build()).Error()
+		done <- q.redis.Do(callCtx, q.redis.B().Del().Key(key).Build()).Error()
 		c.orphans.Add(-1)
 	}()
 	timer := time.NewTimer(c.timeout)
@@ -109,7 +109,7 @@ func (q *queue) remove(ctx context.Context, key string) error {
 		return ctx.Err()
 	}
 	if err == nil {
-		q.succeeded()
+		q.noteSuccess()
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

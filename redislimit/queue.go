@@ -31,14 +31,14 @@ var errBusy = fmt.Errorf("redislimit: %w: it gets more requests at once than it 
 // A question asks the store about one key, or about a group of keys that is decided all or nothing.
 type question struct {
 	items    []script.Item                // not empty; one item if the queue belongs to a limiter
-	answered func([]script.Answer, error) // called once; never if the question is given up before it is sent
+	onAnswer func([]script.Answer, error) // called once; never if the question is given up before it is sent
 	since    int64                        // when it was put into the queue
 	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if the question cannot be given up
 }
 
 func (q question) weight() (n int) {
-	for _, one := range q.items {
-		n += one.Limit.Weight()
+	for _, item := range q.items {
+		n += item.Limit.Weight()
 	}
 	return n
 }
@@ -66,7 +66,7 @@ type queue struct {
 }
 
 // put puts the question into the queue, or returns the reason why it cannot.
-func (q *queue) put(one question) error {
+func (q *queue) put(newQuestion question) error {
 	if q.eviction.isLost() {
 		return errEvicts
 	}
@@ -79,16 +79,16 @@ func (q *queue) put(one question) error {
 		q.waiting = slices.DeleteFunc(q.waiting, question.isGivenUp)
 		q.tidyAt = 2 * len(q.waiting)
 	}
-	one.since = q.now()
+	newQuestion.since = q.now()
 	if len(q.waiting) == 0 {
-		q.pace.Empty(one.since)
+		q.pace.Empty(newQuestion.since)
 	}
-	q.waiting = append(q.waiting, one)
-	q.begin()
+	q.waiting = append(q.waiting, newQuestion)
+	q.startCall()
 	return nil
 }
 
-func (q *queue) begin() {
+func (q *queue) startCall() {
 	if len(q.waiting) > 0 && q.pace.Begins(q.isFull()) {
 		q.pace.Begin()
 		go q.send()
@@ -124,11 +124,11 @@ func (q *queue) lostSince() (since int64, lost bool) {
 	if q.eviction == nil {
 		return since, lost
 	}
-	if dropping := q.eviction.since.Load(); dropping != 0 {
+	if dropsSince := q.eviction.since.Load(); dropsSince != 0 {
 		if !lost {
-			return dropping, true
+			return dropsSince, true
 		}
-		return min(since, dropping), true
+		return min(since, dropsSince), true
 	}
 	return since, lost
 }
@@ -147,13 +147,13 @@ func (q *queue) send() {
 			return
 		}
 		answers, err := q.ask(c)
-		for _, one := range c.questions {
+		for _, question := range c.questions {
 			if err != nil {
-				one.answered(nil, err)
+				question.onAnswer(nil, err)
 				continue
 			}
-			n := len(one.items)
-			one.answered(answers[:n:n], nil)
+			n := len(question.items)
+			question.onAnswer(answers[:n:n], nil)
 			answers = answers[n:]
 		}
 	}
@@ -174,7 +174,7 @@ type call struct {
 // next returns the next call, and ok is false if there is none. It drops questions that are given up or too late,
 // because tokens charged for them would be lost.
 func (q *queue) next() (next call, ok bool) {
-	var late []question
+	var lateQuestions []question
 	q.mu.Lock()
 	now, oldest := q.now(), int64(0)
 	if len(q.waiting) > 0 {
@@ -183,9 +183,9 @@ func (q *queue) next() (next call, ok bool) {
 	limit := q.client.callTime()
 	turn := q.pace.Turn(now, oldest, q.client.timeout, q.breaker.IsFailing(now, limit))
 	if q.pace.GoesOn() {
-		next.questions, q.waiting = waiting.Next(q.waiting, script.Full, turn.IsNewest, question.weight, func(one question) bool {
-			return turn.IsTooLate(now - one.since)
-		}, question.isGivenUp, func(one question) { late = append(late, one) })
+		next.questions, q.waiting = waiting.Next(q.waiting, script.Full, turn.IsNewest, question.weight, func(w question) bool {
+			return turn.IsTooLate(now - w.since)
+		}, question.isGivenUp, func(w question) { lateQuestions = append(lateQuestions, w) })
 	}
 	if len(q.waiting) == 0 {
 		q.waiting = nil
@@ -195,22 +195,22 @@ func (q *queue) next() (next call, ok bool) {
 		if turn.IsFailing {
 			next.limit -= time.Duration(now - next.questions[0].since)
 		}
-		for _, one := range next.questions {
-			next.size += one.weight()
+		for _, question := range next.questions {
+			next.size += question.weight()
 		}
 		q.pace.Send(next.size)
-		q.begin()
+		q.startCall()
 	} else {
 		q.pace.End()
 	}
 	q.mu.Unlock()
-	why := errBusy
+	cause := errBusy
 	if turn.IsFailing {
-		why = errSilent
+		cause = errSilent
 	}
-	for _, one := range late {
-		if !one.isGivenUp() {
-			one.answered(nil, why)
+	for _, question := range lateQuestions {
+		if !question.isGivenUp() {
+			question.onAnswer(nil, cause)
 		}
 	}
 	return next, ok
@@ -231,32 +231,32 @@ const (
 // Only time in which this process runs counts. So ask waits in pieces, and a piece whose timer was late does not count.
 // After each piece, ask yields to all other goroutines, so that it finds an answer that has arrived. Otherwise a
 // process that gets no processor, or has ten thousand goroutines to run, would blame the store.
-func (q *queue) ask(one call) ([]script.Answer, error) {
-	c := q.client
+func (q *queue) ask(current call) ([]script.Answer, error) {
+	client := q.client
 	keys := 0
-	for _, of := range one.questions {
-		keys += len(of.items)
+	for _, question := range current.questions {
+		keys += len(question.items)
 	}
-	c.calls.Add(1)
-	c.keys.Add(int64(keys))
-	if n := c.orphans.Load(); n >= maxOrphans {
-		return nil, q.failed(one, errOrphans(n))
+	client.calls.Add(1)
+	client.keys.Add(int64(keys))
+	if n := client.orphans.Load(); n >= maxOrphans {
+		return nil, q.fail(current, errOrphans(n))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pieces*one.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), pieces*current.limit)
 	answers := make([]script.Answer, keys)
 	done := make(chan error, 1)
 	go func() {
-		done <- q.run(ctx, one.questions, answers)
+		done <- q.run(ctx, current.questions, answers)
 		cancel()
 	}()
-	piece := one.limit / pieces
+	piece := current.limit / pieces
 	timer := time.NewTimer(piece)
 	defer timer.Stop()
 	for counted, late := 0, 0; counted < pieces; {
 		began := q.now()
 		select {
 		case err := <-done:
-			return answers, q.ended(one, err)
+			return answers, q.finish(current, err)
 		case <-timer.C:
 		}
 		runtime.Gosched()
@@ -269,31 +269,31 @@ func (q *queue) ask(one call) ([]script.Answer, error) {
 	}
 	select {
 	case err := <-done:
-		return answers, q.ended(one, err)
+		return answers, q.finish(current, err)
 	default:
 	}
-	c.orphans.Add(1)
+	client.orphans.Add(1)
 	go func() {
 		if err := <-done; err == nil {
 			q.breaker.Late(q.now())
 		}
-		c.orphans.Add(-1)
+		client.orphans.Add(-1)
 	}()
-	one.sent = max(one.sent, q.now()-int64(one.limit)) // counts only time in which this process ran
-	return nil, q.ended(one, context.DeadlineExceeded)
+	current.sent = max(current.sent, q.now()-int64(current.limit)) // counts only time in which this process ran
+	return nil, q.finish(current, context.DeadlineExceeded)
 }
 
-func (q *queue) ended(one call, err error) error {
+func (q *queue) finish(c call, err error) error {
 	if err != nil && !errors.Is(err, errMoves) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			q.client.timeouts.Add(1)
-			err = fmt.Errorf("%w %v", errTimeout, one.limit)
+			err = fmt.Errorf("%w %v", errTimeout, c.limit)
 		}
-		return q.failed(one, fmt.Errorf("redislimit: %w: %w", ErrStore, q.client.dialer.explain(err)))
+		return q.fail(c, fmt.Errorf("redislimit: %w: %w", ErrStore, q.client.dialer.explain(err)))
 	}
-	q.succeeded()
+	q.noteSuccess()
 	q.mu.Lock()
-	q.pace.Answered(one.sent, q.now(), one.size, q.client.timeout, q.isFull())
+	q.pace.Answered(c.sent, q.now(), c.size, q.client.timeout, q.isFull())
 	q.mu.Unlock()
 	return err
 }
@@ -302,11 +302,11 @@ func errOrphans(n int64) error {
 	return fmt.Errorf("redislimit: %w: %d calls have timed out and not ended", ErrStore, n)
 }
 
-func (q *queue) failed(one call, err error) error {
+func (q *queue) fail(c call, err error) error {
 	q.mu.Lock()
-	q.pace.Failed(one.sent, q.now(), one.size, errors.Is(err, errTimeout))
+	q.pace.Failed(c.sent, q.now(), c.size, errors.Is(err, errTimeout))
 	q.mu.Unlock()
-	return q.noteFailure(one.sent, err)
+	return q.noteFailure(c.sent, err)
 }
 
 func (q *queue) noteFailure(sent int64, err error) error {
@@ -315,7 +315,7 @@ func (q *queue) noteFailure(sent int64, err error) error {
 	return err
 }
 
-func (q *queue) succeeded() {
+func (q *queue) noteSuccess() {
 	if q.breaker.Succeeded(q.now()) {
 		q.client.noteReturn()
 	}

@@ -43,7 +43,7 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	q := testQueue(t, func() int64 { return 0 })
 	for i := range 3 * defaults.PerCall {
 		one := question{
-			answered: func([]script.Answer, error) { t.Error("asked") }, items: []script.Item{{Limit: q.limit, Key: string(rune('a' + i%2))}},
+			onAnswer: func([]script.Answer, error) { t.Error("asked") }, items: []script.Item{{Limit: q.limit, Key: string(rune('a' + i%2))}},
 		}
 		if i%2 == 1 {
 			one.givenUp = &givenUp
@@ -70,7 +70,7 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	var errs []error
 	for since := range 10 {
 		q.waiting = append(q.waiting, question{
-			since: begin + int64(since)*int64(100*time.Millisecond), answered: func(_ []script.Answer, err error) { errs = append(errs, err) },
+			since: begin + int64(since)*int64(100*time.Millisecond), onAnswer: func(_ []script.Answer, err error) { errs = append(errs, err) },
 			items: []script.Item{{Limit: q.limit}},
 		})
 	}
@@ -91,7 +91,7 @@ func TestABurstIsAsked(t *testing.T) {
 		if len(q.waiting) == 0 {
 			q.pace.Empty(now)
 		}
-		q.waiting = append(q.waiting, question{since: now, items: []script.Item{{Limit: q.limit}}, answered: func(_ []script.Answer, err error) {
+		q.waiting = append(q.waiting, question{since: now, items: []script.Item{{Limit: q.limit}}, onAnswer: func(_ []script.Answer, err error) {
 			t.Error(err)
 		}})
 		q.mu.Unlock()

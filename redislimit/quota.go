@@ -16,10 +16,10 @@ import (
 //
 // A key has one debt. Each quota of a limiter, and the limiter's own policy, compares that debt with its own limit.
 type Quota struct {
-	limiter *Limiter
-	policy  engine.Policy
-	numbers script.Quota // the zero value means the limiter's own policy
-	share   engine.Quota // the quota of the node's share
+	limiter    *Limiter
+	policy     engine.Policy
+	numbers    script.Quota // the zero value means the limiter's own policy
+	shareQuota engine.Quota // the quota of the node's share
 }
 
 // Quota returns the limiter with the numbers of another policy that fits it. This is for a limit that comes with the
@@ -49,7 +49,7 @@ func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
 	if l.share != nil {
 		share, err := shares.Of(p, l.divisor())
 		if err == nil {
-			q.share, err = l.share.Quota(share)
+			q.shareQuota, err = l.share.Quota(share)
 		}
 		if err != nil {
 			return Quota{}, fmt.Errorf("redislimit: Quota(%v): a node's share: %w", p, err)
@@ -60,7 +60,7 @@ func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
 
 // Take is [Limiter.Take] under the quota.
 func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	if d, fixed, err := q.fixed(); fixed {
+	if d, ok, err := q.constantDecision(); ok {
 		return d, err
 	}
 	return q.limiter.take(ctx, &q, key, n, nil)
@@ -69,7 +69,7 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 // Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken: a token of
 // a slower bucket stands for more time.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
-	if _, fixed, err := q.fixed(); fixed {
+	if _, ok, err := q.constantDecision(); ok {
 		return err
 	}
 	return q.limiter.refund(ctx, &q, key, n)
@@ -77,7 +77,7 @@ func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 
 // Peek is [Limiter.Peek] under the quota.
 func (q Quota) Peek(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	if d, fixed, err := q.fixed(); fixed {
+	if d, ok, err := q.constantDecision(); ok {
 		return d, err
 	}
 	return q.limiter.peek(ctx, &q, key, n, 0)
@@ -85,14 +85,14 @@ func (q Quota) Peek(ctx context.Context, key string, n uint64) (engine.Decision,
 
 // Charge is [Limiter.Charge] under the quota. If the quota is engine.Unlimited or engine.Blocked, it charges nothing.
 func (q Quota) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
-	if d, fixed, err := q.fixed(); fixed {
+	if d, ok, err := q.constantDecision(); ok {
 		return d, err
 	}
 	return q.limiter.charge(ctx, &q, key, n)
 }
 
-// fixed returns the decision of a quota that does not count tokens.
-func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
+// constantDecision returns the decision of a quota that does not count tokens. ok is false for any other quota.
+func (q Quota) constantDecision() (d engine.Decision, constantDecision bool, err error) {
 	switch {
 	case q.limiter == nil:
 		return d, true, errors.New("redislimit: a zero Quota: want one of Limiter.Quota")

@@ -28,10 +28,10 @@ func TrustRefusals(d time.Duration) Option {
 }
 
 type refusals struct {
-	keys  *xsync.Map[string, refusal]
-	count atomic.Int64 // number of keys; changed with the map
-	most  int64
-	life  time.Duration
+	keys    *xsync.Map[string, refusal]
+	count   atomic.Int64 // number of keys; changed with the map
+	maxKeys int64
+	life    time.Duration
 }
 
 // A refusal applies to requests under a quota for at least need tokens.
@@ -43,20 +43,20 @@ type refusal struct {
 	decision engine.Decision
 }
 
-func newRefusals(most int, life time.Duration) *refusals {
-	return &refusals{keys: xsync.NewMap[string, refusal](), most: int64(most), life: life}
+func newRefusals(maxKeys int, life time.Duration) *refusals {
+	return &refusals{keys: xsync.NewMap[string, refusal](), maxKeys: int64(maxKeys), life: life}
 }
 
-// of returns the remembered refusal that applies to a request for n tokens.
-func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engine.Decision, bool) {
+// lookup returns the remembered refusal that applies to a request for n tokens.
+func (r *refusals) lookup(key string, quota script.Quota, n uint64, now int64) (engine.Decision, bool) {
 	if r.count.Load() == 0 {
 		return engine.Decision{}, false
 	}
-	known, ok := r.keys.Load(key)
-	if !ok || quota != known.quota || n < known.need || now >= known.until {
+	old, ok := r.keys.Load(key)
+	if !ok || quota != old.quota || n < old.need || now >= old.until {
 		return engine.Decision{}, false
 	}
-	d, passed := known.decision, time.Duration(now-known.sent)
+	d, passed := old.decision, time.Duration(now-old.sent)
 	d.RetryAfter, d.ResetAfter = max(d.RetryAfter-passed, 1), max(d.ResetAfter-passed, 1)
 	return d, true
 }
@@ -66,18 +66,18 @@ func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return
 	}
-	fresh := refusal{quota: quota, need: n, sent: sent, until: sent + int64(min(d.RetryAfter, r.life)), decision: d}
-	r.keys.Compute(key, func(old refusal, known bool) (refusal, xsync.ComputeOp) {
+	added := refusal{quota: quota, need: n, sent: sent, until: sent + int64(min(d.RetryAfter, r.life)), decision: d}
+	r.keys.Compute(key, func(old refusal, exists bool) (refusal, xsync.ComputeOp) {
 		switch {
-		case known && old.quota == quota && old.until > sent && old.need < n:
+		case exists && old.quota == quota && old.until > sent && old.need < n:
 			return old, xsync.CancelOp // the old one covers more requests, and is still valid
-		case known:
-		case r.count.Load() >= r.most:
+		case exists:
+		case r.count.Load() >= r.maxKeys:
 			return old, xsync.CancelOp
 		default:
 			r.count.Add(1)
 		}
-		return fresh, xsync.UpdateOp
+		return added, xsync.UpdateOp
 	})
 }
 
@@ -92,9 +92,9 @@ func (r *refusals) sweep(now int64) {
 	})
 }
 
-func (r *refusals) dropIf(key string, is func(refusal) bool) {
-	r.keys.Compute(key, func(old refusal, known bool) (refusal, xsync.ComputeOp) {
-		if !known || !is(old) {
+func (r *refusals) dropIf(key string, matches func(refusal) bool) {
+	r.keys.Compute(key, func(old refusal, exists bool) (refusal, xsync.ComputeOp) {
+		if !exists || !matches(old) {
 			return old, xsync.CancelOp
 		}
 		r.count.Add(-1)

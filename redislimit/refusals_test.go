@@ -34,8 +34,8 @@ func newTimed(t *testing.T, policy engine.Policy, options ...Option) *timed {
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // so that nothing in the background reads the clock
 	l.now = l.nanos.Load
-	for i := range l.ways.Load().queues {
-		l.ways.Load().queues[i].now = l.now
+	for i := range l.routes.Load().queues {
+		l.routes.Load().queues[i].now = l.now
 	}
 	return l
 }
@@ -102,10 +102,10 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	l.after(time.Millisecond)
 	assert.True(t, l.take(2).Allowed, "a tenth of a second is the most")
 
-	l.known.remember("other", script.Quota{}, 1, 0, engine.Decision{RetryAfter: 1})
-	l.known.sweep(l.now() + int64(time.Second))
-	assert.Zero(t, l.known.count.Load())
-	assert.Zero(t, l.known.keys.Size())
+	l.refusals.remember("other", script.Quota{}, 1, 0, engine.Decision{RetryAfter: 1})
+	l.refusals.sweep(l.now() + int64(time.Second))
+	assert.Zero(t, l.refusals.count.Load())
+	assert.Zero(t, l.refusals.keys.Size())
 }
 
 // The node asks the store about a request that is smaller than the refused one.
@@ -125,9 +125,9 @@ func TestASmallerRequestIsAsked(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), MaxKeys(10))
 	for i := range 20 {
-		l.known.remember(string(rune('a'+i)), script.Quota{}, 1, l.now(), engine.Decision{RetryAfter: time.Second})
+		l.refusals.remember(string(rune('a'+i)), script.Quota{}, 1, l.now(), engine.Decision{RetryAfter: time.Second})
 	}
-	assert.Equal(t, 10, l.known.keys.Size())
+	assert.Equal(t, 10, l.refusals.keys.Size())
 	l = newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), TrustRefusals(0))
 	require.True(t, l.take(5).Allowed)
 	for range 3 {

@@ -19,64 +19,66 @@ const settleEvery = 5 * time.Millisecond
 // error reports how many keys still owe something. After [Client.Close], nothing is charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
-// settleAll is Settle, but waits for a lost store only if patient is true.
-func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
+// settleAll is Settle, but waits for a lost store only if waitForLost is true. Only then does it also wait for closed
+// limiters.
+func (l *Limiter) settleAll(ctx context.Context, waitForLost bool) error {
 	ticker := time.NewTicker(settleEvery)
 	defer ticker.Stop()
 	for {
-		owing, lost := l.owes()
-		if patient {
-			owing, lost = l.client.limiters.kin.owe(l)
+		keys, lostKeys := l.countAllDebts()
+		if waitForLost {
+			keys, lostKeys = l.client.limiters.registry.countDebts(l)
 		}
 		switch {
-		case owing == 0:
+		case keys == 0:
 			return nil
-		case ctx.Err() != nil || owing == lost && !patient:
-			return fmt.Errorf("redislimit: the store has not been charged for %d keys: %w", owing,
+		case ctx.Err() != nil || keys == lostKeys && !waitForLost:
+			return fmt.Errorf("redislimit: the store has not been charged for %d keys: %w", keys,
 				cmp.Or(context.Cause(ctx), ErrStore))
 		}
 		for _, l := range append([]*Limiter{l}, l.tiers...) {
 			select {
-			case l.hurry <- struct{}{}:
+			case l.wake <- struct{}{}:
 			default:
 			}
 		}
 		select {
 		case <-ctx.Done():
-		case <-l.client.limiters.kin.ended:
-			return fmt.Errorf("redislimit: the store has not been charged for %d keys: the client is closed", owing)
+		case <-l.client.limiters.registry.ended:
+			return fmt.Errorf("redislimit: the store has not been charged for %d keys: the client is closed", keys)
 		case <-ticker.C:
 		}
 	}
 }
 
-// owes returns how many keys, also of tiers, owe something, and how many of them are in a lost part.
-func (l *Limiter) owes() (owing, lost int) {
-	owing, lost = l.owesHere()
+// countAllDebts returns how many keys of the limiter and its tiers owe something, and how many of them are in a lost
+// part.
+func (l *Limiter) countAllDebts() (keys, lostKeys int) {
+	keys, lostKeys = l.countDebts()
 	for _, tier := range l.tiers {
-		of, gone := tier.owesHere()
-		owing, lost = owing+of, lost+gone
+		n, nLost := tier.countDebts()
+		keys, lostKeys = keys+n, lostKeys+nLost
 	}
-	return owing, lost
+	return keys, lostKeys
 }
 
-func (l *Limiter) owesHere() (owing, lost int) {
+func (l *Limiter) countDebts() (keys, lostKeys int) {
 	count := func(key string) {
-		owing++
+		keys++
 		if l.isLost(key) {
-			lost++
+			lostKeys++
 		}
 	}
-	for of := range l.owed.Keys {
-		count(of.key)
+	for id := range l.debts.Keys {
+		count(id.key)
 	}
 	if l.leases != nil {
-		l.leases.Range(func(key string, held *lease.Lease) bool {
-			if _, debt := held.Held(); debt > 0 {
+		l.leases.Range(func(key string, keyLease *lease.Lease) bool {
+			if _, debt := keyLease.Held(); debt > 0 {
 				count(key)
 			}
 			return true
 		})
 	}
-	return owing, lost
+	return keys, lostKeys
 }

@@ -16,21 +16,21 @@ import (
 // limit.
 type share struct {
 	*engine.Limiter
-	owed *shares.Debts[owing]
-	slow *shares.Slow[string] // by key, for shares of less than a token
+	debts *shares.Debts[debtID]
+	slow  *shares.Slow[string] // by key, for shares of less than a token
 
-	spent *xsync.Map[owing, engine.Key] // debts that the share may still lack, each with its key in the share
-	most  int                           // the maximum length of spent
-	next  int64                         // when to sweep; only for the background goroutine
+	spent     *xsync.Map[debtID, engine.Key] // debts whose tokens may still be missing, each with its key in the share
+	maxSpent  int                            // the maximum length of spent
+	nextSweep int64                          // when to sweep; only for the background goroutine
 }
 
-func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], options []engine.Option) (*share, error) {
+func newShare(policy engine.Policy, maxKeys int, debts *shares.Debts[debtID], options []engine.Option) (*share, error) {
 	l, err := engine.New(policy, options...)
 	if err != nil {
 		return nil, err
 	}
 	return &share{
-		Limiter: l, owed: owed, slow: shares.NewSlow[string](maxKeys), spent: xsync.NewMap[owing, engine.Key](), most: maxKeys,
+		Limiter: l, debts: debts, slow: shares.NewSlow[string](maxKeys), spent: xsync.NewMap[debtID, engine.Key](), maxSpent: maxKeys,
 	}, nil
 }
 
@@ -58,7 +58,7 @@ func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) 
 func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 	var d engine.Decision
 	s.change(key, q, func() uint64 {
-		if d = s.TakeKey(s.Key(key).With(q.share), n); d.Allowed {
+		if d = s.TakeKey(s.Key(key).With(q.shareQuota), n); d.Allowed {
 			return n
 		}
 		return 0
@@ -73,7 +73,7 @@ func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 // charge takes n tokens, whether the share has them or not.
 func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added bool) {
 	added = s.change(key, q, func() uint64 {
-		d, _ = s.Charge(s.Key(key).With(q.share), n)
+		d, _ = s.Charge(s.Key(key).With(q.shareQuota), n)
 		return n
 	})
 	return d, added
@@ -82,29 +82,29 @@ func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added
 // change calls take, which takes tokens of a key, and adds these tokens to the debts. It also takes them from the
 // limit's other shares.
 func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
-	l, of := q.limiter, owing{key, q.numbers}
-	l.client.limiters.kin.change(l, func(others []*Limiter) {
+	l, id := q.limiter, debtID{key, q.numbers}
+	l.client.limiters.registry.change(l, func(siblings []*Limiter) {
 		n := take()
 		if n == 0 {
 			return
 		}
-		added = s.owed.Add(of, n)
-		s.spend(of, s.Key(key).With(q.share))
-		for _, other := range others {
-			other.spendShare(l, of, n)
+		added = s.debts.Add(id, n)
+		s.noteSpent(id, s.Key(key).With(q.shareQuota))
+		for _, sibling := range siblings {
+			sibling.spendShare(l, id, n)
 		}
 	})
 	return added
 }
 
 func (s *share) refund(key string, q *Quota, n uint64) {
-	l, of := q.limiter, owing{key, q.numbers}
-	l.client.limiters.kin.change(l, func(others []*Limiter) {
-		s.Refund(s.Key(key).With(q.share), n)
-		s.owed.Forgive(of, n)
-		for _, other := range others {
-			if key, ok := other.shareOf(l, of); ok {
-				other.share.Refund(key, n)
+	l, id := q.limiter, debtID{key, q.numbers}
+	l.client.limiters.registry.change(l, func(siblings []*Limiter) {
+		s.Refund(s.Key(key).With(q.shareQuota), n)
+		s.debts.Forgive(id, n)
+		for _, sibling := range siblings {
+			if key, ok := sibling.shareKey(l, id); ok {
+				sibling.share.Refund(key, n)
 			}
 		}
 	})
@@ -114,12 +114,12 @@ func (l *Limiter) resetShare(key string) {
 	if l.share == nil {
 		return
 	}
-	l.client.limiters.kin.change(l, func(others []*Limiter) {
-		for _, l := range append(others, l) {
+	l.client.limiters.registry.change(l, func(siblings []*Limiter) {
+		for _, l := range append(siblings, l) {
 			l.share.Reset(l.share.Key(key))
-			for of := range l.owed.Keys {
-				if of.key == key {
-					l.owed.Drop(of)
+			for id := range l.debts.Keys {
+				if id.key == key {
+					l.debts.Drop(id)
 				}
 			}
 		}
@@ -127,14 +127,14 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns the key that a debt of another limiter has in l's share. ok is false if l decides no requests with
+// shareKey returns the key that a debt of another limiter has in l's share. ok is false if l decides no requests with
 // this key.
-func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
-	key = l.share.Key(of.key)
-	if of.numbers == (script.Quota{}) {
+func (l *Limiter) shareKey(from *Limiter, id debtID) (key engine.Key, ok bool) {
+	key = l.share.Key(id.key)
+	if id.numbers == (script.Quota{}) {
 		return key, !l.limit.IsOfQuotas()
 	}
-	policy, err := shares.OfQuota(from.policy, of.numbers.Tokens, from.limit.TokenTime(of.numbers), l.divisor())
+	policy, err := shares.OfQuota(from.policy, id.numbers.Tokens, from.limit.TokenTime(id.numbers), l.divisor())
 	if err == nil {
 		var quota engine.Quota
 		if quota, err = l.share.Quota(policy); err == nil {
@@ -145,19 +145,19 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 }
 
 // spendShare takes the tokens of another limiter's debt from l's share, which may then owe tokens.
-func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
+func (l *Limiter) spendShare(from *Limiter, id debtID, n uint64) {
 	if l.share == nil {
 		return
 	}
-	if key, ok := l.shareOf(from, of); ok {
+	if key, ok := l.shareKey(from, id); ok {
 		_, _ = l.share.Charge(key, n) // except tokens above the bound of a debt
-		l.share.spend(of, key)
+		l.share.noteSpent(id, key)
 	}
 }
 
-func (s *share) spend(of owing, key engine.Key) {
-	s.spent.Compute(of, func(old engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
-		if known || s.spent.Size() >= s.most {
+func (s *share) noteSpent(id debtID, key engine.Key) {
+	s.spent.Compute(id, func(old engine.Key, exists bool) (engine.Key, xsync.ComputeOp) {
+		if exists || s.spent.Size() >= s.maxSpent {
 			return old, xsync.CancelOp
 		}
 		return key, xsync.UpdateOp
@@ -168,13 +168,13 @@ const sweepEvery = 5 * time.Second
 
 // sweep removes entries of spent whose keys are full again.
 func (s *share) sweep(now int64) {
-	if now < s.next {
+	if now < s.nextSweep {
 		return
 	}
-	s.next = now + int64(sweepEvery)
-	s.spent.Range(func(of owing, _ engine.Key) bool {
-		s.spent.Compute(of, func(key engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
-			if n, _ := s.Owed(key); n > 0 || !known {
+	s.nextSweep = now + int64(sweepEvery)
+	s.spent.Range(func(id debtID, _ engine.Key) bool {
+		s.spent.Compute(id, func(key engine.Key, exists bool) (engine.Key, xsync.ComputeOp) {
+			if n, _ := s.Owed(key); n > 0 || !exists {
 				return key, xsync.CancelOp
 			}
 			return key, xsync.DeleteOp

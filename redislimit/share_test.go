@@ -71,7 +71,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 				// The debt is charged without a further request.
 				failed := l.client.Health().Failures
 				proxy.Clear()
-				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.owed.Of(owing{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,
+				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.debts.Of(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,
 					"loss %d: what the share admitted is owed still", loss)
 				require.LessOrEqual(t, left(), whole-taken-part)
 				unsure += uint64(l.client.Health().Failures - failed)
@@ -104,7 +104,7 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 		return admitted >= limit*3/4 // the share is a quarter
 	}, 20*time.Second, time.Millisecond)
 	proxy.Clear()
-	require.Eventually(t, func() bool { return l.share.owed.Of(owing{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.share.debts.Of(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
 	var d engine.Decision
 	require.Eventually(t, func() bool { d, err = l.Peek(t.Context(), "k", 1); return err == nil }, 10*time.Second, time.Millisecond)
 	assert.LessOrEqual(t, d.Remaining, limit-admitted)
@@ -119,11 +119,11 @@ func TestSettlementsDoNotOverlap(t *testing.T) {
 	l, err := New(store, "shares", engine.TokenBucket(engine.Per(1, time.Hour), 100), Nodes(4))
 	require.NoError(t, err)
 	defer l.Close()
-	require.True(t, l.share.take("k", &l.own, 7).Allowed)
+	require.True(t, l.share.take("k", &l.ownQuota, 7).Allowed)
 	for range 50 {
-		l.settle(owing{key: "k"})
+		l.chargeDebt(debtID{key: "k"})
 	}
-	require.Eventually(t, func() bool { return l.share.owed.Of(owing{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.share.debts.Of(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
 	d, err := l.Peek(t.Context(), "k", 1)
 	require.NoError(t, err)
 	assert.EqualValues(t, 93, d.Remaining)
@@ -136,8 +136,8 @@ func TestASmallerShare(t *testing.T) {
 	l, err := New(client, "shares", engine.TokenBucket(engine.Per(1, time.Hour), 100), Nodes(4), LocalShare(0.05))
 	require.NoError(t, err)
 	defer l.Close()
-	require.True(t, l.share.take("k", &l.own, 5).Allowed)
-	assert.False(t, l.share.take("k", &l.own, 1).Allowed)
+	require.True(t, l.share.take("k", &l.ownQuota, 5).Allowed)
+	assert.False(t, l.share.take("k", &l.ownQuota, 1).Allowed)
 }
 
 // The node's share decides under the quota, and its tokens are charged under the same quota.
@@ -170,11 +170,11 @@ func TestSharesHaveQuotas(t *testing.T) {
 	d, err = day.Charge(t.Context(), "k", 10)
 	require.NoError(t, err)
 	assert.False(t, d.Allowed)
-	assert.EqualValues(t, 28, l.share.owed.Of(owing{"k", day.numbers}))
+	assert.EqualValues(t, 28, l.share.debts.Of(debtID{"k", day.numbers}))
 	failed := l.client.Health().Failures
 	proxy.Clear()
 	require.Eventually(t, func() bool {
-		return !l.isLost("k") && l.share.owed.Of(owing{"k", day.numbers})+l.share.owed.Of(owing{"k", large.numbers}) == 0
+		return !l.isLost("k") && l.share.debts.Of(debtID{"k", day.numbers})+l.share.debts.Of(debtID{"k", large.numbers}) == 0
 	}, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool { d, err = day.Peek(t.Context(), "k", 1); return err == nil }, 10*time.Second, time.Millisecond)
 	if l.client.Health().Failures == failed {
@@ -209,7 +209,7 @@ func TestFallbackAsksNoStore(t *testing.T) {
 	_, err = Quota{}.Fallback("k", 1, ErrStore)
 	assert.ErrorContains(t, err, "zero Quota")
 	assert.Equal(t, calls, client.Health().Calls)
-	assert.EqualValues(t, 5, l.share.owed.Of(owing{"k", quota.numbers}))
+	assert.EqualValues(t, 5, l.share.debts.Of(debtID{"k", quota.numbers}))
 }
 
 // TestWhatIsAdmittedWithoutAStoreIsFromNowhere: the receipt says that tokens of a request that FailOpen admits were
@@ -221,9 +221,9 @@ func TestWhatIsAdmittedWithoutAStoreIsFromNowhere(t *testing.T) {
 	l, err := New(client, "open", engine.TokenBucket(engine.PerSecond(1000), 1000), OnLoss(FailOpen), InMode(Leased))
 	require.NoError(t, err)
 	defer l.Close()
-	r := receipt{from: fromLease}
-	d, err := l.fallback(&l.own, "k", 1, errLost, &r)
+	r := receipt{origin: fromLease}
+	d, err := l.fallback(&l.ownQuota, "k", 1, errLost, &r)
 	require.NoError(t, err)
 	assert.True(t, d.Allowed)
-	assert.Equal(t, fromNowhere, r.from)
+	assert.Equal(t, fromNowhere, r.origin)
 }

@@ -19,8 +19,8 @@ var errMoves = errors.New("the keys of the request are being moved within the cl
 func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
 	if q.limit == nil {
 		groups := make([][]script.Item, len(questions))
-		for i, one := range questions {
-			groups[i] = one.items
+		for i, question := range questions {
+			groups[i] = question.items
 		}
 		err := script.RunTogether(ctx, q.redis, groups, answers)
 		if isReply(err, "TRYAGAIN") {
@@ -29,8 +29,8 @@ func (q *queue) run(ctx context.Context, questions []question, answers []script.
 		return err
 	}
 	keys, asks := make([]string, len(questions)), make([]script.Ask, len(questions))
-	for i, one := range questions {
-		keys[i], asks[i] = one.items[0].Key, one.items[0].Ask
+	for i, question := range questions {
+		keys[i], asks[i] = question.items[0].Key, question.items[0].Ask
 	}
 	err := q.limit.Run(ctx, q.redis, keys, asks, answers)
 	if len(keys) == 1 || !isReply(err, "TRYAGAIN") {
@@ -38,13 +38,13 @@ func (q *queue) run(ctx context.Context, questions []question, answers []script.
 	}
 	q.client.calls.Add(int64(len(keys)))
 	errs := make([]error, len(keys))
-	var all sync.WaitGroup
+	var calls sync.WaitGroup
 	for i := range keys {
-		all.Go(func() {
+		calls.Go(func() {
 			errs[i] = q.limit.Run(ctx, q.redis, keys[i:i+1], asks[i:i+1], answers[i:i+1])
 		})
 	}
-	all.Wait()
+	calls.Wait()
 	for _, err := range errs {
 		if err != nil {
 			return err // tokens granted to other keys are lost, as if an answer were lost

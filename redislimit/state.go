@@ -26,9 +26,9 @@ func Logger(log *slog.Logger) ClientOption {
 }
 
 type condition struct {
-	lost outage
-	slow atomic.Int64 // when timeouts were last logged; 0 for never
-	last atomic.Pointer[failure]
+	outage      outage
+	lastWarned  atomic.Int64 // when timeouts were last logged; 0 for never
+	lastFailure atomic.Pointer[failure]
 }
 
 type failure struct {
@@ -38,27 +38,27 @@ type failure struct {
 
 func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	c.failed.Add(1)
-	c.condition.last.Store(&failure{err, time.Now()})
+	c.condition.lastFailure.Store(&failure{err, time.Now()})
 	kind := kindOf(err)
-	if isLost && c.condition.lost.begin(kind, time.Now) {
-		c.tell(slog.LevelError, "the store is lost", slog.String("kind", kind), slog.Any("error", err))
-	} else if c.condition.lost.another(kind) {
-		c.tell(slog.LevelError, "the store is still lost", slog.String("kind", kind), slog.Any("error", err))
+	if isLost && c.condition.outage.begin(kind, time.Now) {
+		c.logAttrs(slog.LevelError, "the store is lost", slog.String("kind", kind), slog.Any("error", err))
+	} else if c.condition.outage.addKind(kind) {
+		c.logAttrs(slog.LevelError, "the store is still lost", slog.String("kind", kind), slog.Any("error", err))
 	}
-	last := c.condition.slow.Load()
-	if c.condition.lost.is() == 0 && kind == "timeout" && (last == 0 || now-last >= int64(slowEvery)) &&
-		c.condition.slow.CompareAndSwap(last, now) {
-		c.tell(slog.LevelWarn, "the store is slow", slog.Any("error", err), slog.Int64("timeouts", c.timeouts.Load()))
+	last := c.condition.lastWarned.Load()
+	if c.condition.outage.lostParts() == 0 && kind == "timeout" && (last == 0 || now-last >= int64(slowEvery)) &&
+		c.condition.lastWarned.CompareAndSwap(last, now) {
+		c.logAttrs(slog.LevelWarn, "the store is slow", slog.Any("error", err), slog.Int64("timeouts", c.timeouts.Load()))
 	}
 }
 
 func (c *Client) noteReturn() {
-	if c.condition.lost.end(time.Now) {
-		c.tell(slog.LevelInfo, "the store is back")
+	if c.condition.outage.end(time.Now) {
+		c.logAttrs(slog.LevelInfo, "the store is back")
 	}
 }
 
-func (c *Client) tell(level slog.Level, text string, attributes ...slog.Attr) {
+func (c *Client) logAttrs(level slog.Level, text string, attributes ...slog.Attr) {
 	if c.log != nil {
 		c.log.LogAttrs(context.Background(), level, text, attributes...)
 	}
@@ -70,7 +70,7 @@ func kindOf(err error) string {
 	switch {
 	case errors.Is(err, errEvicts):
 		return "eviction"
-	case isHandshake(err):
+	case isCertificateError(err):
 		return "certificate"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
 		return "timeout"

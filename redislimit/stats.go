@@ -29,17 +29,17 @@ func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
 	}
-	if l.agreement != nil && l.agreement.differs.Load() != nil {
-		s.Differs = *l.agreement.differs.Load()
+	if l.agreement != nil && l.agreement.difference.Load() != nil {
+		s.Differs = *l.agreement.difference.Load()
 	}
 	if l.terms != nil {
-		l.leases.Range(func(_ string, held *lease.Lease) bool {
-			tokens, debt := held.Held()
+		l.leases.Range(func(_ string, keyLease *lease.Lease) bool {
+			tokens, debt := keyLease.Held()
 			s.Leases, s.Held, s.Debt = s.Leases+1, s.Held+tokens, s.Debt+debt
 			return true
 		})
 	}
-	s.Debt += l.owed.Total()
+	s.Debt += l.debts.Total()
 	for _, l := range l.tiers {
 		tier := l.Stats()
 		s.Leases, s.Held, s.Debt, s.Fallbacks = s.Leases+tier.Leases, s.Held+tier.Held, s.Debt+tier.Debt, s.Fallbacks+tier.Fallbacks
@@ -63,7 +63,7 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 		return 0
 	}
 	bound := float64(l.policy.Limit())
-	periods := float64(t) / float64(shortest(l.policy))
+	periods := float64(t) / float64(shortestPeriod(l.policy))
 	switch l.policy.Algorithm() {
 	case engine.AlgorithmConcurrency: // at any moment
 	case engine.AlgorithmTokenBucket:
@@ -81,12 +81,12 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 
 // shortest returns the length of the shortest period of a policy. For a month, this is 28 days. Three hours are
 // subtracted from periods of a calendar, because clocks may be put forward.
-func shortest(p engine.Policy) time.Duration {
-	switch per, _, _ := p.Calendar(); per {
+func shortestPeriod(p engine.Policy) time.Duration {
+	switch period, _, _ := p.Calendar(); period {
 	case engine.Day, engine.Week:
-		return per.Longest() - 3*time.Hour
+		return period.Longest() - 3*time.Hour
 	case engine.Month:
-		return per.Longest() - 3*24*time.Hour - 3*time.Hour
+		return period.Longest() - 3*24*time.Hour - 3*time.Hour
 	}
 	return p.Rate().Period
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store about a request. If carrier is not nil, the request goes with the renewal of this lease.
-func (l *Limiter) strict(
+// takeStrict asks the store about a request. If carrier is not nil, the request goes with the renewal of this lease.
+func (l *Limiter) takeStrict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
 	var a script.Answer
-	var paid bool
+	var isPaid bool
 	var err error
 	sent := l.now()
 	if carrier != nil {
-		a, paid, err = l.carry(ctx, key, n, carrier)
+		a, isPaid, err = l.carry(ctx, key, n, carrier)
 	} else {
-		if d, known := l.known.of(key, q.numbers, n, sent); known {
+		if d, ok := l.refusals.lookup(key, q.numbers, n, sent); ok {
 			return d, nil
 		}
 		ask := script.Ask{Need: n, Want: n, Quota: q.numbers}
@@ -30,16 +30,16 @@ func (l *Limiter) strict(
 			ask.Window = script.AnyWindow // so that the answer for a bucket also has a window
 		}
 		a, err = l.ask(ctx, key, ask)
-		paid = a.Granted == n
+		isPaid = a.Granted == n
 	}
 	if err == nil {
-		l.settle(owing{key, q.numbers})
-		d := q.answered(a, paid)
-		l.known.remember(key, q.numbers, n, sent, d)
+		l.chargeDebt(debtID{key, q.numbers})
+		d := q.decision(a, isPaid)
+		l.refusals.remember(key, q.numbers, n, sent, d)
 		if r != nil && carrier == nil {
-			r.from, r.window = fromStore, a.Window
+			r.origin, r.window = fromStore, a.Window
 		} else {
-			r.are(fromLease)
+			r.setOrigin(fromLease)
 		}
 		return d, nil
 	}
@@ -48,13 +48,13 @@ func (l *Limiter) strict(
 
 // fallback decides a request by the failure policy, or returns err if that is not an error of the store.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
-	if !isStore(err) {
+	if !isStoreError(err) {
 		return engine.Decision{}, err // the context's error
 	}
 	l.fallbacks.Add(1)
 	switch l.config.onLoss {
 	case FailShare:
-		r.are(fromShare)
+		r.setOrigin(fromShare)
 		var d engine.Decision
 		if l.flight != nil {
 			d = l.takePlaces(key, q, n, r != nil)
@@ -64,7 +64,7 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 		d.Limit = q.policy.Limit()
 		return d, nil
 	case FailOpen:
-		r.are(fromNowhere) // even if a lease was asked first
+		r.setOrigin(fromNowhere) // even if a lease was asked first
 		if n > q.policy.Limit() {
 			return engine.Decision{Limit: q.policy.Limit(), RetryAfter: engine.Never}, nil
 		}
@@ -73,24 +73,24 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 	return engine.Decision{Limit: q.policy.Limit(), RetryAfter: breaker.ProbeEvery}, err
 }
 
-func isStore(err error) bool { return errors.Is(err, ErrStore) }
+func isStoreError(err error) bool { return errors.Is(err, ErrStore) }
 
 // Fallback decides a request for n tokens by the failure policy ([OnLoss]). It is for a caller that has asked the store
 // itself and got the error cause. If n is 0, Fallback takes nothing, and reports how many tokens the node's share has
 // left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
-	if d, fixed, err := q.fixed(); fixed {
+	if d, ok, err := q.constantDecision(); ok {
 		return d, err
 	}
 	if l := q.limiter; n == 0 && l.share != nil && errors.Is(cause, ErrStore) {
-		d := l.share.Peek(l.share.Key(key).With(q.share), 1)
+		d := l.share.Peek(l.share.Key(key).With(q.shareQuota), 1)
 		d.Limit = q.policy.Limit()
 		return d, nil
 	}
 	return q.limiter.fallback(&q, key, n, cause, nil)
 }
 
-func (q *Quota) answered(a script.Answer, allowed bool) engine.Decision {
+func (q *Quota) decision(a script.Answer, allowed bool) engine.Decision {
 	return engine.Decision{
 		Allowed: allowed, Limit: q.policy.Limit(), Remaining: a.Remaining,
 		RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter,
@@ -101,7 +101,7 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	if err := ctx.Err(); err != nil {
 		return script.Answer{}, err
 	}
-	queue, item := l.place(key, ask)
+	queue, item := l.route(key, ask)
 	replies := make(chan reply, 1)
 	var givenUp atomic.Bool
 	err := queue.putOne(item, &givenUp, func(a script.Answer, err error) { replies <- reply{answer: a, err: err} })
@@ -115,29 +115,29 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 
 // carry asks the store for the n tokens of a request, together with a renewal of the lease. It reports whether the
 // renewal pays for the request. If the context ends before the answer comes, these tokens are lost.
-func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
-	queue, item := l.place(key, held.Renewal(l.now(), n, true))
+func (l *Limiter) carry(ctx context.Context, key string, n uint64, keyLease *lease.Lease) (script.Answer, bool, error) {
+	queue, item := l.route(key, keyLease.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)
 	err := queue.putOne(item, nil, func(a script.Answer, err error) {
 		if err != nil {
-			held.Fail(l.now())
+			keyLease.Fail(l.now())
 			replies <- reply{err: err}
 			return
 		}
-		replies <- reply{answer: a, paid: held.Apply(a, l.now())}
+		replies <- reply{answer: a, isPaid: keyLease.Apply(a, l.now())}
 	})
 	if err != nil {
-		held.Fail(l.now())
+		keyLease.Fail(l.now())
 		return script.Answer{}, false, err
 	}
 	r := wait(ctx, replies)
-	return r.answer, r.paid, r.err
+	return r.answer, r.isPaid, r.err
 }
 
 type reply struct {
 	answer  script.Answer
 	answers []script.Answer // for a group
-	paid    bool            // whether a request that a renewal carried is paid
+	isPaid  bool            // whether a request that a renewal carried is paid
 	err     error
 }
 

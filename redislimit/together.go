@@ -17,7 +17,7 @@ import (
 // All limits of a request that share a [Client] take tokens together, all or none. The node first uses remembered
 // refusals and tokens in hand, and then asks the store in one call. In a cluster, keys in different slots need separate
 // calls, one after the other.
-func (l *Limiter) Source() limits.Source { return source{l.own} }
+func (l *Limiter) Source() limits.Source { return source{l.ownQuota} }
 
 type source struct{ quota Quota }
 
@@ -50,16 +50,16 @@ type store struct{ client *Client }
 func (s store) parts(asks []limits.Ask) ([]part, error) {
 	parts := make([]part, len(asks))
 	for i := range asks {
-		of, ok := asks[i].Source.(source)
-		if !ok || of.quota.limiter.client != s.client {
+		src, ok := asks[i].Source.(source)
+		if !ok || src.quota.limiter.client != s.client {
 			return nil, fmt.Errorf("redislimit: a Source of type %T is not one of this store: want that of Limiter.Source", asks[i].Source)
 		}
-		parts[i] = part{Ask: &asks[i], quota: of.quota}
+		parts[i] = part{Ask: &asks[i], quota: src.quota}
 		if asks[i].Hold {
-			asks[i].N = min(asks[i].N, of.quota.policy.Limit())
+			asks[i].N = min(asks[i].N, src.quota.policy.Limit())
 		}
 		if asks[i].Least > 0 {
-			asks[i].Least = of.quota.leastOf(asks[i].Least)
+			asks[i].Least = src.quota.clampMin(asks[i].Least)
 		}
 	}
 	return parts, nil
@@ -71,12 +71,12 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	if err != nil {
 		return err
 	}
-	asking(parts, 1)
-	defer asking(parts, -1)
+	addDeciding(parts, 1)
+	defer addDeciding(parts, -1)
 	if len(parts) == 1 {
 		p := &parts[0]
 		err := p.take(ctx)
-		p.keep()
+		p.setHeld()
 		return err
 	}
 	err = s.takeAll(ctx, parts)
@@ -91,20 +91,20 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 		return errors.Join(err, s.giveBack(context.WithoutCancel(ctx), parts))
 	}
 	for i := range parts {
-		parts[i].keep()
+		parts[i].setHeld()
 	}
 	return nil
 }
 
-func asking(parts []part, n int64) {
+func addDeciding(parts []part, n int64) {
 	for i := range parts {
-		parts[i].quota.limiter.asks(n)
+		parts[i].quota.limiter.addDeciding(n)
 	}
 }
 
 func admitted(parts []part) bool {
 	for _, p := range parts {
-		if p.decided && !p.Decision.Allowed {
+		if p.isDecided && !p.Decision.Allowed {
 			return false
 		}
 	}
@@ -113,18 +113,18 @@ func admitted(parts []part) bool {
 
 func (s store) takeAll(ctx context.Context, parts []part) error {
 	for i := range parts {
-		parts[i].remember()
+		parts[i].decideLocally()
 	}
 	for i := range parts {
 		p := &parts[i]
 		switch {
-		case p.decided || p.quota.limiter.terms == nil || !admitted(parts):
+		case p.isDecided || p.quota.limiter.terms == nil || !admitted(parts):
 		case p.Least > 0:
 			p.takeInHand()
 		default:
-			p.Decision, p.decided, p.carrier = p.quota.limiter.local(p.Key, p.N)
-			p.taken = p.decided && p.Decision.Allowed
-			p.receipt.are(fromLease)
+			p.Decision, p.isDecided, p.carrier = p.quota.limiter.takeLocal(p.Key, p.N)
+			p.hasTokens = p.isDecided && p.Decision.Allowed
+			p.receipt.setOrigin(fromLease)
 		}
 	}
 	for admitted(parts) {
@@ -141,17 +141,17 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 
 // next returns the parts for the next call. Their keys are in the same part of the store, and no key occurs twice.
 func (s store) next(parts []part) (group []*part) {
-	n, at := len(s.client.link.Load().breakers), 0
+	n, groupPart := len(s.client.link.Load().breakers), 0
 	for i := range parts {
 		p := &parts[i]
-		if p.decided || p.Err != nil {
+		if p.isDecided || p.Err != nil {
 			continue
 		}
-		where := p.quota.limiter.partition(p.Key) % n
+		storePart := p.quota.limiter.partition(p.Key) % n
 		if len(group) == 0 {
-			at = where
+			groupPart = storePart
 		}
-		if where == at && len(group) < script.MaxKeys && !p.isIn(group) {
+		if storePart == groupPart && len(group) < script.MaxKeys && !p.isIn(group) {
 			group = append(group, p)
 		}
 	}
@@ -182,9 +182,9 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 	if errors.Is(err, errMoves) {
 		return takeEach(ctx, group)
 	}
-	all := true
+	allFit := true
 	for _, a := range answers {
-		all = all && (a.Foreign || a.Fits())
+		allFit = allFit && (a.Foreign || a.Fits())
 	}
 	for i, p := range group {
 		l := p.quota.limiter
@@ -198,8 +198,8 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 				return err
 			}
 		default:
-			l.settle(owing{p.Key, p.quota.numbers})
-			p.answered(answers[i], all, sent)
+			l.chargeDebt(debtID{p.Key, p.quota.numbers})
+			p.noteAnswer(answers[i], allFit, sent)
 		}
 	}
 	return nil
@@ -209,14 +209,14 @@ func takeEach(ctx context.Context, group []*part) error {
 	for _, p := range group {
 		if p.Least > 0 {
 			p.putBack()
-			if err := p.take(ctx); err != nil || p.decided && !p.Decision.Allowed {
+			if err := p.take(ctx); err != nil || p.isDecided && !p.Decision.Allowed {
 				return err
 			}
 			continue
 		}
-		d, err := p.quota.limiter.strict(ctx, &p.quota, p.Key, p.N, p.carrier, &p.receipt)
+		d, err := p.quota.limiter.takeStrict(ctx, &p.quota, p.Key, p.N, p.carrier, &p.receipt)
 		p.carrier = nil
-		if err := p.decide(d, err); err != nil || p.decided && !d.Allowed {
+		if err := p.noteDecision(d, err); err != nil || p.isDecided && !d.Allowed {
 			return err
 		}
 	}
@@ -231,15 +231,15 @@ func (s store) askGroup(ctx context.Context, group []*part, ask func(*part) scri
 	link := s.client.link.Load()
 	items := make([]script.Item, len(group))
 	for i, p := range group {
-		_, items[i] = p.quota.limiter.place(p.Key, ask(p))
+		_, items[i] = p.quota.limiter.route(p.Key, ask(p))
 	}
-	if len(link.groups) == 0 {
+	if len(link.groupQueues) == 0 {
 		return nil, errLost
 	}
-	queue := &link.groups[group[0].quota.limiter.partition(group[0].Key)%len(link.groups)]
+	queue := &link.groupQueues[group[0].quota.limiter.partition(group[0].Key)%len(link.groupQueues)]
 	replies := make(chan reply, 1)
 	var givenUp atomic.Bool
-	err := queue.put(question{items: items, givenUp: &givenUp, answered: func(a []script.Answer, err error) {
+	err := queue.put(question{items: items, givenUp: &givenUp, onAnswer: func(a []script.Answer, err error) {
 		replies <- reply{answers: a, err: err}
 	}})
 	if err != nil {
@@ -263,14 +263,14 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 		p := &parts[i]
 		switch held := p.Held.(type) {
 		case *Hold:
-			p.taken, _ = held.claim.Settle()
+			p.hasTokens, _ = held.claim.Settle()
 			p.N = held.taken
-			p.receipt = receipt{held.from, held.window}
+			p.receipt = receipt{held.origin, held.window}
 		case *Entry:
-			_, p.taken = held.settle() // otherwise the renewal in progress gives them back
-			p.receipt = receipt{fromStore, held.number}
+			_, p.hasTokens = held.settle() // otherwise the renewal in progress gives them back
+			p.receipt = receipt{fromStore, held.id}
 		default:
-			p.taken = true
+			p.hasTokens = true
 		}
 	}
 	return s.giveBack(ctx, parts)
@@ -281,35 +281,35 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]
-		_, fixed, _ := p.quota.fixed()
+		_, isConstant, _ := p.quota.constantDecision()
 		l := p.quota.limiter
 		switch {
-		case !p.taken || fixed:
-			p.decided = true
+		case !p.hasTokens || isConstant:
+			p.isDecided = true
 		case l.flight != nil:
-			p.decided = true
-			err = errors.Join(err, l.giveUp(ctx, p.Key, p.N, p.receipt))
-		case p.receipt.from == fromShare: // even before the store counts as lost
-			p.decided = true
+			p.isDecided = true
+			err = errors.Join(err, l.refundPlaces(ctx, p.Key, p.N, p.receipt))
+		case p.receipt.origin == fromShare: // even before the store counts as lost
+			p.isDecided = true
 			l.share.refund(p.Key, &p.quota, p.N)
 		default:
-			p.decided = l.refundHere(&p.quota, p.Key, p.N)
+			p.isDecided = l.refundLocally(&p.quota, p.Key, p.N)
 		}
 	}
 	for group := s.next(parts); len(group) > 0; group = s.next(parts) {
-		var failed error
+		var groupErr error
 		if len(group) > 1 {
-			_, failed = s.askGroup(ctx, group, func(p *part) script.Ask { return p.quota.returned(p.N) })
+			_, groupErr = s.askGroup(ctx, group, func(p *part) script.Ask { return p.quota.refundAsk(p.N) })
 		}
 		for _, p := range group {
-			if p.decided = true; len(group) == 1 || errors.Is(failed, errMoves) {
-				_, one := p.quota.limiter.ask(ctx, p.Key, p.quota.returned(p.N))
-				err = errors.Join(err, one)
+			if p.isDecided = true; len(group) == 1 || errors.Is(groupErr, errMoves) {
+				_, askErr := p.quota.limiter.ask(ctx, p.Key, p.quota.refundAsk(p.N))
+				err = errors.Join(err, askErr)
 			}
-			p.quota.limiter.known.drop(p.Key)
+			p.quota.limiter.refusals.drop(p.Key)
 		}
-		if !errors.Is(failed, errMoves) {
-			err = errors.Join(err, failed)
+		if !errors.Is(groupErr, errMoves) {
+			err = errors.Join(err, groupErr)
 		}
 	}
 	return err

@@ -20,17 +20,17 @@ var trials = []engine.Policy{
 	engine.SlidingLog(2, time.Second), // deleted at once
 }
 
-// try runs every script once, to find missing rights of the store's user at the start, and not when every call fails.
-// It ignores temporary errors.
-func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
+// tryScripts runs every script once, to find missing rights of the store's user at the start, and not when every call
+// fails. It ignores temporary errors.
+func (c *Client) tryScripts(ctx context.Context, redis rueidis.Client) error {
 	for _, policy := range trials {
 		limit, err := script.NewLimit(policy, script.Terms{})
 		if err != nil {
 			return err
 		}
 		n := newNamer(&c.clientConfig, limit.Kind(), "trial")
-		one, key := script.Ask{Need: 1, Want: 1}, n.probe(0) // twice: the second ask changes an existing key
-		err = limit.Run(ctx, redis, []string{key, key}, []script.Ask{one, one}, make([]script.Answer, 2))
+		ask, key := script.Ask{Need: 1, Want: 1}, n.probe(0) // twice: the second ask changes an existing key
+		err = limit.Run(ctx, redis, []string{key, key}, []script.Ask{ask, ask}, make([]script.Answer, 2))
 		if err := forbidden(err); err != nil {
 			return fmt.Errorf("redislimit: the user may not run the script of a %v: want the rights %s: %w", policy.Algorithm(), Rights, err)
 		}

@@ -57,9 +57,9 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 				l, err := New(client, "shares", policy, append([]Option{Nodes(2), InMode(Strict)}, c.options...)...)
 				require.NoError(t, err)
 				t.Cleanup(func() { assert.NoError(t, l.Close()) })
-				q := l.own
+				q := l.ownQuota
 				if len(l.tiers) > 0 {
-					q = l.tiers[0].own
+					q = l.tiers[0].ownQuota
 				}
 				if c.quota != (engine.Policy{}) {
 					q, err = l.Quota(c.quota)
@@ -113,9 +113,9 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 			}
 			require.NoError(t, next.Close())
 			require.Eventually(t, func() bool {
-				client.limiters.kin.mu.RLock()
-				defer client.limiters.kin.mu.RUnlock()
-				return len(client.limiters.kin.of) == 0
+				client.limiters.registry.mu.RLock()
+				defer client.limiters.registry.mu.RUnlock()
+				return len(client.limiters.registry.limiters) == 0
 			}, 20*time.Second, time.Millisecond)
 		})
 	}
@@ -137,7 +137,7 @@ func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
 		l, err := New(client, "slow", engine.FixedWindow(limit, 500*time.Millisecond), append(options, Nodes(4), InMode(Strict))...)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, l.Close()) })
-		return l.own
+		return l.ownQuota
 	}
 	old := begin(1)
 	lose(t, server, old)
@@ -176,7 +176,7 @@ func TestAHoldIsSettledAfterClose(t *testing.T) {
 				require.True(t, d.Allowed)
 				holds = append(holds, h)
 			}
-			lose(t, server, l.own)
+			lose(t, server, l.ownQuota)
 			require.NoError(t, l.Close())
 			assert.Zero(t, holds[0].Settle(12))
 			next := begin()
@@ -218,10 +218,10 @@ func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 		return n
 	}
 	one := both[0]
-	lose(t, server, one.own)
-	require.EqualValues(t, 3, admittedOf(t, one.own, "k", 3))
+	lose(t, server, one.ownQuota)
+	require.EqualValues(t, 3, admittedOf(t, one.ownQuota, "k", 3))
 	assert.Equal(t, [2]uint64{1, 1}, left())
-	one.share.refund("k", &one.own, 2)
+	one.share.refund("k", &one.ownQuota, 2)
 	assert.Equal(t, [2]uint64{3, 3}, left())
 	assert.EqualValues(t, 1, one.Stats().Debt)
 	both[1].resetShare("k")
@@ -243,27 +243,27 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	}
 	bucket := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), n) }
 	ten, twenty, other := begin("shared", bucket(10)), begin("shared", bucket(20)), begin("other", bucket(10))
-	lose(t, server, ten.own)
-	require.EqualValues(t, 3, admittedOf(t, ten.own, "k", 3))
-	require.EqualValues(t, 1, admittedOf(t, twenty.own, "another", 1))
+	lose(t, server, ten.ownQuota)
+	require.EqualValues(t, 3, admittedOf(t, ten.ownQuota, "k", 3))
+	require.EqualValues(t, 1, admittedOf(t, twenty.ownQuota, "another", 1))
 	other.Follow(ten) // no effect: another name has other counts
-	assert.EqualValues(t, 5, admittedOf(t, other.own, "k", 10))
+	assert.EqualValues(t, 5, admittedOf(t, other.ownQuota, "k", 10))
 	assert.EqualValues(t, 10, twenty.share.Peek(twenty.share.Key("k"), 1).Remaining)
 
 	twenty.Follow(ten)
 	assert.EqualValues(t, 9, twenty.share.Peek(twenty.share.Key("another"), 1).Remaining)
-	assert.EqualValues(t, 1, admittedOf(t, ten.own, "k", 1), "a request that is under way")
-	assert.EqualValues(t, 2, admittedOf(t, twenty.own, "k", 2))
-	assert.Zero(t, admittedOf(t, ten.own, "k", 1), "of 5")
+	assert.EqualValues(t, 1, admittedOf(t, ten.ownQuota, "k", 1), "a request that is under way")
+	assert.EqualValues(t, 2, admittedOf(t, twenty.ownQuota, "k", 2))
+	assert.Zero(t, admittedOf(t, ten.ownQuota, "k", 1), "of 5")
 	require.NoError(t, ten.Close())
 	twenty.Follow(ten)
-	assert.EqualValues(t, 1, admittedOf(t, twenty.own, "k", 1))
+	assert.EqualValues(t, 1, admittedOf(t, twenty.ownQuota, "k", 1))
 	thirty := begin("shared", bucket(30))
 	thirty.Follow(twenty)
-	assert.EqualValues(t, 15-7, admittedOf(t, thirty.own, "k", 15))
+	assert.EqualValues(t, 15-7, admittedOf(t, thirty.ownQuota, "k", 15))
 	ten = begin("shared", bucket(10)) // the same numbers again; the earlier limiter with them is closed and owes
 	ten.Follow(thirty)
-	assert.Zero(t, admittedOf(t, ten.own, "k", 5))
+	assert.Zero(t, admittedOf(t, ten.ownQuota, "k", 5))
 
 	server.Resume()
 	require.NoError(t, ten.Settle(t.Context()))
@@ -299,8 +299,8 @@ func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 				return l
 			}
 			old := begin(40)
-			lose(t, server, old.own)
-			require.EqualValues(t, 20, admittedOf(t, old.own, "k", 30))
+			lose(t, server, old.ownQuota)
+			require.EqualValues(t, 20, admittedOf(t, old.ownQuota, "k", 30))
 			server.Resume()
 			require.NoError(t, old.Settle(t.Context()))
 			for _, limit := range c.limits {
@@ -308,15 +308,15 @@ func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 				next.Follow(old)
 				require.NoError(t, old.Close())
 				require.Eventually(t, func() bool {
-					client.limiters.kin.mu.RLock()
-					defer client.limiters.kin.mu.RUnlock()
-					return len(client.limiters.kin.of[next.life.node]) == 1
+					client.limiters.registry.mu.RLock()
+					defer client.limiters.registry.mu.RUnlock()
+					return len(client.limiters.registry.limiters[next.life.identity]) == 1
 				}, 20*time.Second, time.Millisecond)
 				old = next
 			}
-			lose(t, server, old.own)
-			assert.Zero(t, admittedOf(t, old.own, "k", 30))
-			assert.EqualValues(t, 20, admittedOf(t, old.own, "another", 30))
+			lose(t, server, old.ownQuota)
+			assert.Zero(t, admittedOf(t, old.ownQuota, "k", 30))
+			assert.EqualValues(t, 20, admittedOf(t, old.ownQuota, "another", 30))
 			server.Resume()
 			require.NoError(t, old.Close()) // so that nothing else sweeps
 			old.share.Reset(old.share.Key("k"))

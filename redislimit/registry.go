@@ -1,0 +1,179 @@
+package redislimit
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A registry contains the limiters of a client, grouped by their limit. Tokens that one limiter's share admits are
+// taken from all shares of the limit, because a node has only one share.
+type registry struct {
+	mu       sync.RWMutex
+	limiters map[string][]*Limiter // by life.identity: open limiters, and closed ones that owe something
+	isEnded  bool
+	ended    chan struct{}  // closed when the client is closed
+	charging sync.WaitGroup // the work of closed limiters
+}
+
+func newRegistry() registry {
+	return registry{limiters: map[string][]*Limiter{}, ended: make(chan struct{})}
+}
+
+// join adds a limiter, whose share begins without the tokens that are missing from the limit's other shares.
+func (k *registry) join(l *Limiter) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, other := range k.limiters[l.life.identity] {
+		if l.share != nil && other.share != nil {
+			l.share.slow = other.share.slow
+		}
+	}
+	l.inherit(deficits(k.sameLimit(l)))
+	k.add(l)
+}
+
+// A deficit is a number of tokens that are missing from the shares of a limit. They are tokens of the given limiter.
+type deficit struct {
+	limiter *Limiter
+	n       uint64
+}
+
+// deficits returns the tokens that are missing from the shares of a limit: tokens that were spent and have not come
+// back, whether they were charged or not. A spent token is missing from every share that existed at that time.
+func deficits(limiters []*Limiter) map[debtID]deficit {
+	found := map[debtID]deficit{}
+	for _, l := range limiters {
+		for id := range l.debts.Keys {
+			found[id] = deficit{l, found[id].n + l.debts.Of(id)}
+		}
+	}
+	for _, l := range limiters {
+		if l.share == nil {
+			continue
+		}
+		l.share.spent.Range(func(id debtID, key engine.Key) bool {
+			if n, _ := l.share.Owed(key); n > found[id].n {
+				found[id] = deficit{l, n}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func (l *Limiter) inherit(missing map[debtID]deficit) {
+	for id, d := range missing {
+		l.spendShare(d.limiter, id, d.n)
+	}
+}
+
+// sameLimit returns all limiters of l's limit. The caller has the lock.
+func (k *registry) sameLimit(l *Limiter) (limiters []*Limiter) {
+	for _, other := range k.limiters[l.life.identity] {
+		if other.life.numbers == l.life.numbers {
+			limiters = append(limiters, other)
+		}
+	}
+	return limiters
+}
+
+// unite makes one limit of the limits of two limiters, if both have the same [SharedName].
+func (k *registry) unite(l, previous *Limiter) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.life.identity != previous.life.identity || l.life.numbers == previous.life.numbers {
+		return
+	}
+	k.add(previous) // it may have been closed and removed
+	ours, theirs := k.sameLimit(l), k.sameLimit(previous)
+	ourDeficits, theirDeficits := deficits(ours), deficits(theirs)
+	for _, limiter := range ours {
+		limiter.inherit(theirDeficits)
+	}
+	for _, limiter := range theirs {
+		limiter.inherit(ourDeficits)
+		limiter.life.numbers = l.life.numbers
+	}
+}
+
+func (k *registry) add(l *Limiter) {
+	if !slices.Contains(k.limiters[l.life.identity], l) {
+		k.limiters[l.life.identity] = append(k.limiters[l.life.identity], l)
+	}
+}
+
+func (k *registry) remove(l *Limiter) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.limiters[l.life.identity] = slices.DeleteFunc(k.limiters[l.life.identity], func(other *Limiter) bool { return other == l })
+	if len(k.limiters[l.life.identity]) == 0 {
+		delete(k.limiters, l.life.identity)
+	}
+}
+
+// change calls run, which changes the share and the debts of l, while no other change happens. If the limit has other
+// shares, run must change them in the same way.
+func (k *registry) change(l *Limiter, run func(siblings []*Limiter)) {
+	k.mu.RLock()
+	if len(k.siblings(l)) == 0 && !l.life.isClosed.Load() {
+		run(nil)
+		k.mu.RUnlock()
+		return
+	}
+	k.mu.RUnlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.add(l) // it may have been closed and removed
+	run(k.siblings(l))
+}
+
+// siblings returns the other limiters of l's limit that have shares. The caller has the lock.
+func (k *registry) siblings(l *Limiter) (siblings []*Limiter) {
+	for _, sibling := range k.limiters[l.life.identity] {
+		if sibling != l && sibling.share != nil && sibling.life.numbers == l.life.numbers {
+			siblings = append(siblings, sibling)
+		}
+	}
+	return siblings
+}
+
+// begin reports whether a closed limiter may charge the store. It may until the client is closed.
+func (k *registry) begin() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.isEnded {
+		k.charging.Add(1)
+	}
+	return !k.isEnded
+}
+
+func (k *registry) end() {
+	k.mu.Lock()
+	isEnded := k.isEnded
+	k.isEnded = true
+	k.mu.Unlock()
+	if !isEnded && k.ended != nil { // the zero Client has no such channel
+		close(k.ended)
+	}
+	k.charging.Wait()
+}
+
+// countDebts returns how many keys of the limit owe the store something, and how many of them are in a lost part of the
+// store.
+func (k *registry) countDebts(l *Limiter) (keys, lostKeys int) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for _, l := range append([]*Limiter{l}, l.tiers...) {
+		n, nLost := l.countDebts()
+		keys, lostKeys = keys+n, lostKeys+nLost
+		for _, other := range k.limiters[l.life.identity] {
+			if other != l && other.life.numbers == l.life.numbers {
+				n, nLost = other.countDebts()
+				keys, lostKeys = keys+n, lostKeys+nLost
+			}
+		}
+	}
+	return keys, lostKeys
+}
