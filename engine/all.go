@@ -44,7 +44,7 @@ type Answer struct {
 // TakeAll returns an error and takes nothing if there are no requests, more than 64 requests, a nil limiter, or two
 // requests for the same key of the same limiter.
 func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
-	if err := check(requests); err != nil {
+	if err := checkRequests(requests); err != nil {
 		return false, err
 	}
 	if len(answers) < len(requests) {
@@ -73,13 +73,13 @@ func undo(requests []Request, answers []Answer, i int) {
 		}
 		n := r.N
 		if r.Hold {
-			n = capped(r.Limiter.table.Plan(), r.Key, n)
+			n = capEstimate(r.Limiter.table.Plan(), r.Key, n)
 		}
 		answers[j] = Answer{Decision: r.Limiter.Peek(r.Key, n)}
 	}
 }
 
-func check(requests []Request) error {
+func checkRequests(requests []Request) error {
 	if len(requests) < 1 || len(requests) > maxRequests {
 		return fmt.Errorf("engine: TakeAll: %d requests: want 1 to %d", len(requests), maxRequests)
 	}
@@ -87,8 +87,8 @@ func check(requests []Request) error {
 		if r.Limiter == nil || r.Limiter.table == nil {
 			return fmt.Errorf("engine: TakeAll: request %d of %d has no limiter that New made", i+1, len(requests))
 		}
-		for j, other := range requests[:i] {
-			if r.Limiter == other.Limiter && r.Key.hash == other.Key.hash {
+		for j, earlier := range requests[:i] {
+			if r.Limiter == earlier.Limiter && r.Key.hash == earlier.Key.hash {
 				return fmt.Errorf("engine: TakeAll: requests %d and %d of %d are for the same key of the same limiter", j+1,
 					i+1, len(requests))
 			}

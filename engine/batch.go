@@ -14,7 +14,7 @@ func (l *Limiter) TakeBatch(keys []Key, n uint64, decisions []Decision) error {
 	if len(decisions) < len(keys) {
 		return fmt.Errorf("engine: TakeBatch: %d keys and room for %d decisions", len(keys), len(decisions))
 	}
-	nanos := l.clock.surely()
+	nanos := l.clock.exactNanos()
 	for len(keys) > 0 {
 		part := keys[:min(batchAhead, len(keys))]
 		for _, k := range part {

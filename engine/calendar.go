@@ -29,19 +29,19 @@ const (
 // Periods follow the wall clock, to which New sets the limiter's clock. With [Shared], the clock is set when the file
 // is made, and after each boot. If the wall clock changes later, or the machine sleeps, periods begin late or early
 // until the next restart, but never twice.
-func CalendarWindow(limit uint64, per Period, zone *time.Location) Policy {
-	c, err := atomicbucket.NewCalendar(per, zone)
-	p := Policy{algorithm: AlgorithmFixedWindow, limit: limit, aligned: true, per: per, calendar: c}
+func CalendarWindow(limit uint64, period Period, zone *time.Location) Policy {
+	c, err := atomicbucket.NewCalendar(period, zone)
+	p := Policy{algorithm: AlgorithmFixedWindow, limit: limit, aligned: true, period: period, calendar: c}
 	if err == nil {
-		p.window = per.Longest()
+		p.window = period.Longest()
 	}
 	return p
 }
 
 // Calendar returns the period and the name of the time zone of a [CalendarWindow]. For other policies, ok is false.
-func (p Policy) Calendar() (per Period, zone string, ok bool) {
+func (p Policy) Calendar() (period Period, zone string, ok bool) {
 	if p.calendar == nil {
 		return 0, "", false
 	}
-	return p.per, p.calendar.Zone(), true
+	return p.period, p.calendar.Zone(), true
 }

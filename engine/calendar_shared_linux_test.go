@@ -162,9 +162,9 @@ func TestForeignNumbersOfCalendars(t *testing.T) {
 		"another algorithm": SlidingWindow(5, Day.Longest()), "none": Blocked(),
 	} {
 		path := filepath.Join(t.TempDir(), "table")
-		c := config{maxKeys: 100, shards: 1, shared: path}
-		ps := policiesOf(CalendarWindow(5, Day, nil), nil)
-		layout, err := c.viewed(ps)
+		c := config{maxKeys: 100, shards: 1, sharedPath: path}
+		ps := newPolicySet(CalendarWindow(5, Day, nil), nil)
+		layout, err := c.layoutFor(ps)
 		require.NoError(t, err)
 		bytes, err := layout.SharedBytes()
 		require.NoError(t, err)

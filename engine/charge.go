@@ -25,12 +25,12 @@ func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {
 	}
 	place := l.table.Find(k.hash)
 	place.Touch()
-	nanos := l.clock.surely()
+	nanos := l.clock.exactNanos()
 	s, plan, v := l.table.HitCharge(place, nanos, n, k.quota)
 	runtime.KeepAlive(l)
 	if v == shard.Admitted {
 		status := plan.StatusOf(s, nanos, 1, k.quota)
-		answer(&d, 0, plan.Granted(k.quota).Tokens, status, status.RetryAfter == 0)
+		fillDecision(&d, 0, plan.Granted(k.quota).Tokens, status, status.RetryAfter == 0)
 		return d, 0
 	}
 	return l.chargeSlowly(place, k, n, nanos)
@@ -42,7 +42,7 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 	runtime.KeepAlive(l)
 	switch o.Verdict {
 	case shard.UnlimitedQuota:
-		return everything, 0
+		return unlimitedDecision, 0
 	case shard.TooMuch:
 		return Decision{RetryAfter: Never}, n
 	case shard.NoRoom:
@@ -51,7 +51,7 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 	case shard.Unrecorded: // nothing was charged
 		return l.Peek(k, 1), n
 	}
-	answer(&d, o.At-nanos, limitOf(o.Plan, k), status, status.RetryAfter == 0)
+	fillDecision(&d, o.At-nanos, limitOf(o.Plan, k), status, status.RetryAfter == 0)
 	return d, n - charged
 }
 
@@ -103,13 +103,13 @@ func ChargeRefusals(charge RefusalCharge) Option {
 }
 
 // apply sets the debt bound and the refusal charge of a plan.
-func (t terms) apply(plan *shard.Plan, ps policies) error {
+func (t terms) apply(plan *shard.Plan, policies policySet) error {
 	switch {
 	case t.refusals != ChargeNothing && plan.InFlight():
-		return fmt.Errorf("engine: %v: ChargeRefusals: what a refusal would take could not be given back", ps.base)
+		return fmt.Errorf("engine: %v: ChargeRefusals: what a refusal would take could not be given back", policies.base)
 	case t.maxDebt > 0:
 		plan.SetCharges(t.maxDebt, t.refusals)
-		for tier, p := range ps.all {
+		for tier, p := range policies.byTier {
 			if q := plan.Quota(uint8(tier)); !plan.HoldsDebt(q) {
 				return fmt.Errorf("engine: %v: MaxDebt(%d): a record has room for %d limits", p, t.maxDebt, atomicbucket.Most(plan.Algorithm())/(q.Token*q.Tokens))
 			}

@@ -14,7 +14,7 @@ func (p Policy) Check(tiers ...Policy) error {
 	if err := checkTiers(tiers); err != nil {
 		return err
 	}
-	_, err := policiesOf(p, tiers).plan(nil, terms{})
+	_, err := newPolicySet(p, tiers).plan(nil, terms{})
 	return err
 }
 
@@ -23,17 +23,17 @@ func (p Policy) Check(tiers ...Policy) error {
 // on any machine. If New would refuse the arguments, Bytes returns an error, but it checks neither the file nor the
 // machine's memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
-	c, err := configured(options)
+	c, err := newConfig(options)
 	if err != nil {
 		return 0, err
 	}
-	plan, err := policiesOf(policy, c.tiers).plan(nil, c.terms)
+	plan, err := newPolicySet(policy, c.tiers).plan(nil, c.terms)
 	if err != nil {
 		return 0, err
 	}
 	layout, header := c.table(plan), uint64(0)
 	bytes, err := layout.Bytes()
-	if c.shared != "" {
+	if c.sharedPath != "" {
 		header = sharedfile.HeaderBytes
 		bytes, err = layout.SharedBytes()
 	}
@@ -54,11 +54,11 @@ func CheckChange(from, to []Policy) error {
 	if err := checkTiers(from[1:]); err != nil {
 		return err
 	}
-	plan, err := policiesOf(from[0], from[1:]).plan(nil, terms{})
+	plan, err := newPolicySet(from[0], from[1:]).plan(nil, terms{})
 	if err != nil {
 		return err
 	}
-	after, err := policiesOf(from[0], from[1:]).changed(to)
+	after, err := newPolicySet(from[0], from[1:]).withPolicies(to)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *config) table(plan *shard.Plan) shard.Config {
 	layout := shard.Config{
 		Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: shard.Overflow(c.overflow), Prefault: c.prefault,
 	}
-	if c.shared != "" && (c.inFlight || plan.InFlight()) {
+	if c.sharedPath != "" && (c.inFlight || plan.InFlight()) {
 		layout.Entries = min(spareEntries+c.slots()/slotsToEntry, atomicbucket.MaxEntries)
 	}
 	return layout

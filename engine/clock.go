@@ -22,8 +22,8 @@ const (
 type clock struct {
 	kind     clockKind
 	base     time.Time // an instant, with its monotonic reading if it has one
-	origin   int64     // the same instant on the timeline
-	function toldClock // only for clockFunc
+	origin   int64     // base on the timeline
+	function funcClock // only for clockFunc
 	// counter is the calibrated time stamp counter, or nil if there is none.
 	counter *counterClock
 	// line has the counter's current calibration for clockTSC, and nil for any other kind of clock.
@@ -58,18 +58,18 @@ func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 // join puts the clock on the timeline of other processes, by the machine's monotonic clock. The error is less than a
 // microsecond, unless this goroutine was suspended during every one of its readings.
 func (c *clock) join(timeline func() int64) {
-	var ahead int64
+	var offset int64
 	width := time.Duration(math.MaxInt64)
 	for range 16 {
 		before := time.Now()
-		there := timeline()
+		reading := timeline()
 		if w := time.Since(before); w < width {
-			ahead, width = there-c.origin-int64(before.Add(w/2).Sub(c.base)), w
+			offset, width = reading-c.origin-int64(before.Add(w/2).Sub(c.base)), w
 		}
 	}
-	c.origin += ahead
+	c.origin += offset
 	if c.counter != nil {
-		c.counter = c.counter.moved(ahead)
+		c.counter = c.counter.shifted(offset)
 		if c.kind == clockTSC {
 			c.line = &c.counter.current
 		}
@@ -91,7 +91,7 @@ func (c *clock) nanos() int64 {
 		}
 		return c.exact()
 	}
-	return c.told()
+	return c.funcNanos()
 }
 
 func (c *clock) precise() int64 { return c.origin + int64(time.Since(c.base)) }
@@ -104,8 +104,8 @@ func (c *clock) exact() int64 {
 	return c.precise()
 }
 
-// surely returns the time, by a clock that is never late.
-func (c *clock) surely() int64 {
+// exactNanos returns the time, by a clock that is never late.
+func (c *clock) exactNanos() int64 {
 	if c.kind == clockCoarse {
 		return c.exact()
 	}
@@ -115,7 +115,7 @@ func (c *clock) surely() int64 {
 // machine returns the time by the machine's monotonic clock, which all processes of a shared table have in common. If
 // the counter is ahead of that clock, machine stops using the counter.
 func (c *clock) machine() int64 {
-	if now := c.precise(); c.counter == nil || tolerable(time.Duration(c.counter.nanos()-now), recalibrateEvery) {
+	if now := c.precise(); c.counter == nil || isTolerable(time.Duration(c.counter.nanos()-now), recalibrateEvery) {
 		return now
 	}
 	c.counter.recalibrate()
@@ -132,8 +132,8 @@ func (c *clock) lateness() time.Duration {
 // instant returns t on the timeline, or the nearest end of the timeline for a time outside of it.
 func (c *clock) instant(t time.Time) int64 {
 	if nanos, ok := c.unix(t); ok {
-		ahead := c.function.ahead.Load()
-		return min(nanos, math.MaxInt64-ahead) + ahead
+		offset := c.function.offset.Load()
+		return min(nanos, math.MaxInt64-offset) + offset
 	}
 	if t.Before(c.base) {
 		return 0

@@ -17,11 +17,11 @@ type counterClock struct {
 
 	mu   sync.Mutex // guards last
 	last sample     // at the latest calibration
-	// joint is set if other processes use the same timeline, with Go's clock or with their own counters.
-	joint bool
-	// These fields say where the timeline was when Go's clock replaced the counter.
-	left      int64
-	leftSince time.Time
+	// isShared is true if other processes use the same timeline, with Go's clock or with their own counters.
+	isShared bool
+	// When Go's clock replaced the counter: the time on the timeline, and by Go's clock.
+	switchNanos int64
+	switchTime  time.Time
 }
 
 // A calibration is an immutable linear function from counts to nanoseconds.
@@ -36,8 +36,8 @@ func (c *calibration) nanosAt(count uint64) int64 {
 	if int64(d) < 0 {
 		d = 0 // another processor published the line a moment ago
 	}
-	hi, _ := bits.Mul64(d<<counterScale, c.mul)
-	return c.nanos + int64(hi)
+	high, _ := bits.Mul64(d<<counterScale, c.mul)
+	return c.nanos + int64(high)
 }
 
 // counterScale shifts the nanoseconds per count of a calibration, which are below 1 for counters of 16 MHz and more. A
@@ -63,21 +63,21 @@ func sharedCounter() *counterClock {
 	}
 	for range 3 { // this goroutine may be suspended between the two readings
 		elapsed := time.Since(c.base)
-		if tolerable(elapsed-time.Duration(c.nanos()-c.origin), elapsed) {
+		if isTolerable(elapsed-time.Duration(c.nanos()-c.origin), elapsed) {
 			return c
 		}
 	}
 	return nil
 }
 
-// moved returns a counter clock whose timeline is ahead of c's timeline by the given nanoseconds.
-func (c *counterClock) moved(ahead int64) *counterClock {
+// shifted returns a counter clock whose timeline is ahead of c's timeline by offset nanoseconds.
+func (c *counterClock) shifted(offset int64) *counterClock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := &counterClock{base: c.base, origin: c.origin + ahead, last: c.last, joint: true, leftSince: c.base}
-	m.left = m.origin
+	m := &counterClock{base: c.base, origin: c.origin + offset, last: c.last, isShared: true, switchTime: c.base}
+	m.switchNanos = m.origin
 	if line := c.current.Load(); line != nil {
-		m.current.Store(&calibration{count: line.count, nanos: line.nanos + ahead, mul: line.mul})
+		m.current.Store(&calibration{count: line.count, nanos: line.nanos + offset, mul: line.mul})
 	}
 	return m
 }
@@ -110,17 +110,17 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether a working counter can differ from Go's clock by so much after the elapsed time. Systems
-// correct their clocks by at most 500 parts in a million.
-func tolerable(off, elapsed time.Duration) bool {
-	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
+// isTolerable reports whether a working counter can differ from Go's clock by this difference after the elapsed time.
+// Systems correct their clocks by at most 500 parts in a million.
+func isTolerable(difference, elapsed time.Duration) bool {
+	return difference.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
 }
 
 func (c *counterClock) nanos() int64 {
 	if line := c.current.Load(); line != nil {
 		return line.nanosAt(tsc.Read())
 	}
-	return c.left + int64(time.Since(c.leftSince))
+	return c.switchNanos + int64(time.Since(c.switchTime))
 }
 
 // recalibrate changes the slope of the line so that the counter agrees with Go's clock again, without a jump. If the
@@ -134,21 +134,21 @@ func (c *counterClock) recalibrate() {
 		return
 	}
 	// The current time is not used, because this goroutine may have been suspended since the sample.
-	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
+	lag := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next
-	if !ok || !tolerable(late, elapsed) {
-		c.left, c.leftSince = line.nanosAt(next.count), next.at // published by the store below
-		if c.joint {
-			c.left += int64(late) // so that the time is that of the other processes' clocks
+	if !ok || !isTolerable(lag, elapsed) {
+		c.switchNanos, c.switchTime = line.nanosAt(next.count), next.at // published by the Store below
+		if c.isShared {
+			c.switchNanos += int64(lag) // the other processes' clocks have this time
 		}
 		c.current.Store(nil)
 		return
 	}
-	begin := tsc.Read()
+	start := tsc.Read()
 	// The error is corrected slowly, until about the next calibration. A faster correction would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
-	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
+	c.current.Store(&calibration{count: start, nanos: line.nanosAt(start), mul: mul + step*uint64(lag)})
 }
 
 type sample struct {

@@ -245,7 +245,7 @@ func TestAllWithALimitInFlight(t *testing.T) {
 		require.True(t, take())
 		first := answers[0].Receipt
 		require.False(t, take(), "one is inside")
-		require.Equal(t, uint64(1), first.of.Tokens())
+		require.Equal(t, uint64(1), first.tableReceipt.Tokens())
 		first.Refund(1)
 	}
 	require.False(t, take(), "the rate is used up")

@@ -24,35 +24,37 @@ type Limiter struct {
 	seeded     bool       // keys are made with the seeded hash; false in a zero Limiter
 	secrets    *secrets   // if not nil, keys are made with the secret of a shared table
 	observer   *observer  // nil if there is none
-	setting    sync.Mutex // SetPolicy locks it
+	policyMu   sync.Mutex // SetPolicy locks it
 	terms      terms
 	background *background
-	lines      lines // the callers that wait
+	lines      lines // of the callers that wait
 
-	number uint64 // a random number of this limiter in this process: see Receipt.Append
+	id uint64 // a random number of this limiter in this process: see Receipt.Append
 }
 
-type policies struct {
-	base Policy   // the latest policy other than Unlimited or Blocked, if there was one
-	all  []Policy // the limiter's own policy and those of its tiers
-	last []Policy // like base, for each policy in all
-	room []uint64 // for each policy in all, its highest limit ever: keys may have used that many tokens
+// A policySet has the policies of a limiter, and what keys may still owe under its earlier policies and quotas. Tier 0
+// is the limiter's own policy.
+type policySet struct {
+	base    Policy   // the latest policy of tier 0 other than Unlimited or Blocked, if there was one
+	byTier  []Policy // the policy of each tier
+	bases   []Policy // like base, for each tier
+	highest []uint64 // the highest limit that each tier ever had: keys may have used that many tokens
 
-	quotas uint64 // the most that keys may owe under quotas: see capacity
+	quotaDebt uint64 // the most that keys may owe under quotas, in the unit of capacity; for windows 0 or anyQuota
 
-	longest time.Duration // the longest window that there ever was
-	rounded uint64        // the highest estimate of a sliding window, rounded up, at a change of its length
+	longestWindow time.Duration // the longest window ever
+	maxEstimate   uint64        // the highest estimate of a sliding window, rounded up, at a change of its length
 }
 
-func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
+func (l *Limiter) policies() *policySet { return l.table.Plan().Source().(*policySet) }
 
-func policiesOf(own Policy, tiers []Policy) policies {
-	all := append([]Policy{own}, tiers...)
-	ps := policies{base: own, all: all, last: all, room: make([]uint64, len(all)), longest: own.window}
-	for i, p := range all {
-		ps.room[i] = p.limit
+func newPolicySet(policy Policy, tiers []Policy) policySet {
+	byTier := append([]Policy{policy}, tiers...)
+	s := policySet{base: policy, byTier: byTier, bases: byTier, highest: make([]uint64, len(byTier)), longestWindow: policy.window}
+	for i, p := range byTier {
+		s.highest[i] = p.limit
 	}
-	return ps
+	return s
 }
 
 // New returns a limiter with the policy. Every bucket is full. New allocates all memory that the limiter's table ever
@@ -64,7 +66,7 @@ func policiesOf(own Policy, tiers []Policy) policies {
 // New returns an error for a number out of range, a nil option, or a table larger than the machine's memory. The error
 // names the value and the range.
 func New(policy Policy, options ...Option) (*Limiter, error) {
-	c, err := configured(options)
+	c, err := newConfig(options)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +75,10 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		return nil, err
 	}
 	c.terms.lateness = clock.lateness()
-	if c.replaces && c.shared == "" {
+	if c.replacePolicy && c.sharedPath == "" {
 		return nil, errors.New("engine: ReplacePolicy without Shared: want both, or a limiter of one's own")
 	}
-	policies := policiesOf(policy, c.tiers)
+	policies := newPolicySet(policy, c.tiers)
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	layout.Start, layout.Now = clock.nanos(), clock.latest
 	var table *shard.Table
 	var secrets *secrets
-	if c.shared != "" {
+	if c.sharedPath != "" {
 		table, secrets, err = c.attach(layout, clock, policies)
 	} else if table, err = shard.New(layout); err != nil {
 		err = fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
@@ -96,19 +98,19 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
-		seeded:     !c.stable && c.shared == "",
+		seeded:     !c.stableHash && c.sharedPath == "",
 		secrets:    secrets,
 		observer:   c.observer,
 		terms:      c.terms,
 		background: &background{table: table, clock: clock, interval: c.interval, file: c.file},
-		number:     max(rand.Uint64(), 1),
+		id:         max(rand.Uint64(), 1),
 	}
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)
 	return l, nil
 }
 
-func configured(options []Option) (config, error) {
+func newConfig(options []Option) (config, error) {
 	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
 	for i, option := range options {
 		if option == nil {

@@ -14,8 +14,8 @@ import (
 // lines has, for each key, the callers that wait for tokens, in the order of their turns. Each process of a shared
 // table has its own lines.
 type lines struct {
-	mu sync.Mutex
-	of map[Key][]*Turn
+	mu    sync.Mutex
+	byKey map[Key][]*Turn
 }
 
 // A Turn is a place in the line of a key, with tokens that were taken ahead of time ([Limiter.Queue]). Come or Leave
@@ -34,9 +34,9 @@ type Turn struct {
 
 // A part has the tokens of one reservation that belong to one turn.
 type part struct {
-	of     *reservation
-	n      uint64
-	shared bool // another turn has a part of the reservation, or some of its tokens were given back
+	reservation *reservation
+	n           uint64
+	shared      bool // another turn has a part of the reservation, or some of its tokens were given back
 }
 
 // Queue is [Limiter.Reserve] for a caller that waits in line. If a caller in front of it leaves, this caller moves up,
@@ -59,12 +59,12 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	if err := l.reserve(r, k, n, maxWait); err != nil {
 		return nil, 0, err
 	}
-	t = &Turn{limiter: l, key: k, n: n, plan: r.plan, parts: []part{{r, n, false}}, due: r.until}
+	t = &Turn{limiter: l, key: k, n: n, plan: r.plan, parts: []part{{r, n, false}}, due: r.due}
 	if r.delay > 0 {
-		if l.lines.of == nil {
-			l.lines.of = map[Key][]*Turn{}
+		if l.lines.byKey == nil {
+			l.lines.byKey = map[Key][]*Turn{}
 		}
-		l.lines.of[k] = append(l.lines.of[k], t)
+		l.lines.byKey[k] = append(l.lines.byKey[k], t)
 	}
 	return t, r.delay, nil
 }
@@ -76,7 +76,7 @@ func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
 	t.moved = moved
-	return time.Duration(t.due - t.limiter.clock.surely())
+	return time.Duration(t.due - t.limiter.clock.exactNanos())
 }
 
 // Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. The receipt is void if the
@@ -91,7 +91,7 @@ func (t *Turn) Come() Receipt {
 	if len(parts) != 1 || parts[0].shared {
 		return Receipt{}
 	}
-	return parts[0].of.receipt
+	return parts[0].reservation.receipt
 }
 
 // Leave ends the turn of a caller that does not proceed, and the callers behind it move up:
@@ -106,123 +106,123 @@ func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	behind := l.remove(t)
+	followers := l.remove(t)
 	var moved []*Turn
-	if slices.ContainsFunc(behind, func(other *Turn) bool { return other.n != t.n }) {
-		moved = t.shift(behind)
+	if slices.ContainsFunc(followers, func(follower *Turn) bool { return follower.n != t.n }) {
+		moved = t.shift(followers)
 	} else {
-		for _, other := range behind {
-			if t.due > other.due { // other's reserved tokens may have been given back
+		for _, follower := range followers {
+			if t.due > follower.due { // the follower's reserved tokens may have been given back
 				continue
 			}
-			t.parts, other.parts = other.parts, t.parts
-			if t.due < other.due {
-				t.due, other.due = other.due, t.due
-				moved = append(moved, other)
+			t.parts, follower.parts = follower.parts, t.parts
+			if t.due < follower.due {
+				t.due, follower.due = follower.due, t.due
+				moved = append(moved, follower)
 			}
 		}
 	}
 	for _, last := range slices.Backward(t.parts) {
-		last.of.receipt.Refund(last.n)
+		last.reservation.receipt.Refund(last.n)
 	}
 	t.parts = nil
-	haveMoved(moved)
+	notifyMoved(moved)
 }
 
 // shift moves turns up by the tokens of a turn that has left, and returns the turns whose wait is now shorter. It stops
 // where a caller outside of the line has reserved. A turn that moved past that reservation would proceed at the same
 // time as that caller.
-func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
+func (t *Turn) shift(followers []*Turn) (moved []*Turn) {
 	end := t.due
-	for _, other := range behind {
-		if other.due == end { // the tokens of both turns come at the same time
-			t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
+	for _, follower := range followers {
+		if follower.due == end { // the tokens of both turns come at the same time
+			t.parts, follower.parts = redistribute(t.parts, follower.parts, follower.n)
 			continue
 		}
-		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
-		if !other.ignores(gap) {
+		gap := follower.due - int64(follower.plan.Span(follower.n, follower.key.quota)) - end
+		if !follower.isNegligible(gap) {
 			return moved // another caller has reserved in between, or the rate was changed
 		}
-		end = other.due
-		by := min(t.plan.Span(t.n, t.key.quota), other.plan.Span(t.n, other.key.quota))
-		other.due -= int64(by)
-		t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
-		moved = append(moved, other)
+		end = follower.due
+		gain := min(t.plan.Span(t.n, t.key.quota), follower.plan.Span(t.n, follower.key.quota))
+		follower.due -= int64(gain)
+		t.parts, follower.parts = redistribute(t.parts, follower.parts, follower.n)
+		moved = append(moved, follower)
 	}
 	return moved
 }
 
-// exchanged redistributes the tokens of a turn that leaves and of the turn behind it. The turn that stays gets the
-// first n tokens.
-func exchanged(leaves, stays []part, n uint64) (last, first []part) {
-	for _, p := range append(leaves, stays...) {
+// redistribute divides the tokens of a turn that leaves and of the turn that stays. The turn that stays is behind the
+// other one, and keeps the first n tokens. The turn that leaves gets the rest.
+func redistribute(leaving, staying []part, n uint64) (rest, kept []part) {
+	for _, p := range append(leaving, staying...) {
 		switch {
 		case n == 0:
-			last = append(last, p)
+			rest = append(rest, p)
 			continue
 		case p.n > n:
-			last = append(last, part{p.of, p.n - n, true})
+			rest = append(rest, part{p.reservation, p.n - n, true})
 			p.n, p.shared = n, true
 		}
-		first, n = append(first, p), n-p.n
+		kept, n = append(kept, p), n-p.n
 	}
-	return last, first
+	return rest, kept
 }
 
 // overtake moves a turn to the front of its line, because its caller proceeds now. The turns that were in front are due
 // later, but none later than this turn was. The tokens of these turns directly follow each other.
 func (t *Turn) overtake() {
-	line := t.limiter.lines.of[t.key]
+	line := t.limiter.lines.byKey[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
-		other := line[i]
-		own, others := int64(t.plan.Span(t.n, t.key.quota)), int64(other.plan.Span(other.n, other.key.quota))
-		gap := t.due - own - other.due
-		if !t.ignores(gap) {
+		front := line[i]
+		span, frontSpan := int64(t.plan.Span(t.n, t.key.quota)), int64(front.plan.Span(front.n, front.key.quota))
+		gap := t.due - span - front.due
+		if !t.isNegligible(gap) {
 			return // another caller has reserved in between
 		}
-		other.due, t.due = t.due, t.due-others
-		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
+		front.due, t.due = t.due, t.due-frontSpan
+		front.parts, t.parts = redistribute(front.parts, t.parts, t.n)
 	}
 }
 
-// ignores reports whether a gap in front of the turn is too small to count: at most half a token. Rounding, or a
+// isNegligible reports whether a gap in front of the turn is too small to count: at most half a token. Rounding, or a
 // reservation under a faster quota, causes such gaps.
-func (t *Turn) ignores(gap int64) bool {
+func (t *Turn) isNegligible(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half
 }
 
-// haveMoved calls each turn's function moved, even if the function of an earlier turn panics. The line must be up to
+// notifyMoved calls each turn's function moved, even if the function of an earlier turn panics. The line must be up to
 // date before the call.
-func haveMoved(turns []*Turn) {
+func notifyMoved(turns []*Turn) {
 	if len(turns) > 0 {
-		defer haveMoved(turns[1:])
+		defer notifyMoved(turns[1:])
 		if moved := turns[0].moved; moved != nil {
 			moved()
 		}
 	}
 }
 
-func (l *lines) remove(t *Turn) (behind []*Turn) {
-	line := l.of[t.key]
+func (l *lines) remove(t *Turn) (followers []*Turn) {
+	line := l.byKey[t.key]
 	i := slices.Index(line, t)
 	if i < 0 {
 		return nil
 	}
 	line = slices.Delete(line, i, i+1)
 	if len(line) == 0 {
-		delete(l.of, t.key)
+		delete(l.byKey, t.key)
 		return nil
 	}
-	l.of[t.key] = line
+	l.byKey[t.key] = line
 	return line[i:]
 }
 
 // wait waits until the turn is due, and ends it. If the context is done before, the turn leaves the line.
 func (t *Turn) wait(ctx context.Context) error {
 	for {
-		moved, wake := context.WithCancel(ctx)
-		err := pause.For(moved, t.Until(wake))
+		waitCtx, wake := context.WithCancel(ctx)
+		err := pause.For(waitCtx, t.Until(wake))
 		wake()
 		switch {
 		case err == nil:

@@ -107,9 +107,9 @@ func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 		var sum uint64
 		for _, p := range turn.parts {
 			require.Positive(t, p.n)
-			require.Equal(t, p.n < took[p.of], p.shared)
+			require.Equal(t, p.n < took[p.reservation], p.shared)
 			sum += p.n
-			given[p.of] += p.n
+			given[p.reservation] += p.n
 		}
 		require.Equal(t, turn.n, sum)
 	}
@@ -144,7 +144,7 @@ func TestALineHasNoGaps(t *testing.T) {
 						turn.Leave()
 						continue
 					}
-					line, took[turn.parts[0].of] = append(line, turn), n
+					line, took[turn.parts[0].reservation] = append(line, turn), n
 					turn.Until(func() { told[turn]++ })
 				} else if len(line) > 0 {
 					i := random.IntN(len(line))
@@ -183,7 +183,7 @@ func TestALineOfBatches(t *testing.T) {
 			line := []*Turn{place(t, l, k, 2), place(t, l, k, n), place(t, l, k, 2)}
 			took, told := map[*reservation]uint64{}, 0
 			for _, turn := range line {
-				took[turn.parts[0].of] = turn.n
+				took[turn.parts[0].reservation] = turn.n
 				assert.Equal(t, 20*time.Second, turn.Until(func() { told++ }))
 			}
 			line[0].Leave()

@@ -24,7 +24,7 @@ func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue fu
 				require.NoError(t, err)
 				return turn
 			})
-			assert.Empty(t, l.lines.of)
+			assert.Empty(t, l.lines.byKey)
 		})
 	}
 }

@@ -20,7 +20,7 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 		require.NoError(t, err)
 		defer limiter.Close()
 		test(t, limiter, limiter.KeyUint64(0))
-		assert.Empty(t, limiter.lines.of)
+		assert.Empty(t, limiter.lines.byKey)
 	})
 }
 

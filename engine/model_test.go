@@ -251,7 +251,7 @@ func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (
 func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decision {
 	switch {
 	case q.all:
-		return everything
+		return unlimitedDecision
 	case q.tokens == 0 && n == 0:
 		return Decision{Allowed: true}
 	case q.tokens == 0:

@@ -237,7 +237,7 @@ func (tk *taken) unrecorded(n uint64) {
 func (m *model) takeUpTo(k *modelKey, q *grants, least, most uint64) (d Decision, e *event, took uint64) {
 	at := m.at(m.now)
 	if q.all {
-		return everything, nil, most
+		return unlimitedDecision, nil, most
 	}
 	if q.tokens == 0 || most == 0 {
 		return m.answer(k, q, least, at, at-m.now), nil, 0

@@ -94,7 +94,7 @@ var mutants = []interleave.Mutant{
 		{convertGo, "longest := ceilDiv(c.Longest, uint64(w.window))", "longest := ceilDiv(c.Longest, uint64(w.window)) + 1000"},
 	}},
 	{"(b)", "a log is forgotten after a short window", "TestWindowsToAndFro", "(b)", []interleave.Edit{
-		{"engine/policy.go", "log.Staying(room)", "log.Staying(p.window)"},
+		{"engine/policy.go", "log.Staying(maxWindow)", "log.Staying(p.window)"},
 	}},
 	{"(b)", "a window that begins ahead of the clock ends as one that begins now", "TestWindowsAheadOfTheClockThatBecomeShorter", "(b)", []interleave.Edit{
 		{convertGo, "latest, oldEnd := max(nanos, c.Latest),", "latest, oldEnd := nanos,"},
@@ -106,32 +106,32 @@ var mutants = []interleave.Mutant{
 		{"shard/adopt.go", "change.Lowest = min(change.Lowest, 1)", ""},
 	}},
 	{"(b)", "no quota of windows is remembered", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
-		{"engine/quota.go", "needs = anyQuota", "needs = 0"},
+		{"engine/quota.go", "need = anyQuota", "need = 0"},
 	}},
 	{"(b)", "a log has no room for what a key took under another tier", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
-		{"engine/plan.go", "len(ps.last) > 1 || ps.quotas > 0", "ps.quotas > 0"},
+		{"engine/plan.go", "len(s.bases) > 1 || s.quotaDebt > 0", "s.quotaDebt > 0"},
 	}},
 	{"(b)", "a log has no room for what a key took under another quota", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
-		{"engine/plan.go", "len(ps.last) > 1 || ps.quotas > 0", "len(ps.last) > 1"},
+		{"engine/plan.go", "len(s.bases) > 1 || s.quotaDebt > 0", "len(s.bases) > 1"},
 	}},
 	{"(b)", "a file forgets that there are quotas of windows", "TestQuotasOfWindowsInAFile", "(b)", []interleave.Edit{
-		{"engine/sharedpolicy.go", "ps.base.hasWindows() && ps.quotas < anyQuota", "ps.base.hasWindows()"},
+		{"engine/sharedpolicy.go", "s.base.hasWindows() && s.quotaDebt < anyQuota", "s.base.hasWindows()"},
 	}},
 	{"(d)", "a file of windows has quotas from the start", "TestQuotasOfWindowsInAFile", "(d)", []interleave.Edit{
-		{"engine/sharedpolicy.go", "ps.quotas = 0 // it", "ps.quotas = anyQuota // it"},
+		{"engine/sharedpolicy.go", "s.quotaDebt = 0 // it", "s.quotaDebt = anyQuota // it"},
 	}},
 	{"(b)", "a tier that is blocked counts as if it never had a limit", "TestTheLowestLimitOfAllTiers", "(b)", []interleave.Edit{
 		{"shard/label.go", "if tier.limit > 0 {", "if tier.Tokens > 0 {"},
 	}},
 	{"(b)", "there is no room for what a long window has granted", "TestThereIsRoomForALongWindow", "(b)", []interleave.Edit{
-		{"engine/plan.go", "ps.base.buildRoomy(most, ps.lasts())", "ps.base.build(most)"},
+		{"engine/plan.go", "s.base.buildRoomy(maxTokens, s.maxWindow())", "s.base.build(maxTokens)"},
 	}},
 	{"(d)", "a window never becomes shorter", "TestQuotasOfWindowsInAFile", "(d)", []interleave.Edit{
 		{convertGo, "case c.Lowest > 0:", "case false:"},
 	}},
 	{"(d)", "a raised limit is not in force", courses + "tiers", "(d)", []interleave.Edit{
-		{setPolicyGo, "	after := policiesOf(to[0], to[1:])\n",
-			"	for i := range to {\n		to[i].limit = min(to[i].limit, ps.all[i].limit)\n	}\n	after := policiesOf(to[0], to[1:])\n"},
+		{setPolicyGo, "	after := newPolicySet(to[0], to[1:])\n",
+			"	for i := range to {\n		to[i].limit = min(to[i].limit, s.byTier[i].limit)\n	}\n	after := newPolicySet(to[0], to[1:])\n"},
 	}},
 	{"(d)", "a faster rate begins when all has come back at the slower one", courses + "tiers", "(d)", []interleave.Edit{
 		{convertGo, converted, "max(" + converted + ", " + lasting + ")"},

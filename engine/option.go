@@ -15,21 +15,21 @@ import (
 type Option func(*config) error
 
 type config struct {
-	maxKeys  int
-	shards   int // 0 means that New chooses by size and GOMAXPROCS
-	overflow OverflowPolicy
-	stable   bool
-	prefault bool
-	interval time.Duration
-	file     *sharedfile.File // with Shared, the file, once it is attached
-	clock    clockKind
-	read     func() time.Time
-	tiers    []Policy
-	terms    terms
-	observer *observer
-	shared   string // path of the file; empty without Shared
-	inFlight bool   // the policy is Concurrency
-	replaces bool   // with ReplacePolicy, New replaces the policy of the file
+	maxKeys       int
+	shards        int // 0 means that New chooses by size and GOMAXPROCS
+	overflow      OverflowPolicy
+	stableHash    bool
+	prefault      bool
+	interval      time.Duration
+	file          *sharedfile.File // with Shared, the file, once it is attached
+	clock         clockKind
+	read          func() time.Time
+	tiers         []Policy
+	terms         terms
+	observer      *observer
+	sharedPath    string // path of the file; empty without Shared
+	inFlight      bool   // the policy is Concurrency
+	replacePolicy bool   // with ReplacePolicy, New replaces the policy of the file
 }
 
 const (
@@ -75,7 +75,7 @@ func Shards(n int) Option {
 // a client that can choose its key can drain another client's bucket.
 func HashStable() Option {
 	return func(c *config) error {
-		c.stable = true
+		c.stableHash = true
 		return nil
 	}
 }
@@ -197,7 +197,7 @@ func (c *config) shardCount() int {
 // shard.
 func (c *config) usualShards() int {
 	processors := runtime.GOMAXPROCS(0)
-	if c.shared != "" {
+	if c.sharedPath != "" {
 		processors = sharedProcessors
 	}
 	n := 1

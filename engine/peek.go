@@ -11,19 +11,19 @@ import "math"
 // Peek does not check whether there is room for a new key: an unknown key counts as a key that has taken nothing.
 func (l *Limiter) Peek(k Key, n uint64) Decision {
 	l.requireMade()
-	nanos := l.clock.surely()
+	nanos := l.clock.exactNanos()
 	return l.peek(k, n, nanos, nanos)
 }
 
-func (l *Limiter) peek(k Key, n uint64, nanos, clock int64) (d Decision) {
-	o, status := l.table.PeekAt(l.table.Find(k.hash), nanos, clock, n, k.quota)
+func (l *Limiter) peek(k Key, n uint64, nanos, clockNanos int64) (d Decision) {
+	o, status := l.table.PeekAt(l.table.Find(k.hash), nanos, clockNanos, n, k.quota)
 	limit := limitOf(o.Plan, k)
 	if limit == math.MaxUint64 {
-		return everything
+		return unlimitedDecision
 	}
 	if n > limit {
 		status.RetryAfter = Never
 	}
-	answer(&d, o.At-nanos, limit, status, status.RetryAfter == 0)
+	fillDecision(&d, o.At-nanos, limit, status, status.RetryAfter == 0)
 	return d
 }

@@ -10,43 +10,43 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// plan checks the policies and returns a plan for them. The argument before is the algorithm of the table's records, or
-// nil for a new table.
-func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
-	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
-	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
-		most = max(most, terms.maxQuota)
-		if limits := max(terms.maxDebt, 1); most > math.MaxUint64/limits {
-			return nil, fmt.Errorf("engine: %v: MaxDebt(%d): so large a count does not fit into a word", ps.base, limits)
+// plan checks the policies and returns a plan for them. The argument previous is the algorithm of the table's records,
+// or nil for a new table.
+func (s policySet) plan(previous atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
+	own, tiers, maxTokens := s.byTier[0], s.byTier[1:], s.maxTokens()
+	if s.base.algorithm != AlgorithmTokenBucket && s.base.algorithm != AlgorithmBatchRefill {
+		maxTokens = max(maxTokens, terms.maxQuota)
+		if maxDebt := max(terms.maxDebt, 1); maxTokens > math.MaxUint64/maxDebt {
+			return nil, fmt.Errorf("engine: %v: MaxDebt(%d): so large a count does not fit into a word", s.base, maxDebt)
 		} else {
-			most *= limits
+			maxTokens *= maxDebt
 		}
 	}
-	algorithm, err := ps.base.buildRoomy(most, ps.lasts())
-	if terms.shared && ps.base.algorithm == AlgorithmConcurrency {
-		algorithm, err = ps.base.buildEntries(most)
+	algorithm, err := s.base.buildRoomy(maxTokens, s.maxWindow())
+	if terms.shared && s.base.algorithm == AlgorithmConcurrency {
+		algorithm, err = s.base.buildEntries(maxTokens)
 	}
-	if err != nil && most > ps.base.limit && terms.maxDebt > 1 {
-		return nil, fmt.Errorf("%w (with MaxDebt(%d) a key may owe %d)", err, terms.maxDebt, most)
-	} else if err != nil && (ps.most() > ps.limit() || ps.lasts() > ps.base.window) {
-		return nil, fmt.Errorf("%w (a key may still have used up %d of earlier limits, for %v)", err, most, ps.lasts())
+	if err != nil && maxTokens > s.base.limit && terms.maxDebt > 1 {
+		return nil, fmt.Errorf("%w (with MaxDebt(%d) a key may owe %d)", err, terms.maxDebt, maxTokens)
+	} else if err != nil && (s.maxTokens() > s.highestLimit() || s.maxWindow() > s.base.window) {
+		return nil, fmt.Errorf("%w (a key may still have used up %d of earlier limits, for %v)", err, maxTokens, s.maxWindow())
 	} else if err != nil {
 		return nil, err
 	}
-	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && ps.base.algorithm != AlgorithmBatchRefill {
-		if ps.areOfSeveralRates(terms) {
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && s.base.algorithm != AlgorithmBatchRefill {
+		if s.haveSeveralRates(terms) {
 			bucket = bucket.Priced()
 		}
-		if algorithm, err = ps.roomy(bucket); err != nil {
+		if algorithm, err = s.makeRoom(bucket); err != nil {
 			return nil, err
 		}
 	}
-	if before != nil {
-		if algorithm, err = algorithm.Following(before); err != nil {
-			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", p, len(tiers), err)
+	if previous != nil {
+		if algorithm, err = algorithm.Following(previous); err != nil {
+			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", own, len(tiers), err)
 		}
 	}
-	quotas, err := ps.tierQuotas(algorithm)
+	quotas, err := s.tierQuotas(algorithm)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +54,11 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	if err != nil {
 		return nil, err
 	}
-	if err := terms.apply(plan, ps); err != nil {
+	if err := terms.apply(plan, s); err != nil {
 		return nil, err
 	}
-	for i, policy := range ps.all {
-		plan.SetHighest(uint8(i), ps.room[i])
+	for i, policy := range s.byTier {
+		plan.SetHighest(uint8(i), s.highest[i])
 		switch policy.grant {
 		case grantsLimit:
 		case grantsAll:
@@ -67,65 +67,65 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 			plan.SetTier(uint8(i), shard.Blocked())
 		}
 	}
-	plan.SetLongest(ps.longest)
-	plan.SetSource(&ps)
+	plan.SetLongest(s.longestWindow)
+	plan.SetSource(&s)
 	return plan, nil
 }
 
-func (ps policies) tierQuotas(algorithm atomicbucket.Algorithm) ([]atomicbucket.Quota, error) {
-	quotas := make([]atomicbucket.Quota, len(ps.last)-1)
-	for i, tier := range ps.last[1:] {
+func (s policySet) tierQuotas(algorithm atomicbucket.Algorithm) ([]atomicbucket.Quota, error) {
+	quotas := make([]atomicbucket.Quota, len(s.bases)-1)
+	for i, tier := range s.bases[1:] {
 		var err error
-		if quotas[i], err = ps.base.tier(algorithm, tier); err != nil {
+		if quotas[i], err = s.base.tierQuota(algorithm, tier); err != nil {
 			return nil, fmt.Errorf("engine: tier %d, %v: %w", i+1, tier, err)
 		}
-		if room := atomicbucket.Most(algorithm) / quotas[i].Token; ps.room[i+1] > room {
+		if room := atomicbucket.Most(algorithm) / quotas[i].Token; s.highest[i+1] > room {
 			return nil, fmt.Errorf("engine: tier %d, %v: a key may still owe %d tokens by earlier numbers, "+
-				"and a record has room for %d at this rate", i+1, tier, ps.room[i+1], room)
+				"and a record has room for %d at this rate", i+1, tier, s.highest[i+1], room)
 		}
 	}
 	return quotas, nil
 }
 
-// areOfSeveralRates reports whether keys may have several rates, so that records must store what a token cost.
-func (ps policies) areOfSeveralRates(terms terms) bool {
-	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
+// haveSeveralRates reports whether keys may have several rates, so that records must store what a token cost.
+func (s policySet) haveSeveralRates(terms terms) bool {
+	return s.base.algorithm == AlgorithmTokenBucket && (len(s.byTier) > 1 || terms.maxQuota > 0)
 }
 
-// most returns the largest number of tokens for which a record must have room. Limits of earlier policies are included
-// if the algorithm still counts their tokens.
-func (ps policies) most() uint64 {
-	switch ps.base.algorithm {
+// maxTokens returns the largest number of tokens for which a record must have room. It includes limits of earlier
+// policies if the algorithm still counts their tokens.
+func (s policySet) maxTokens() uint64 {
+	switch s.base.algorithm {
 	case AlgorithmTokenBucket: // the tiers are checked separately
-		return ps.room[0]
+		return s.highest[0]
 	case AlgorithmFixedWindow, AlgorithmSlidingWindow:
-		if ps.base.limit > 0 { // a limit of 0 returns an error that names the highest limit
-			return max(slices.Max(ps.room), ps.rounded)
+		if s.base.limit > 0 { // a limit of 0 returns an error that names the highest limit
+			return max(slices.Max(s.highest), s.maxEstimate)
 		}
 	}
-	return ps.limit()
+	return s.highestLimit()
 }
 
-// lasts returns how long tokens may count after the length of windows has changed (R24). If keys may have several
-// limits, it is the longest window so far, because a key may have taken tokens under another limit.
-func (ps policies) lasts() time.Duration {
-	window, longest := ps.base.window, ps.longest
-	if ps.base.algorithm == AlgorithmSlidingWindow {
+// maxWindow returns how long tokens may count after the length of windows has changed (R24). If keys may have several
+// limits, this is the longest window so far, because a key may have taken tokens under another limit.
+func (s policySet) maxWindow() time.Duration {
+	window, longest := s.base.window, s.longestWindow
+	if s.base.algorithm == AlgorithmSlidingWindow {
 		longest *= 2
 	}
-	if len(ps.last) > 1 || ps.quotas > 0 || ps.last[0].isFixed() {
+	if len(s.bases) > 1 || s.quotaDebt > 0 || s.bases[0].isFixed() {
 		return max(window, longest)
 	}
-	lasts := float64(window) * float64(ps.room[0]) / float64(max(ps.base.limit, 1))
-	return max(window, duration(min(lasts*(1+1e-9), float64(longest))))
+	nanos := float64(window) * float64(s.highest[0]) / float64(max(s.base.limit, 1))
+	return max(window, duration(min(nanos*(1+1e-9), float64(longest))))
 }
 
-func (ps policies) limit() uint64 {
-	most := ps.base.limit
-	for _, tier := range ps.all[1:] {
-		most = max(most, tier.limit)
+func (s policySet) highestLimit() uint64 {
+	highest := s.base.limit
+	for _, tier := range s.byTier[1:] {
+		highest = max(highest, tier.limit)
 	}
-	return most
+	return highest
 }
 
 // terms are the settings of a limiter that apply to every plan.
@@ -137,16 +137,16 @@ type terms struct {
 	shared   bool // the table is shared with other processes
 }
 
-func (p Policy) tier(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucket.Quota, error) {
+func (p Policy) tierQuota(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucket.Quota, error) {
 	if tier.isFixed() {
 		return atomicbucket.Quota{Token: 1}, nil
 	}
 	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && p.isTokenBucket() && tier.algorithm == AlgorithmTokenBucket && tier.grant == grantsLimit && !tier.aligned {
 		return bucket.Share(tier.rate.Tokens, tier.rate.Period, tier.limit)
 	}
-	same := p
-	same.limit = tier.limit
-	if tier != same || p.isTokenBucket() {
+	expected := p
+	expected.limit = tier.limit
+	if tier != expected || p.isTokenBucket() {
 		return atomicbucket.Quota{}, fmt.Errorf("want %v with another limit", p)
 	}
 	_, err := tier.build(max(p.limit, tier.limit))

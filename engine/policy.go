@@ -20,7 +20,7 @@ type Policy struct {
 	algorithm Algorithm
 	aligned   bool
 	grant     grant
-	per       Period // period of the calendar
+	period    Period // period of the calendar
 }
 
 // TokenBucket limits each key to a rate, and to a burst of 1 to 2^32 tokens at once. A key's bucket starts full, and
@@ -97,8 +97,8 @@ func (p Policy) String() string {
 	if p.aligned {
 		aligned = ", aligned"
 	}
-	if per, zone, ok := p.Calendar(); ok {
-		return fmt.Sprintf("%s %d/%v of %s", name, p.limit, per, zone)
+	if period, zone, ok := p.Calendar(); ok {
+		return fmt.Sprintf("%s %d/%v of %s", name, p.limit, period, zone)
 	}
 	switch p.grant {
 	case grantsAll:
@@ -120,10 +120,12 @@ func (p Policy) String() string {
 	case AlgorithmConcurrency:
 		return fmt.Sprintf("%s %d, forgotten after %v%s", name, p.limit, p.window, aligned)
 	}
-	panic(p.unknown())
+	panic(p.unknownAlgorithm())
 }
 
-func (p Policy) unknown() string { return fmt.Sprintf("engine: no case for algorithm %d", p.algorithm) }
+func (p Policy) unknownAlgorithm() string {
+	return fmt.Sprintf("engine: no case for algorithm %d", p.algorithm)
+}
 
 // Algorithm returns the policy's algorithm. It is NoAlgorithm for the zero Policy, [Unlimited] and [Blocked].
 func (p Policy) Algorithm() Algorithm { return p.algorithm }
@@ -145,7 +147,7 @@ func (p Policy) Rate() Rate {
 	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog:
 		return Per(float64(p.limit), p.window)
 	}
-	panic(p.unknown())
+	panic(p.unknownAlgorithm())
 }
 
 // IsAligned reports whether the policy is [Policy.Aligned] or a [CalendarWindow].
@@ -179,7 +181,7 @@ func (p Policy) Window() time.Duration {
 	case AlgorithmFixedWindow, AlgorithmSlidingWindow, AlgorithmSlidingLog, AlgorithmConcurrency:
 		return p.window
 	}
-	panic(p.unknown())
+	panic(p.unknownAlgorithm())
 }
 
 // duration returns the number of nanoseconds as a Duration, rounded, and at most the longest Duration.
@@ -194,7 +196,7 @@ func duration(nanos float64) time.Duration {
 // policy is [Unlimited] or [Blocked], and is NoAlgorithm if New made the limiter with one of these policies.
 func (l *Limiter) Algorithm() Algorithm {
 	l.requireMade()
-	return l.now().base.algorithm
+	return l.policies().base.algorithm
 }
 
 // Policy returns the policy of a tier, as [New] or the latest [Limiter.SetPolicy] has set it. Tier 0 is the limiter's
@@ -202,7 +204,7 @@ func (l *Limiter) Algorithm() Algorithm {
 // allocate.
 func (l *Limiter) Policy(tier int) Policy {
 	l.requireMade()
-	policies := l.now().all
+	policies := l.policies().byTier
 	if tier < 0 || tier >= len(policies) {
 		return Policy{}
 	}
@@ -214,21 +216,22 @@ func (p Policy) hasWindows() bool {
 	return p.algorithm == AlgorithmFixedWindow || p.algorithm == AlgorithmSlidingWindow || p.algorithm == AlgorithmSlidingLog
 }
 
-func (p Policy) build(most uint64) (atomicbucket.Algorithm, error) {
-	return p.buildRoomy(most, p.window)
+// build returns the algorithm of the policy, with room for maxTokens tokens in a record.
+func (p Policy) build(maxTokens uint64) (atomicbucket.Algorithm, error) {
+	return p.buildRoomy(maxTokens, p.window)
 }
 
-// buildRoomy is build with room for windows that last longer than the policy's.
-func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbucket.Algorithm, err error) {
+// buildRoomy is build with room for windows of up to maxWindow, which may be longer than the policy's window.
+func (p Policy) buildRoomy(maxTokens uint64, maxWindow time.Duration) (algorithm atomicbucket.Algorithm, err error) {
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
 	}
 	switch {
 	case p.isFixed():
-		algorithm, err = boxed(atomicbucket.NewTicks(fixedTable))
+		algorithm, err = asAlgorithm(atomicbucket.NewTicks(fixedTable))
 		return algorithm, err
 	case p.grant == grantsQuotas:
-		if algorithm, err = boxed(atomicbucket.NewTicks(p.window)); err != nil {
+		if algorithm, err = asAlgorithm(atomicbucket.NewTicks(p.window)); err != nil {
 			err = fmt.Errorf("engine: %v: %w", p, err)
 		}
 		return algorithm, err
@@ -238,28 +241,28 @@ func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbuc
 		return nil, errors.New("engine: the zero Policy limits nothing: " +
 			"want engine.TokenBucket(rate, burst) or one of its siblings")
 	case AlgorithmTokenBucket:
-		algorithm, err = boxed(atomicbucket.NewRoomyBucket(p.rate.Tokens, p.rate.Period, p.limit, most))
+		algorithm, err = asAlgorithm(atomicbucket.NewRoomyBucket(p.rate.Tokens, p.rate.Period, p.limit, maxTokens))
 	case AlgorithmBatchRefill:
-		algorithm, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
+		algorithm, err = asAlgorithm(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
 	case AlgorithmFixedWindow:
 		switch {
 		case p.calendar != nil:
-			algorithm, err = boxed(atomicbucket.NewCalendarWindow(p.limit, most, p.calendar, room))
-		case p.per != 0:
-			_, err = atomicbucket.NewCalendar(p.per, nil)
+			algorithm, err = asAlgorithm(atomicbucket.NewCalendarWindow(p.limit, maxTokens, p.calendar, maxWindow))
+		case p.period != 0:
+			_, err = atomicbucket.NewCalendar(p.period, nil)
 		default:
-			algorithm, err = boxed(atomicbucket.NewRoomyWindow(p.limit, most, p.window, room, p.aligned))
+			algorithm, err = asAlgorithm(atomicbucket.NewRoomyWindow(p.limit, maxTokens, p.window, maxWindow, p.aligned))
 		}
 	case AlgorithmSlidingWindow:
-		algorithm, err = boxed(atomicbucket.NewRoomySliding(p.limit, most, p.window, room))
+		algorithm, err = asAlgorithm(atomicbucket.NewRoomySliding(p.limit, maxTokens, p.window, maxWindow))
 	case AlgorithmSlidingLog:
 		var log atomicbucket.SlidingLog
-		log, err = atomicbucket.NewSlidingLog(p.limit, most, p.window)
-		algorithm = log.Staying(room)
+		log, err = atomicbucket.NewSlidingLog(p.limit, maxTokens, p.window)
+		algorithm = log.Staying(maxWindow)
 	case AlgorithmConcurrency:
-		algorithm, err = boxed(atomicbucket.NewConcurrency(p.limit, most, p.window))
+		algorithm, err = asAlgorithm(atomicbucket.NewConcurrency(p.limit, maxTokens, p.window))
 	default:
-		panic(p.unknown())
+		panic(p.unknownAlgorithm())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: %v: %w", p, err)
@@ -268,15 +271,16 @@ func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbuc
 }
 
 // buildEntries is build for a [Concurrency] policy in a table that several processes share.
-func (p Policy) buildEntries(most uint64) (atomicbucket.Algorithm, error) {
-	algorithm, err := boxed(atomicbucket.NewEntries(p.limit, most, p.window))
+func (p Policy) buildEntries(maxTokens uint64) (atomicbucket.Algorithm, error) {
+	algorithm, err := asAlgorithm(atomicbucket.NewEntries(p.limit, maxTokens, p.window))
 	if err != nil {
 		return nil, fmt.Errorf("engine: %v: %w", p, err)
 	}
 	return algorithm, nil
 }
 
-func boxed[T any, P interface {
+// asAlgorithm returns a pointer to an algorithm whose methods have pointer receivers.
+func asAlgorithm[T any, P interface {
 	*T
 	atomicbucket.Algorithm
 }](algorithm T, err error) (atomicbucket.Algorithm, error) {

@@ -53,8 +53,8 @@ func (p Policy) isFixed() bool { return p.grant == grantsAll || p.grant == grant
 // isTokenBucket reports whether a limiter with the policy has token buckets, of any rates.
 func (p Policy) isTokenBucket() bool { return p.algorithm == AlgorithmTokenBucket || p.isFixed() }
 
-// follows reports whether a limiter with the policy base can change to p.
-func (p Policy) follows(base Policy) bool {
+// canFollow reports whether a limiter with the policy base can change to p.
+func (p Policy) canFollow(base Policy) bool {
 	switch {
 	case p.isFixed():
 		return true

@@ -14,7 +14,7 @@ func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err
 	}
-	plan, err := policiesOf(p, tiers).plan(nil, terms{})
+	plan, err := newPolicySet(p, tiers).plan(nil, terms{})
 	if err != nil {
 		return 0, err
 	}

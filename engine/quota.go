@@ -53,27 +53,28 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 	}
 	for {
 		plan := l.table.Plan()
-		base := plan.Source().(*policies).base
-		quota, err := p.under(base, plan)
+		base := plan.Source().(*policySet).base
+		q, err := p.quota(base, plan)
 		if err != nil {
 			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
 		}
-		needs := uint64(0)
+		need := uint64(0)
 		if bucket, ok := plan.Bucket(); ok {
-			needs = extent(bucket, quota)
+			need = extent(bucket, q)
 		} else if base.hasWindows() {
-			needs = anyQuota
+			need = anyQuota
 		}
-		known, err := l.remembers(needs)
+		remembered, err := l.remember(need)
 		if err != nil {
 			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
-		} else if known {
-			return Quota{plan.NewQuota(quota)}, nil
+		} else if remembered {
+			return Quota{plan.NewQuota(q)}, nil
 		}
 	}
 }
 
-func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
+// quota returns the policy as a quota in a limiter with the policy base, or an error if the limiter cannot apply it.
+func (p Policy) quota(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
 	if bucket, _ := plan.Bucket(); base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
 		quota, err := bucket.Grant(p.rate.Tokens, p.rate.Period, p.limit)
 		if err == nil && !bucket.HasPrices() && quota.Token != bucket.Quota().Token {
@@ -82,17 +83,17 @@ func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error)
 		}
 		return quota, err
 	}
-	same := base
-	same.limit = p.limit
-	if p != same || base.isTokenBucket() {
+	expected := base
+	expected.limit = p.limit
+	if p != expected || base.isTokenBucket() {
 		return atomicbucket.Quota{}, fmt.Errorf("the limiter's policy is %v: want that with another limit, engine.Unlimited() or engine.Blocked()", base)
 	}
-	most := atomicbucket.Most(plan.Algorithm())
+	maxLimit := atomicbucket.Most(plan.Algorithm())
 	if p.algorithm == AlgorithmBatchRefill {
-		most = atomicbucket.MaxBurst
+		maxLimit = atomicbucket.MaxBurst
 	}
-	if p.limit < 1 || p.limit > most {
-		return atomicbucket.Quota{}, fmt.Errorf("limit of %d tokens: this limiter has room for 1 to %d (engine.MaxQuota)", p.limit, most)
+	if p.limit < 1 || p.limit > maxLimit {
+		return atomicbucket.Quota{}, fmt.Errorf("limit of %d tokens: this limiter has room for 1 to %d (engine.MaxQuota)", p.limit, maxLimit)
 	}
 	return atomicbucket.Quota{Token: 1, Tokens: p.limit}, nil
 }
@@ -118,11 +119,11 @@ func (l *Limiter) allowQuota(k Key) bool {
 	}
 	_, _, v := l.table.HitQuota(place, now, 1, k.quota)
 	runtime.KeepAlive(l)
-	return v == shard.Admitted || l.mayYet(k, now, v)
+	return v == shard.Admitted || l.allowMissed(k, now, v)
 }
 
-// takeOther is TakeKey for 0 tokens, and for a key whose quota has its own numbers.
-func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
+// takeQuota is TakeKey for 0 tokens, and for a key whose quota has its own numbers.
+func (l *Limiter) takeQuota(d *Decision, k Key, n uint64) {
 	if n == 0 {
 		*d = l.Peek(k, n)
 		return
@@ -136,9 +137,9 @@ func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
 	var status atomicbucket.Status
 	switch v {
 	case shard.Admitted:
-		granted := plan.Granted(k.quota)
-		d.Allowed, d.Limit = true, granted.Tokens
-		d.Remaining, d.ResetAfter = plan.LeftUnder(s, nanos, granted)
+		quota := plan.Granted(k.quota)
+		d.Allowed, d.Limit = true, quota.Tokens
+		d.Remaining, d.ResetAfter = plan.LeftUnder(s, nanos, quota)
 		return
 	case shard.Refused:
 		status = plan.StatusOf(s, nanos, n, k.quota)
@@ -146,7 +147,7 @@ func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
 	l.takeSlowly(d, k, n, place, o, status)
 }
 
-var everything = Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}
+var unlimitedDecision = Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}
 
 func limitOf(plan *shard.Plan, k Key) uint64 {
 	if plan.IsUnlimited(k.quota) {

@@ -41,7 +41,7 @@ var units = []struct {
 //
 //	100/s   0.5/s   10/m   5000/h   3/d   10/1500ms   1/1h30m   1/7d
 func ParseRate(s string) (Rate, error) {
-	number, period, found := strings.Cut(s, "/")
+	number, periodText, found := strings.Cut(s, "/")
 	if !found {
 		return Rate{}, fmt.Errorf("engine: rate %q: want tokens/period, such as 100/s or 10/1500ms", s)
 	}
@@ -50,15 +50,15 @@ func ParseRate(s string) (Rate, error) {
 	if err != nil || strings.Trim(number, "0123456789.eE+-") != "" {
 		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a number of tokens", s, number)
 	}
-	per, ok := parsePeriod(period)
+	period, ok := parsePeriod(periodText)
 	if !ok {
 		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a period: "+
-			"want ms, s, m, h, d or a duration such as 1500ms", s, period)
+			"want ms, s, m, h, d or a duration such as 1500ms", s, periodText)
 	}
-	if err := atomicbucket.CheckRate(tokens, per); err != nil {
+	if err := atomicbucket.CheckRate(tokens, period); err != nil {
 		return Rate{}, fmt.Errorf("engine: rate %q: %w", s, err)
 	}
-	return Per(tokens, per), nil
+	return Per(tokens, period), nil
 }
 
 func parsePeriod(s string) (time.Duration, bool) {

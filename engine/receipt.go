@@ -19,12 +19,12 @@ import (
 // not safe for concurrent use. Do not copy a Receipt that is in use: a copy would give the same tokens back again. If a
 // receipt is never ended, the tokens stay taken. The limiter needs no timer and no memory for a receipt.
 type Receipt struct {
-	limiter *Limiter
-	hash    uint64 // of the key, or, for a take from a Spread, the time of the take
-	of      shard.Receipt
-	spread  *Spread // set instead of limiter for a take from a Spread
-	terms   *spread.Terms
-	ended   uint32 // not an atomic.Uint32, so that a Receipt can be returned
+	limiter      *Limiter
+	hash         uint64 // of the key; for a take from a Spread, the time of the take
+	tableReceipt shard.Receipt
+	spread       *Spread // set instead of limiter for a take from a Spread
+	terms        *spread.Terms
+	ended        uint32 // not an atomic.Uint32, so that a Receipt can be returned
 }
 
 // TakeReceipt is [Limiter.TakeKey] with a receipt for the tokens that it took. It does not allocate.
@@ -42,16 +42,16 @@ func (l *Limiter) Hold(k Key, estimate uint64) (d Decision, r Receipt) {
 	return
 }
 
-func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
+func capEstimate(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	if limit := plan.Granted(k.quota).Tokens; estimate > limit && limit > 0 {
 		return limit
 	}
 	return estimate
 }
 
-// takeReceipt is TakeReceipt, or [Limiter.Hold] if estimate is true. r must be zero. It repeats the code of a take,
+// takeReceipt is TakeReceipt, or [Limiter.Hold] if isEstimate is true. r must be zero. It repeats the code of a take,
 // because a function that both use would make a take cost a third more.
-func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate bool) {
+func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, isEstimate bool) {
 	place := l.table.Find(k.hash)
 	place.Touch()
 	ends := l.table.Ends(place)
@@ -72,27 +72,27 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 			// The receipt is written before the decision: the caller copies both, and a copy of memory that was just
 			// written waits for the writes.
 			r.limiter, r.hash = l, k.hash
-			r.of.Enter(&o, n, k.quota, ends)
+			r.tableReceipt.Enter(&o, n, k.quota, ends)
 			if k.quota.IsTier() {
 				d.Allowed, d.RetryAfter = true, 0
 				d.Limit, d.Remaining, d.ResetAfter = o.Plan.Left(o.State, o.At, k.quota.Tier())
 				return
 			}
-			granted := o.Plan.Granted(k.quota)
-			d.Allowed, d.Limit, d.RetryAfter = true, granted.Tokens, 0
-			d.Remaining, d.ResetAfter = o.Plan.LeftUnder(o.State, o.At, granted)
+			quota := o.Plan.Granted(k.quota)
+			d.Allowed, d.Limit, d.RetryAfter = true, quota.Tokens, 0
+			d.Remaining, d.ResetAfter = o.Plan.LeftUnder(o.State, o.At, quota)
 			return
 		}
 	}
-	l.takeReceiptSlowly(d, r, k, n, place, o, ends, estimate)
+	l.takeReceiptSlowly(d, r, k, n, place, o, ends, isEstimate)
 }
 
 // takeReceiptSlowly is takeReceipt for requests that its fast path has not admitted.
 func (l *Limiter) takeReceiptSlowly(
-	d *Decision, r *Receipt, k Key, n uint64, place shard.Place, o shard.Outcome, ends shard.Ends, estimate bool,
+	d *Decision, r *Receipt, k Key, n uint64, place shard.Place, o shard.Outcome, ends shard.Ends, isEstimate bool,
 ) {
-	if estimate && o.Verdict == shard.Undecided {
-		n = capped(l.table.Plan(), k, n)
+	if isEstimate && o.Verdict == shard.Undecided {
+		n = capEstimate(l.table.Plan(), k, n)
 	}
 	switch {
 	case n == 0:
@@ -104,11 +104,11 @@ func (l *Limiter) takeReceiptSlowly(
 	}
 	if o.Verdict == shard.Admitted {
 		r.limiter, r.hash = l, k.hash
-		r.of.Enter(&o, n, k.quota, ends)
+		r.tableReceipt.Enter(&o, n, k.quota, ends)
 	} else if d.Allowed {
 		// The take has nothing to give back, but a settlement charges a higher cost.
 		r.limiter, r.hash = l, k.hash
-		r.of.EnterNone(n, k.quota)
+		r.tableReceipt.EnterNone(n, k.quota)
 	}
 }
 
@@ -127,8 +127,8 @@ func (l *Limiter) takeReceiptSlowly(
 //   - Tokens of a [Concurrency] limit are always released, also after a change of the policy and after evictions of
 //     other keys.
 func (r *Receipt) Refund(n uint64) {
-	if n = min(n, r.of.Tokens()); n > 0 && atomic.LoadUint32(&r.ended) == 0 {
-		r.of.Less(n, r.giveBack(n))
+	if n = min(n, r.tableReceipt.Tokens()); n > 0 && atomic.LoadUint32(&r.ended) == 0 {
+		r.tableReceipt.Less(n, r.giveBack(n))
 	}
 }
 
@@ -145,7 +145,7 @@ func (r *Receipt) Release() bool {
 	if !r.end() {
 		return false
 	}
-	r.giveBack(r.of.Tokens())
+	r.giveBack(r.tableReceipt.Tokens())
 	return true
 }
 
@@ -158,7 +158,7 @@ func (r *Receipt) Settle(actual uint64) (lost uint64) {
 	if !r.end() {
 		return 0
 	}
-	taken := r.of.Tokens()
+	taken := r.tableReceipt.Tokens()
 	if actual > taken {
 		return r.Charge(actual - taken)
 	}
@@ -174,13 +174,13 @@ func (r *Receipt) Charge(n uint64) (lost uint64) {
 	case r.spread != nil:
 		lost = r.spread.Charge(n)
 	case r.limiter != nil:
-		_, lost = r.limiter.Charge(Key{r.hash, r.of.Quota()}, n)
+		_, lost = r.limiter.Charge(Key{r.hash, r.tableReceipt.Quota()}, n)
 	}
 	return lost
 }
 
 // Taken returns how many tokens were taken and not given back by [Receipt.Refund]. Settle and Release do not change it.
-func (r *Receipt) Taken() uint64 { return r.of.Tokens() }
+func (r *Receipt) Taken() uint64 { return r.tableReceipt.Tokens() }
 
 func (r *Receipt) end() bool { return atomic.SwapUint32(&r.ended, 1) == 0 }
 
@@ -190,9 +190,9 @@ func (r *Receipt) giveBack(n uint64) (s atomicbucket.State) {
 	case n == 0:
 	case r.spread != nil:
 		r.spread.bucket.Refund(n, r.terms, int64(r.hash))
-	case r.of.IsKnown():
+	case r.tableReceipt.IsKnown():
 		l := r.limiter
-		s, _, _, _ = l.table.RefundOf(l.table.Find(r.hash), l.clock.latest, n, &r.of)
+		s, _, _, _ = l.table.RefundOf(l.table.Find(r.hash), l.clock.latest, n, &r.tableReceipt)
 		runtime.KeepAlive(l)
 	}
 	return s

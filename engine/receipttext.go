@@ -17,13 +17,13 @@ const ReceiptBytes = 16 + shard.ReceiptBytes
 // tokens. So seal the bytes, and end only one of these receipts. A receipt from the bytes of a [Spread] gives nothing
 // back.
 func (r *Receipt) Append(to []byte) []byte {
-	var limiter uint64
+	var id uint64
 	if r.limiter != nil { // the receipt is not of a Spread
-		limiter = r.limiter.number
+		id = r.limiter.id
 	}
-	to = binary.LittleEndian.AppendUint64(to, limiter)
+	to = binary.LittleEndian.AppendUint64(to, id)
 	to = binary.LittleEndian.AppendUint64(to, r.hash)
-	return r.of.Append(to)
+	return r.tableReceipt.Append(to)
 }
 
 // ParseReceipt returns the receipt that [Receipt.Append] wrote as text. k must be the key of the take. For another key
@@ -36,17 +36,17 @@ func (l *Limiter) ParseReceipt(k Key, text []byte) (r Receipt, err error) {
 	if len(text) != ReceiptBytes {
 		return r, fmt.Errorf("engine: ParseReceipt: a text of %d bytes: want %d", len(text), ReceiptBytes)
 	}
-	limiter, hash := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
+	id, hash := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
 	r.limiter, r.hash = l, k.hash
-	if limiter != l.number {
-		r.of.EnterNone(shard.ReadTokens(text[16:]), k.quota)
+	if id != l.id {
+		r.tableReceipt.EnterNone(shard.ReadTokens(text[16:]), k.quota)
 		return r, nil
 	}
 	if hash != k.hash {
 		return Receipt{}, fmt.Errorf("engine: ParseReceipt: the receipt of another key")
 	}
-	if r.of = l.table.ReadReceipt(text[16:]); !r.of.IsKnown() {
-		r.of.EnterNone(r.of.Tokens(), k.quota)
+	if r.tableReceipt = l.table.ReadReceipt(text[16:]); !r.tableReceipt.IsKnown() {
+		r.tableReceipt.EnterNone(r.tableReceipt.Tokens(), k.quota)
 	}
 	return r, nil
 }

@@ -26,9 +26,9 @@ import (
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {
-		var none shard.Receipt
-		none.EnterNone(n, k.quota)
-		l.table.RefundOf(l.table.Find(k.hash), l.clock.latest, n, &none)
+		var receipt shard.Receipt
+		receipt.EnterNone(n, k.quota)
+		l.table.RefundOf(l.table.Find(k.hash), l.clock.latest, n, &receipt)
 		runtime.KeepAlive(l)
 	}
 }

@@ -37,17 +37,17 @@ var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wa
 // gets shorter if callers leave. With [Limiter.Queue], callers move up instead.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
-	var tokens reservation
-	if err := l.reserve(&tokens, k, n, maxWait); err != nil {
+	var result reservation
+	if err := l.reserve(&result, k, n, maxWait); err != nil {
 		return Receipt{}, 0, fmt.Errorf("engine: Reserve(%d): %w", n, err)
 	}
-	return tokens.receipt, tokens.delay, nil
+	return result.receipt, result.delay, nil
 }
 
 type reservation struct {
 	receipt Receipt
 	plan    *shard.Plan // the plan at the time of the reservation; nil if nothing was taken
-	until   int64       // when the tokens are available
+	due     int64       // when the tokens are available
 	delay   time.Duration
 }
 
@@ -60,7 +60,7 @@ func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration
 	case n == 0:
 		return nil
 	}
-	nanos := l.clock.surely()
+	nanos := l.clock.exactNanos()
 	place := l.table.Find(k.hash)
 	ends := l.table.Ends(place)
 	o := l.table.ReserveAt(place, nanos, nanos, n, k.quota, max(maxWait, 0))
@@ -68,10 +68,10 @@ func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration
 	case shard.TooMuch:
 		return fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
 	case shard.Admitted:
-		r.plan, r.delay = o.Plan, later(o.At-nanos, o.OverdrawnOf(k.quota))
-		r.until = nanos + int64(r.delay)
+		r.plan, r.delay = o.Plan, addDelay(o.At-nanos, o.OverdrawnOf(k.quota))
+		r.due = nanos + int64(r.delay)
 		r.receipt.limiter, r.receipt.hash = l, k.hash
-		r.receipt.of.Enter(&o, n, k.quota, ends)
+		r.receipt.tableReceipt.Enter(&o, n, k.quota, ends)
 		return nil
 	case shard.Unrecorded, shard.UnlimitedQuota: // nothing was taken
 		return nil
@@ -119,7 +119,7 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 			return turn.wait(ctx)
 		}
 		if errors.Is(err, ErrNotTokenBucket) && !errors.Is(err, errInFlight) {
-			delay, err = l.ask(k, n, maxWait)
+			delay, err = l.tryTake(k, n, maxWait)
 		}
 		if errors.Is(err, ErrTooLong) && maxWait != Never {
 			return fmt.Errorf("engine: Wait(%d): %w (%w)", n, err, context.DeadlineExceeded)
@@ -134,8 +134,8 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 	}
 }
 
-// ask takes n tokens if they are available. Otherwise it returns how long to wait before the next try.
-func (l *Limiter) ask(k Key, n uint64, maxWait time.Duration) (time.Duration, error) {
+// tryTake takes n tokens if they are available. Otherwise it returns how long to wait before the next try.
+func (l *Limiter) tryTake(k Key, n uint64, maxWait time.Duration) (time.Duration, error) {
 	d := l.TakeKey(k, n)
 	switch {
 	case d.Allowed:

@@ -18,63 +18,63 @@ const spareTicks = 3
 // capacity returns how large a debt may be for a record to have room for it. The unit is nanoseconds if records store
 // prices, and tokens otherwise.
 func capacity(bucket *atomicbucket.TokenBucket) uint64 {
-	most := atomicbucket.Most(bucket)
+	maxTicks := atomicbucket.Most(bucket)
 	switch {
 	case !bucket.HasPrices():
-		return most / bucket.Quota().Token
+		return maxTicks / bucket.Quota().Token
 	case !bucket.Exact():
-		most -= spareTicks
+		maxTicks -= spareTicks
 	}
-	return uint64(bucket.Span(most))
+	return uint64(bucket.Span(maxTicks))
 }
 
 // anyQuota is what the table of a limiter with windows remembers for every quota: keys may have limits other than the
 // limits of the tiers. It is not a size.
 const anyQuota = math.MaxInt64
 
-// extent returns how much of a record's capacity a debt under a quota may use, or 0 if every bucket has room.
-func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint64) {
-	always := bucket.Quota().Tokens
-	if needs = q.Tokens; bucket.HasPrices() {
-		needs, always = uint64(bucket.Wait(0, q.Token*q.Tokens)), uint64(atomicbucket.ShortestRoom)
+// extent returns how much of a record's capacity a debt under a quota may use, or 0 if every record has room for it.
+func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (need uint64) {
+	minRoom := bucket.Quota().Tokens
+	if need = q.Tokens; bucket.HasPrices() {
+		need, minRoom = uint64(bucket.Wait(0, q.Token*q.Tokens)), uint64(atomicbucket.ShortestRoom)
 	}
-	if needs <= always {
+	if need <= minRoom {
 		return 0
 	}
-	return needs
+	return need
 }
 
-// remembers makes the table remember a possible debt under a quota, and reports whether the table already did. If not,
-// the quota must be made again, because the policy may have changed meanwhile.
-func (l *Limiter) remembers(needs uint64) (bool, error) {
-	if needs <= l.table.Largest() {
+// remember makes the table remember how much capacity quotas need. If the table already remembers as much, remember
+// returns true. Otherwise the quota must be made again, because the policy may have changed meanwhile.
+func (l *Limiter) remember(need uint64) (bool, error) {
+	if need <= l.table.Largest() {
 		return true, nil
 	}
-	l.setting.Lock()
-	defer l.setting.Unlock()
-	return false, retried(func() bool { return l.table.Remember(needs, l.clock.surely) })
+	l.policyMu.Lock()
+	defer l.policyMu.Unlock()
+	return false, retry(func() bool { return l.table.Remember(need, l.clock.exactNanos) })
 }
 
-// roomy returns the bucket, with longer ticks if its records have no room for what keys may owe under quotas.
-func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenBucket, error) {
-	if capacity(bucket) >= ps.quotas {
+// makeRoom returns the bucket, with longer ticks if its records have no room for what keys may owe under quotas.
+func (s policySet) makeRoom(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenBucket, error) {
+	if capacity(bucket) >= s.quotaDebt {
 		return bucket, nil
 	}
 	var longer atomicbucket.TokenBucket
 	var err error
-	base := ps.base
+	base := s.base
 	switch {
 	case !bucket.HasPrices():
-		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, ps.quotas)
+		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, s.quotaDebt)
 	case base.isFixed() || base.grant == grantsQuotas:
-		longer, err = atomicbucket.NewTicks(min(time.Duration(ps.quotas), atomicbucket.MaxWindow))
+		longer, err = atomicbucket.NewTicks(min(time.Duration(s.quotaDebt), atomicbucket.MaxWindow))
 	default:
-		tokens := math.Ceil(float64(ps.quotas)/float64(base.rate.Period)*base.rate.Tokens) + 1
-		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, max(ps.room[0], uint64(tokens*(1+1e-9))))
+		tokens := math.Ceil(float64(s.quotaDebt)/float64(base.rate.Period)*base.rate.Tokens) + 1
+		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, max(s.highest[0], uint64(tokens*(1+1e-9))))
 		longer = *longer.Priced()
 	}
 	if err == nil {
-		err = ps.fits(&longer)
+		err = s.checkRoom(&longer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: %v: %w", base, err)
@@ -82,21 +82,22 @@ func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenB
 	return &longer, nil
 }
 
-func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
-	has := capacity(bucket)
+// checkRoom returns an error if the records of a bucket have no room for what keys may owe under quotas.
+func (s policySet) checkRoom(bucket *atomicbucket.TokenBucket) error {
+	room := capacity(bucket)
 	switch {
-	case has >= ps.quotas:
+	case room >= s.quotaDebt:
 		return nil
 	case !bucket.HasPrices():
-		return fmt.Errorf("a key may still owe %d tokens of a quota, and a record has room for %d at this rate", ps.quotas, has)
+		return fmt.Errorf("a key may still owe %d tokens of a quota, and a record has room for %d at this rate", s.quotaDebt, room)
 	}
 	return fmt.Errorf("what a key still owes under a quota may take %v to come back, and a record has room for %v at this rate: "+
-		"want at most %.0f tokens a second", time.Duration(ps.quotas), time.Duration(has),
-		float64(atomicbucket.Most(bucket))/time.Duration(ps.quotas).Seconds())
+		"want at most %.0f tokens a second", time.Duration(s.quotaDebt), time.Duration(room),
+		float64(atomicbucket.Most(bucket))/time.Duration(s.quotaDebt).Seconds())
 }
 
-// known returns ps with the largest debt under a quota that the table remembers.
-func (ps policies) known(table *shard.Table) policies {
-	ps.quotas = max(ps.quotas, table.Largest())
-	return ps
+// withLargestDebt returns s with the largest debt under a quota that the table remembers.
+func (s policySet) withLargestDebt(table *shard.Table) policySet {
+	s.quotaDebt = max(s.quotaDebt, table.Largest())
+	return s
 }

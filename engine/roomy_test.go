@@ -25,8 +25,8 @@ func TestWhatThereIsRoomForIsKept(t *testing.T) {
 		to := rounded.Priced()
 		require.False(t, to.Exact())
 		most := capacity(to)
-		assert.NoError(t, policies{quotas: most}.fits(to))
-		assert.ErrorContains(t, policies{quotas: most + 1}.fits(to), "want at most")
+		assert.NoError(t, policySet{quotaDebt: most}.checkRoom(to))
+		assert.ErrorContains(t, policySet{quotaDebt: most + 1}.checkRoom(to), "want at most")
 		owed := min(most, uint64(atomicbucket.Most(&from)))
 		for range 1000 {
 			nanos := random.Int64N(1 << 62)
@@ -40,7 +40,7 @@ func TestWhatThereIsRoomForIsKept(t *testing.T) {
 // TestLongerTicksAreLongEnough (I1): ticks become as long as a debt under a quota needs, but not twice as long.
 func TestLongerTicksAreLongEnough(t *testing.T) {
 	base := TokenBucket(PerSecond(aPrime), 5)
-	ps := policiesOf(base, nil)
+	ps := newPolicySet(base, nil)
 	algorithm, err := base.build(5)
 	require.NoError(t, err)
 	bucket := algorithm.(*atomicbucket.TokenBucket).Priced()
@@ -52,10 +52,10 @@ func TestLongerTicksAreLongEnough(t *testing.T) {
 	}{
 		{1<<27 - 1, 1}, {1 << 27, 2}, {1<<27 + 1, 2}, {1<<28 - 1, 2}, {1 << 28, 4}, {1<<28 + 1, 4},
 	} {
-		ps.quotas = c.tokens * second / aPrime
-		longer, err := ps.roomy(bucket)
+		ps.quotaDebt = c.tokens * second / aPrime
+		longer, err := ps.makeRoom(bucket)
 		require.NoError(t, err, "%d tokens", c.tokens)
-		require.GreaterOrEqual(t, capacity(longer), ps.quotas)
+		require.GreaterOrEqual(t, capacity(longer), ps.quotaDebt)
 		require.EqualValues(t, c.longer, (ticks+c.longer/2)/longer.Ticks(int64(time.Hour)), "%d tokens", c.tokens)
 	}
 }

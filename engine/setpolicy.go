@@ -50,13 +50,13 @@ import (
 // an error after 5s.
 func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.requireMade()
-	l.setting.Lock()
-	defer l.setting.Unlock()
+	l.policyMu.Lock()
+	defer l.policyMu.Unlock()
 	to := append([]Policy{policy}, tiers...)
 	if l.table.IsShared() {
-		return l.now().change(to, l.table, l.terms, l.clock)
+		return l.policies().replace(to, l.table, l.terms, l.clock)
 	}
-	after, err := l.now().known(l.table).changed(to)
+	after, err := l.policies().withLargestDebt(l.table).withPolicies(to)
 	if err != nil {
 		return err
 	}
@@ -68,27 +68,27 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	return nil
 }
 
-// changed returns the policies after a SetPolicy with the given policies.
-func (ps policies) changed(to []Policy) (policies, error) {
-	if !to[0].follows(ps.base) {
-		return policies{}, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", to[0], ps.base)
+// withPolicies returns the policies after a SetPolicy with the given policies.
+func (s policySet) withPolicies(to []Policy) (policySet, error) {
+	if !to[0].canFollow(s.base) {
+		return policySet{}, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", to[0], s.base)
 	}
-	if len(to) != len(ps.all) {
-		return policies{}, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", to[0], len(to)-1, len(ps.all)-1)
+	if len(to) != len(s.byTier) {
+		return policySet{}, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", to[0], len(to)-1, len(s.byTier)-1)
 	}
-	after := policiesOf(to[0], to[1:])
-	after.quotas = ps.quotas
-	after.last = slices.Clone(to)
+	after := newPolicySet(to[0], to[1:])
+	after.quotaDebt = s.quotaDebt
+	after.bases = slices.Clone(to)
 	for i, p := range to {
-		if p.isFixed() && (i == 0 || ps.base.isTokenBucket()) {
-			after.last[i] = ps.last[i]
+		if p.isFixed() && (i == 0 || s.base.isTokenBucket()) {
+			after.bases[i] = s.bases[i]
 		}
-		after.room[i] = max(ps.room[i], p.limit)
+		after.highest[i] = max(s.highest[i], p.limit)
 	}
-	after.base = after.last[0]
-	after.longest, after.rounded = max(ps.longest, after.base.window), ps.rounded
-	if ps.base.algorithm == AlgorithmSlidingWindow && after.base.window != ps.base.window {
-		after.rounded = max(ps.rounded, min(slices.Max(ps.room)+1, atomicbucket.MaxCount))
+	after.base = after.bases[0]
+	after.longestWindow, after.maxEstimate = max(s.longestWindow, after.base.window), s.maxEstimate
+	if s.base.algorithm == AlgorithmSlidingWindow && after.base.window != s.base.window {
+		after.maxEstimate = max(s.maxEstimate, min(slices.Max(s.highest)+1, atomicbucket.MaxCount))
 	}
 	return after, nil
 }

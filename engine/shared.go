@@ -41,7 +41,7 @@ func Shared(path string) Option {
 		if path == "" {
 			return errors.New("engine: Shared(\"\"): want the path of a file, such as /dev/shm/api.weir")
 		}
-		c.shared, c.terms.shared = path, true
+		c.sharedPath, c.terms.shared = path, true
 		return nil
 	}
 }
@@ -51,7 +51,7 @@ func Shared(path string) Option {
 // it only to the process that knows the right numbers: if several processes have different numbers, the last one wins.
 func ReplacePolicy() Option {
 	return func(c *config) error {
-		c.replaces = true
+		c.replacePolicy = true
 		return nil
 	}
 }
@@ -64,11 +64,11 @@ type secrets struct{ text, addr, number keyhash.Secret }
 
 // attach returns the table in the file and its hash secrets, and puts the clock on the file's timeline. The secrets are
 // nil if the hash has none.
-func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*shard.Table, *secrets, error) {
+func (c *config) attach(layout shard.Config, clock *clock, policies policySet) (*shard.Table, *secrets, error) {
 	fail := func(err error) (*shard.Table, *secrets, error) {
-		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.shared, err)
+		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.sharedPath, err)
 	}
-	if of := policies.base.calendar; of != nil && strings.ContainsFunc(of.Zone(), unicode.IsControl) {
+	if calendar := policies.base.calendar; calendar != nil && strings.ContainsFunc(calendar.Zone(), unicode.IsControl) {
 		return fail(fmt.Errorf("%v: a file has the name of the time zone: want one without control characters", policies.base))
 	}
 	if policies.base.algorithm == AlgorithmSlidingLog {
@@ -78,7 +78,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	if err != nil {
 		return fail(fmt.Errorf("MaxKeys(%d): %w", c.maxKeys, err))
 	}
-	file, err := sharedfile.Open(c.shared, sharedfile.Spec{
+	file, err := sharedfile.Open(c.sharedPath, sharedfile.Spec{
 		Fields: c.fields(policies), Bytes: bytes, Start: layout.Start,
 		Begin: func(memory []byte) error { return layout.Begin(memory, policies.numbers()) },
 		Mark:  layout.Mark, Settle: layout.Settle, Boot: layout.Boot,
@@ -107,7 +107,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 		return fail(errors.Join(err, file.Close()))
 	}
 	c.file = file
-	if c.stable {
+	if c.stableHash {
 		return table, nil, nil
 	}
 	secret := keyhash.Secret(file.Secret())
@@ -131,9 +131,9 @@ func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 }
 
 // fields returns the settings that all processes of a shared table must have in common as long as the file exists.
-func (c *config) fields(policies policies) []sharedfile.Field {
+func (c *config) fields(policies policySet) []sharedfile.Field {
 	hash, clock := "with the file's secret", "the machine's"
-	if c.stable {
+	if c.stableHash {
 		hash = "xxHash64 (HashStable)"
 	}
 	if c.clock == clockFunc {
@@ -149,6 +149,6 @@ func (c *config) fields(policies policies) []sharedfile.Field {
 		{Name: "MaxQuota", Value: fmt.Sprint(c.terms.maxQuota)},
 		{Name: "MaxDebt", Value: fmt.Sprint(c.terms.maxDebt)},
 		{Name: "ChargeRefusals", Value: fmt.Sprint(c.terms.refusals)},
-		{Name: "tiers", Value: fmt.Sprint(len(policies.all) - 1)},
+		{Name: "tiers", Value: fmt.Sprint(len(policies.byTier) - 1)},
 	}
 }

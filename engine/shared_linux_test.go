@@ -237,10 +237,10 @@ func TestSharedByTheMachinesClock(t *testing.T) {
 		defer l.Close()
 		limiters = append(limiters, l)
 	}
-	before := limiters[0].clock.surely()
+	before := limiters[0].clock.exactNanos()
 	for _, l := range limiters {
-		assert.GreaterOrEqual(t, l.clock.surely(), before-int64(15*time.Millisecond))
-		assert.LessOrEqual(t, l.clock.surely(), limiters[1].clock.surely()+int64(15*time.Millisecond))
+		assert.GreaterOrEqual(t, l.clock.exactNanos(), before-int64(15*time.Millisecond))
+		assert.LessOrEqual(t, l.clock.exactNanos(), limiters[1].clock.exactNanos()+int64(15*time.Millisecond))
 	}
 	for range 3 {
 		for _, l := range limiters {

@@ -114,7 +114,7 @@ func TestSharedNamespaced(t *testing.T) {
 	l, err := dailyShared(path)
 	require.NoError(t, err)
 	defer l.Close()
-	fmt.Println("took", l.Take("key", 5).Remaining, l.clock.surely())
+	fmt.Println("took", l.Take("key", 5).Remaining, l.clock.exactNanos())
 }
 
 // dailyShared returns a limiter of a file, with a rate so slow that no token comes back while a test runs.
@@ -154,7 +154,7 @@ func TestSharedTimeNamespaces(t *testing.T) {
 		l, err := dailyShared(path)
 		require.NoError(t, err)
 		defer l.Close()
-		now := l.clock.surely()
+		now := l.clock.exactNanos()
 		assert.GreaterOrEqual(t, now, there-int64(30*time.Millisecond), "the later of the two clocks")
 		assert.LessOrEqual(t, now-there, int64(time.Since(before)+30*time.Millisecond), "and the earlier one")
 		assert.EqualValues(t, 0, l.Take("key", left).Remaining)

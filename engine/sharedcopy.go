@@ -30,7 +30,7 @@ func CopyShared(from, to string, options ...Option) error {
 	}
 	defer source.Close()
 	fail := func(err error) error { return fmt.Errorf("engine: CopyShared to %q: %w", to, err) }
-	c, err := source.config.copied(to, options)
+	c, err := source.config.forCopy(to, options)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func CopyShared(from, to string, options ...Option) error {
 				return err
 			}
 			start := func() int64 { return layout.Start }
-			if _, err := source.giveTo(table, c.terms, start); err != nil || slices.Equal(after.all, policies.all) {
+			if _, err := source.copyDebts(table, c.terms, start); err != nil || slices.Equal(after.byTier, policies.byTier) {
 				return err
 			}
 			table.Replace(after.numbers(), start) // no other process uses this table
@@ -75,8 +75,8 @@ func CopyShared(from, to string, options ...Option) error {
 	return nil
 }
 
-func (c config) copied(to string, options []Option) (config, error) {
-	was := c
+func (c config) forCopy(to string, options []Option) (config, error) {
+	before := c
 	if c.usualShards() == c.shards {
 		c.shards = 0 // the default number for the new size
 	}
@@ -88,7 +88,7 @@ func (c config) copied(to string, options []Option) (config, error) {
 			return c, err
 		}
 	}
-	if c.clock != was.clock || c.stable != was.stable || c.shared != was.shared || c.replaces {
+	if c.clock != before.clock || c.stableHash != before.stableHash || c.sharedPath != before.sharedPath || c.replacePolicy {
 		return c, fmt.Errorf("engine: CopyShared to %q: the hash and the clock of a table stay, and it is no limiter: want "+
 			"other options", to)
 	}
@@ -97,17 +97,17 @@ func (c config) copied(to string, options []Option) (config, error) {
 
 // withTiers returns the policies before and after a change of the tiers. The policies before already have the new
 // number of tiers.
-func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
+func (s policySet) withTiers(tiers []Policy) (before, after policySet, err error) {
 	if tiers == nil {
-		return ps, ps, nil
+		return s, s, nil
 	}
-	before = policiesOf(ps.all[0], tiers)
-	before.base, before.last = ps.base, slices.Clone(before.all)
-	before.quotas, before.longest, before.rounded = ps.quotas, ps.longest, ps.rounded
-	copy(before.all, ps.all)
-	copy(before.last, ps.last)
-	copy(before.room, ps.room)
-	after, err = before.changed(append([]Policy{ps.all[0]}, tiers...))
+	before = newPolicySet(s.byTier[0], tiers)
+	before.base, before.bases = s.base, slices.Clone(before.byTier)
+	before.quotaDebt, before.longestWindow, before.maxEstimate = s.quotaDebt, s.longestWindow, s.maxEstimate
+	copy(before.byTier, s.byTier)
+	copy(before.bases, s.bases)
+	copy(before.highest, s.highest)
+	after, err = before.withPolicies(append([]Policy{s.byTier[0]}, tiers...))
 	return before, after, err
 }
 
@@ -138,13 +138,13 @@ func RestoreShared(from, to string) error {
 		return err
 	}
 	c, policies := target.config, *target.policies()
-	same := source.view.Secret() == target.view.Secret() || c.stable && source.config.stable
+	sameHash := source.view.Secret() == target.view.Secret() || c.stableHash && source.config.stableHash
 	if err := target.Close(); err != nil {
 		return err
 	}
 	fail := func(err error) error { return fmt.Errorf("engine: RestoreShared to %q: %w", to, err) }
 	switch {
-	case !same:
+	case !sameHash:
 		return fail(errors.New("hash: the file has another secret than the copy, so no key of the one is found in the other: " +
 			"stop all processes, remove the file, and restore it then"))
 	case c.clock == clockFunc:
@@ -154,7 +154,7 @@ func RestoreShared(from, to string) error {
 	if err != nil {
 		return err
 	}
-	c.shared = to
+	c.sharedPath = to
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
 		return fail(err)
@@ -165,7 +165,7 @@ func RestoreShared(from, to string) error {
 	if err != nil {
 		return err
 	}
-	lost, err := source.giveTo(table, c.terms, clock.surely)
+	lost, err := source.copyDebts(table, c.terms, clock.exactNanos)
 	if err == nil && lost > 0 {
 		err = fmt.Errorf("MaxKeys(%d): %d keys of the copy have no room, and owe nothing: want more", c.maxKeys, lost)
 	}
@@ -192,19 +192,19 @@ func openDebts(path string) (debts, error) {
 	return debts{table, c}, nil
 }
 
-func (d *debts) policies() (p *policies) {
+func (d *debts) policies() (set *policySet) {
 	_ = d.view.Read(func() { d.table.Plan() })
-	known := d.table.Known().Source().(*policies).known(d.table)
-	return &known
+	latest := d.table.Known().Source().(*policySet).withLargestDebt(d.table)
+	return &latest
 }
 
 // now returns the current time on the timeline of the table.
 func (d *debts) now() (now int64) {
 	_ = d.view.Read(func() {
-		known := false
-		if now, known = d.view.Now(); d.function {
+		ok := false
+		if now, ok = d.view.Now(); d.hasClockFunc {
 			now = 0
-		} else if !known {
+		} else if !ok {
 			now = time.Now().UnixNano()
 		}
 		now = max(now, d.table.Watermark())
@@ -212,41 +212,41 @@ func (d *debts) now() (now int64) {
 	return now
 }
 
-// giveTo makes the keys of a table owe what they owe in d's table. If a policy changes meanwhile, it starts over, which
-// is safe because a debt in both tables counts once.
-func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
+// copyDebts makes the keys of a table owe what they owe in d's table. If a policy changes meanwhile, it starts over,
+// which is safe because a debt in both tables counts once. lost is the number of keys for which there was no room.
+func (d *debts) copyDebts(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0
-		faulted := d.view.Read(func() { lost, done, err = d.giveBy(table.Plan(), table, terms, clock) })
+		faulted := d.view.Read(func() { lost, done, err = d.copyDebtsUnder(table.Plan(), table, terms, clock) })
 		err = errors.Join(err, faulted)
 	}
 	return lost, err
 }
 
-// giveBy is giveTo under one plan of the given table. done is false if a plan has changed meanwhile.
-func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
-	from, to := d.policies(), plan.Source().(*policies)
+// copyDebtsUnder is copyDebts under one plan of the given table. done is false if a plan has changed meanwhile.
+func (d *debts) copyDebtsUnder(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
+	from, to := d.policies(), plan.Source().(*policySet)
 	if from.base.Kind() != to.base.Kind() {
 		return 0, false, fmt.Errorf("algorithm: the copy has %q, the file has %q", from.base.Kind(), to.base.Kind())
 	}
 	before := d.table.Plan().Algorithm()
-	in, err := to.plan(before, terms)
+	conversion, err := to.plan(before, terms)
 	if err == nil {
-		if bucket, ok := in.Bucket(); ok {
+		if bucket, ok := conversion.Bucket(); ok {
 			if !bucket.HasPrices() { // the key word then says under which tier a debt is: R28
-				from.quotas = max(from.quotas, slices.Max(from.room))
+				from.quotaDebt = max(from.quotaDebt, slices.Max(from.highest))
 			}
-			err = from.fits(bucket)
+			err = from.checkRoom(bucket)
 		}
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("policy: what keys owe under %v cannot be told under %v: %w", from.all[0], to.all[0], err)
+		return 0, false, fmt.Errorf("policy: what keys owe under %v cannot be told under %v: %w", from.byTier[0], to.byTier[0], err)
 	}
-	if err := retried(func() bool { return table.Remember(from.quotas, clock) }); err != nil {
+	if err := retry(func() bool { return table.Remember(from.quotaDebt, clock) }); err != nil {
 		return 0, false, err
 	}
 	table.AlignAs(d.table)
-	done = d.table.Debts(d.now(), in, func(label, debt, token uint64) {
+	done = d.table.Debts(d.now(), conversion, func(label, debt, token uint64) {
 		switch table.Owe(label, clock(), debt, token, plan).Verdict {
 		case shard.NoRoom, shard.Unrecorded:
 			lost++

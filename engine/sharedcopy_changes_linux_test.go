@@ -31,7 +31,7 @@ func TestACopyOfATierThatIsBlocked(t *testing.T) {
 		require.True(t, l.TakeKey(l.Key("k").Tier(1), 500).Allowed)
 		require.NoError(t, l.SetPolicy(own, fixed))
 		for _, other := range []*Limiter{copied(t, from, own, Tiers(fixed)), copied(t, from, own, Tiers(fixed, tier))} {
-			tiers := append([]Policy{tier}, other.now().all[2:]...)
+			tiers := append([]Policy{tier}, other.policies().byTier[2:]...)
 			require.NoError(t, other.SetPolicy(own, tiers...))
 			assert.InDelta(t, 500, other.Peek(other.Key("k").Tier(1), 0).Remaining, 10)
 		}
@@ -159,11 +159,11 @@ func TestThePolicyChangesDuringARestore(t *testing.T) {
 	require.NoError(t, err)
 	defer source.Close()
 	asked := 0
-	_, err = source.giveTo(l.table, l.terms, func() int64 {
+	_, err = source.copyDebts(l.table, l.terms, func() int64 {
 		if asked++; asked == 1 {
 			require.NoError(t, l.SetPolicy(slow))
 		}
-		return l.clock.surely()
+		return l.clock.exactNanos()
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 4, asked, "two keys, twice")

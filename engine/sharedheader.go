@@ -18,30 +18,30 @@ const (
 // configOf parses the configuration with which a file with these fields was made, without its policies. The values are
 // checked by shard.Config.SharedBytes.
 func configOf(fields []sharedfile.Field) (c config, err error) {
-	c.shared, c.terms.shared = "a file", true // the path does not matter
+	c.sharedPath, c.terms.shared = "a file", true // the path does not matter
 	for _, f := range fields {
 		if err := c.parseField(f); err != nil {
 			return config{}, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
 		}
 	}
-	again := c.fields(policiesOf(Unlimited(), nil))
+	want := c.fields(newPolicySet(Unlimited(), nil))
 	for i, f := range fields {
-		if i < len(again) && (f.Name == fieldAlgorithm || f.Name == fieldTiers) && f.Name == again[i].Name {
-			again[i].Value = f.Value
+		if i < len(want) && (f.Name == fieldAlgorithm || f.Name == fieldTiers) && f.Name == want[i].Name {
+			want[i].Value = f.Value
 		}
 	}
-	return c, written(fields, again)
+	return c, checkWritten(fields, want)
 }
 
-// written returns an error unless a limiter of this version would write the same fields again.
-func written(fields, again []sharedfile.Field) error {
+// checkWritten returns an error unless the fields are those that a limiter of this version would write (want).
+func checkWritten(fields, want []sharedfile.Field) error {
 	for i, f := range fields {
-		if i >= len(again) || again[i] != f {
+		if i >= len(want) || want[i] != f {
 			return fmt.Errorf("%s: the file has %q, which no limiter of this program writes there", f.Name, f.Value)
 		}
 	}
-	if len(fields) < len(again) {
-		return fmt.Errorf("%s: the file has none", again[len(fields)].Name)
+	if len(fields) < len(want) {
+		return fmt.Errorf("%s: the file has none", want[len(fields)].Name)
 	}
 	return nil
 }
@@ -49,9 +49,9 @@ func written(fields, again []sharedfile.Field) error {
 // calendarOf returns the calendar of a file with these fields, or nil if it has none.
 func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	for _, f := range fields {
-		of, is := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")
-		name, zone, isCalendar := strings.Cut(of, " of ")
-		if f.Name != fieldAlgorithm || !is || !isCalendar {
+		text, isWindow := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")
+		name, zone, isCalendar := strings.Cut(text, " of ")
+		if f.Name != fieldAlgorithm || !isWindow || !isCalendar {
 			continue
 		}
 		zone, _, _ = strings.Cut(zone, ", rules ")
@@ -59,9 +59,9 @@ func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
 		}
-		for per := Day; per <= Month; per++ {
-			if per.String() == name {
-				return atomicbucket.NewCalendar(per, location)
+		for period := Day; period <= Month; period++ {
+			if period.String() == name {
+				return atomicbucket.NewCalendar(period, location)
 			}
 		}
 	}
@@ -76,20 +76,21 @@ func (c *config) parseField(f sharedfile.Field) error {
 		}
 		return o(c)
 	}
-	count := func(of func(int) Option) error { // in a 32-bit program, an int may be too small for the field
+	// In a 32-bit program, an int may be too small for the field.
+	countOption := func(newOption func(int) Option) error {
 		n, err := strconv.Atoi(f.Value)
 		if err != nil {
 			return err
 		}
-		return of(n)(c)
+		return newOption(n)(c)
 	}
 	switch f.Name {
 	case fieldAlgorithm:
 		c.inFlight = strings.HasPrefix(f.Value, AlgorithmConcurrency.String())
 	case "MaxKeys":
-		return count(MaxKeys)
+		return countOption(MaxKeys)
 	case "Shards":
-		return count(Shards)
+		return countOption(Shards)
 	case "Overflow":
 		for c.overflow = Evict; c.overflow <= Admit; c.overflow++ {
 			if c.overflow.String() == f.Value {
@@ -98,7 +99,7 @@ func (c *config) parseField(f sharedfile.Field) error {
 		}
 		return Overflow(c.overflow)(c)
 	case "hash":
-		c.stable = strings.Contains(f.Value, "HashStable")
+		c.stableHash = strings.Contains(f.Value, "HashStable")
 	case "time":
 		if strings.Contains(f.Value, "ClockFunc") {
 			c.clock = clockFunc
@@ -112,5 +113,5 @@ func (c *config) parseField(f sharedfile.Field) error {
 	case "ChargeRefusals":
 		return option(ChargeRefusals(RefusalCharge(min(number, uint64(ChargePenalty)+1))))
 	}
-	return nil // written reports an unknown field, because it would not be written again
+	return nil // checkWritten reports an unknown field
 }

@@ -24,100 +24,100 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers, with the limiter's own policy first. The numbers of windows have ps.longest
-// and ps.rounded as period and refill, because windows have neither. A tier that is unlimited or blocked still has its
-// latest numbers.
-func (ps policies) numbers() (numbers []uint64) {
-	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
-	if ps.base.hasWindows() {
-		numbers[periodNumber], numbers[refillNumber] = uint64(ps.longest), ps.rounded
+// numbers returns the policies as numbers: first base, then the limiter's own policy, then its tiers. If base has
+// windows, its numbers have longestWindow and maxEstimate as period and refill, because windows have neither. A tier
+// that is unlimited or blocked still has its latest numbers.
+func (s policySet) numbers() (numbers []uint64) {
+	numbers = s.base.numbers(s.base.grant, max(s.quotaDebt, s.base.limit))
+	if s.base.hasWindows() {
+		numbers[periodNumber], numbers[refillNumber] = uint64(s.longestWindow), s.maxEstimate
 	}
-	for i, p := range ps.all {
+	for i, p := range s.byTier {
 		if i > 0 {
-			numbers = append(numbers, ps.last[i].numbers(p.grant, ps.room[i])...)
+			numbers = append(numbers, s.bases[i].numbers(p.grant, s.highest[i])...)
 		} else {
-			numbers = append(numbers, p.numbers(p.grant, ps.room[i])...)
+			numbers = append(numbers, p.numbers(p.grant, s.highest[i])...)
 		}
 	}
 	return numbers
 }
 
 func (p Policy) numbers(grant grant, room uint64) []uint64 {
-	what := uint64(p.algorithm) | uint64(grant)<<grantShift
+	kind := uint64(p.algorithm) | uint64(grant)<<grantShift
 	if p.aligned {
-		what |= 1 << alignedShift
+		kind |= 1 << alignedShift
 	}
 	return []uint64{
-		what, math.Float64bits(p.rate.Tokens), uint64(p.rate.Period), p.limit, p.refill, uint64(p.window), room,
+		kind, math.Float64bits(p.rate.Tokens), uint64(p.rate.Period), p.limit, p.refill, uint64(p.window), room,
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers represent. The numbers may have any value: policies.plan
-// checks whether the policies are valid.
-func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
-	var all, last []Policy
-	var room []uint64
-	var longest time.Duration
-	var rounded uint64
+// parsePolicies returns the policies that the numbers represent. The numbers may have any value: policySet.plan checks
+// whether the policies are valid.
+func parsePolicies(numbers []uint64, calendar *atomicbucket.Calendar) (policySet, error) {
+	var byTier, bases []Policy
+	var highest []uint64
+	var longestWindow time.Duration
+	var maxEstimate uint64
 	for ; len(numbers) >= policyNumbers; numbers = numbers[policyNumbers:] {
-		what, most := numbers[0], uint64(atomicbucket.MaxBurst)
-		if len(all) == 0 {
-			most = math.MaxInt64
+		kind, bound := numbers[0], uint64(atomicbucket.MaxBurst)
+		if len(byTier) == 0 {
+			bound = math.MaxInt64
 		}
 		p := Policy{
-			algorithm: Algorithm(what), grant: grant(what >> grantShift), aligned: what>>alignedShift == 1,
+			algorithm: Algorithm(kind), grant: grant(kind >> grantShift), aligned: kind>>alignedShift == 1,
 			rate:  Rate{math.Float64frombits(numbers[1]), time.Duration(numbers[2])},
 			limit: numbers[3], refill: numbers[4], window: time.Duration(numbers[5]),
 		}
-		if p.hasWindows() && len(all) == 0 {
-			longest, rounded, p.rate.Period, p.refill = p.rate.Period, p.refill, 0, 0
+		if p.hasWindows() && len(byTier) == 0 {
+			longestWindow, maxEstimate, p.rate.Period, p.refill = p.rate.Period, p.refill, 0, 0
 		}
-		if of != nil && (p.algorithm != NoAlgorithm || len(all) == 0) {
-			if p.algorithm != AlgorithmFixedWindow || !p.aligned || p.window != of.Period().Longest() {
-				return policies{}, fmt.Errorf("policy %d is %v: the table is of a %v of %s", len(all), p, of.Period(), of.Zone())
+		if calendar != nil && (p.algorithm != NoAlgorithm || len(byTier) == 0) {
+			if p.algorithm != AlgorithmFixedWindow || !p.aligned || p.window != calendar.Period().Longest() {
+				return policySet{}, fmt.Errorf("policy %d is %v: the table is of a %v of %s", len(byTier), p, calendar.Period(), calendar.Zone())
 			}
-			p.per, p.calendar = of.Period(), of
+			p.period, p.calendar = calendar.Period(), calendar
 		}
-		latest := p
-		if p.isFixed() && len(all) > 1 && p.algorithm != NoAlgorithm {
-			latest.grant, p = grantsLimit, Policy{grant: p.grant}
+		base := p
+		if p.isFixed() && len(byTier) > 1 && p.algorithm != NoAlgorithm {
+			base.grant, p = grantsLimit, Policy{grant: p.grant}
 		}
-		if int(latest.algorithm) >= len(algorithmNames) || p.grant > grantsQuotas || what>>alignedShift > 1 ||
-			p.isFixed() && p != (Policy{grant: p.grant}) || latest.limit > numbers[6] || numbers[6] > most ||
+		if int(base.algorithm) >= len(algorithmNames) || p.grant > grantsQuotas || kind>>alignedShift > 1 ||
+			p.isFixed() && p != (Policy{grant: p.grant}) || base.limit > numbers[6] || numbers[6] > bound ||
 			p.grant == grantsQuotas && p != TokenBuckets(p.window) {
-			return policies{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(all), what)
+			return policySet{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(byTier), kind)
 		}
-		all, last, room = append(all, p), append(last, latest), append(room, numbers[6])
+		byTier, bases, highest = append(byTier, p), append(bases, base), append(highest, numbers[6])
 	}
-	if len(numbers) > 0 || len(all) < 2 {
-		return policies{}, fmt.Errorf("policies of %d numbers: want some of %d each", len(all)*policyNumbers+len(numbers), policyNumbers)
+	if len(numbers) > 0 || len(byTier) < 2 {
+		return policySet{}, fmt.Errorf("policies of %d numbers: want some of %d each", len(byTier)*policyNumbers+len(numbers), policyNumbers)
 	}
-	if err := checkTiers(all[2:]); err != nil {
-		return policies{}, err
+	if err := checkTiers(byTier[2:]); err != nil {
+		return policySet{}, err
 	}
-	ps := policies{all[0], all[1:], last[1:], room[1:], room[0], longest, rounded}
-	if ps.last[0] = ps.base; ps.base.hasWindows() && ps.quotas < anyQuota {
-		ps.quotas = 0 // it is the room for the limits of tiers
+	s := policySet{byTier[0], byTier[1:], bases[1:], highest[1:], highest[0], longestWindow, maxEstimate}
+	if s.bases[0] = s.base; s.base.hasWindows() && s.quotaDebt < anyQuota {
+		s.quotaDebt = 0 // it is the room for the limits of tiers
 	}
-	if ps.base.hasWindows() && (longest < ps.base.window || longest > atomicbucket.MaxWindow || rounded > atomicbucket.MaxCount) {
-		return policies{}, fmt.Errorf("a longest window of %v, and %d rounded up: want %v to %v, and at most %d",
-			longest, rounded, ps.base.window, atomicbucket.MaxWindow, atomicbucket.MaxCount)
+	if s.base.hasWindows() && (longestWindow < s.base.window || longestWindow > atomicbucket.MaxWindow || maxEstimate > atomicbucket.MaxCount) {
+		return policySet{}, fmt.Errorf("a longest window of %v, and %d rounded up: want %v to %v, and at most %d",
+			longestWindow, maxEstimate, s.base.window, atomicbucket.MaxWindow, atomicbucket.MaxCount)
 	}
-	if own := ps.all[0]; own != ps.base && !own.isFixed() {
-		return policies{}, fmt.Errorf("policy %v of a limiter of %v", own, ps.base)
+	if policy := s.byTier[0]; policy != s.base && !policy.isFixed() {
+		return policySet{}, fmt.Errorf("policy %v of a limiter of %v", policy, s.base)
 	}
-	return ps, nil
+	return s, nil
 }
 
 // builder returns the function that makes a plan from numbers.
-func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, error) {
+func (s policySet) builder(terms terms) func(numbers []uint64) (*shard.Plan, error) {
 	return func(numbers []uint64) (*shard.Plan, error) {
-		to, err := policiesOfNumbers(numbers, ps.base.calendar)
+		to, err := parsePolicies(numbers, s.base.calendar)
 		if err != nil {
 			return nil, err
 		}
-		if to.base.Kind() != ps.base.Kind() || len(to.all) != len(ps.all) {
-			return nil, fmt.Errorf("%v with %d tiers: the table is of %s", to.base, len(to.all)-1, ps.base.Kind())
+		if to.base.Kind() != s.base.Kind() || len(to.byTier) != len(s.byTier) {
+			return nil, fmt.Errorf("%v with %d tiers: the table is of %s", to.base, len(to.byTier)-1, s.base.Kind())
 		}
 		return to.plan(nil, terms)
 	}
@@ -130,7 +130,7 @@ func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, err
 func (p Policy) Kind() string {
 	switch {
 	case p.calendar != nil:
-		return fmt.Sprintf("%v, %v of %s, rules %016x", p.algorithm, p.per, p.calendar.Zone(), p.calendar.Sum())
+		return fmt.Sprintf("%v, %v of %s, rules %016x", p.algorithm, p.period, p.calendar.Zone(), p.calendar.Sum())
 	case p.isFixed() || p.grant == grantsQuotas:
 		return "token buckets"
 	case p.algorithm == AlgorithmConcurrency:
@@ -143,49 +143,48 @@ func (p Policy) Kind() string {
 
 // agree ensures that a process and the table have the same policies, or returns an error. It first completes a change
 // that a dead process had announced. Otherwise that change would later replace the policies again.
-func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
-	table.Complete(clock.surely)
-	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)
-	if has == wants { // the policies of the file are not valid, so the table uses the plan of this process
+func (c *config) agree(table *shard.Table, plan *shard.Plan, clock *clock) error {
+	table.Complete(clock.exactNanos)
+	inFile, want := table.Plan().Source().(*policySet), plan.Source().(*policySet)
+	if inFile == want { // the policies of the file are not valid, so the table uses the plan of this process
 		return errors.New("policy: that of the file is damaged: remove the file")
 	}
-	for i, p := range wants.all {
+	for i, p := range want.byTier {
 		switch {
-		case has.all[i] == p:
+		case inFile.byTier[i] == p:
 			continue
-		case !c.replaces:
+		case !c.replacePolicy:
 			name := "policy"
 			if i > 0 {
 				name = fmt.Sprintf("tier %d", i)
 			}
 			return fmt.Errorf("%s: the file has %q, this process wants %q: give all processes the same numbers, "+
-				"or change those of the file (engine.ReplacePolicy, SetPolicy)", name, has.all[i], p)
+				"or change those of the file (engine.ReplacePolicy, SetPolicy)", name, inFile.byTier[i], p)
 		}
-		return has.change(wants.all, table, c.terms, clock)
+		return inFile.replace(want.byTier, table, c.terms, clock)
 	}
 	return nil
 }
 
-// change replaces the policies of a shared table. It starts over if another process makes a larger quota in the
-// meantime.
-func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *clock) error {
+// replace changes the policies of a shared table. It starts over if another process makes a larger quota meanwhile.
+func (s policySet) replace(to []Policy, table *shard.Table, terms terms, clock *clock) error {
 	for {
-		after, err := ps.known(table).changed(to)
+		after, err := s.withLargestDebt(table).withPolicies(to)
 		if err != nil {
 			return err
 		}
-		if after.base.Kind() != ps.base.Kind() {
-			return fmt.Errorf("engine: SetPolicy(%v): the file is of %s, and stays of that", to[0], ps.base.Kind())
+		if after.base.Kind() != s.base.Kind() {
+			return fmt.Errorf("engine: SetPolicy(%v): the file is of %s, and stays of that", to[0], s.base.Kind())
 		}
 		if _, err := after.plan(table.Plan().Algorithm(), terms); err != nil {
 			return err
 		}
-		err = retried(func() bool {
-			return table.ReplaceKnowing(after.quotas, after.numbers(), clock.surely) || table.Largest() > after.quotas
+		err = retry(func() bool {
+			return table.ReplaceKnowing(after.quotaDebt, after.numbers(), clock.exactNanos) || table.Largest() > after.quotaDebt
 		})
 		if err != nil {
 			return fmt.Errorf("engine: the policy %v: %w", to[0], err)
-		} else if table.Largest() <= after.quotas {
+		} else if table.Largest() <= after.quotaDebt {
 			return nil
 		}
 	}
@@ -194,9 +193,9 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 // replaceTime is how long a process waits at most while another process replaces the policies.
 const replaceTime = 5 * time.Second
 
-// retried repeats the function do until it succeeds, or returns an error after replaceTime.
-func retried(do func() bool) error {
-	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
+// retry repeats the function try until it succeeds, or returns an error after replaceTime.
+func retry(try func() bool) error {
+	for began := time.Now(); !try(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {
 			return fmt.Errorf("another process has been about to change the policy of the file for %v: is it stopped?", replaceTime)
 		}

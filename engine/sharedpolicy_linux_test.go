@@ -191,7 +191,7 @@ func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		numbers := policiesOf(TokenBucket(PerSecond(1), limit), nil).numbers()
+		numbers := newPolicySet(TokenBucket(PerSecond(1), limit), nil).numbers()
 		put(4096+int64(plan%2)*1024, append([]uint64{uint64(len(numbers))}, numbers...)...)
 		put(80, plan<<1|1)
 	}

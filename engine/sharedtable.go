@@ -68,9 +68,9 @@ func ReadShared(path string) (SharedTable, error) {
 // A sharedTable is a view of the file of shared limiters, for a program without such a limiter. No method may be called
 // during or after Close.
 type sharedTable struct {
-	view     *sharedfile.View
-	table    *shard.Table
-	function bool // the limiters have a ClockFunc
+	view         *sharedfile.View
+	table        *shard.Table
+	hasClockFunc bool // the limiters have a ClockFunc
 }
 
 func openShared(path string) (*sharedTable, error) {
@@ -80,41 +80,41 @@ func openShared(path string) (*sharedTable, error) {
 		if c, err = configOf(fields); err != nil {
 			return 0, err
 		}
-		layout, err := c.viewed(anyOf(fields))
+		layout, err := c.layoutFor(samplePolicies(fields))
 		if err != nil {
 			return 0, err
 		}
 		return layout.SharedBytes()
 	})
 	if err == nil {
-		if t.table, err = c.view(view); err != nil {
+		if t.table, err = c.tableOf(view); err != nil {
 			err = errors.Join(err, view.Close())
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: shared table %q: %w", path, err)
 	}
-	t.view, t.function = view, c.clock == clockFunc
+	t.view, t.hasClockFunc = view, c.clock == clockFunc
 	return &t, nil
 }
 
-// anyOf returns some policies for which a table is as long as the file.
-func anyOf(fields []sharedfile.Field) policies {
-	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, as most policies have
+// samplePolicies returns some policies for which a table is as long as the file with these fields.
+func samplePolicies(fields []sharedfile.Field) policySet {
+	policy, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, as most policies have
 	for _, f := range fields {
 		switch {
 		case f.Name == fieldAlgorithm && f.Value == Unlimited().Kind():
-			any = Unlimited()
+			policy = Unlimited()
 		case f.Name == fieldAlgorithm && f.Value == AlgorithmTokenBucket.String():
-			any = TokenBucket(Per(1, 1), 1)
+			policy = TokenBucket(Per(1, 1), 1)
 		case f.Name == fieldTiers && f.Value != "0":
-			tiers = []Policy{any}
+			tiers = []Policy{policy}
 		}
 	}
-	return policiesOf(any, tiers)
+	return newPolicySet(policy, tiers)
 }
 
-func (c *config) viewed(policies policies) (shard.Config, error) {
+func (c *config) layoutFor(policies policySet) (shard.Config, error) {
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
 		return shard.Config{}, err
@@ -122,14 +122,14 @@ func (c *config) viewed(policies policies) (shard.Config, error) {
 	return c.table(plan), nil
 }
 
-func (c *config) view(view *sharedfile.View) (table *shard.Table, err error) {
-	faulted := view.Read(func() { table, err = c.mapped(view) })
+func (c *config) tableOf(view *sharedfile.View) (table *shard.Table, err error) {
+	faulted := view.Read(func() { table, err = c.mapTable(view) })
 	return table, errors.Join(faulted, err)
 }
 
-// mapped does the work of view. The memory must be mapped during the call.
-func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
-	layout, err := c.viewed(anyOf(view.Fields()))
+// mapTable does the work of tableOf. The memory must be mapped during the call.
+func (c *config) mapTable(view *sharedfile.View) (*shard.Table, error) {
+	layout, err := c.layoutFor(samplePolicies(view.Fields()))
 	if err != nil {
 		return nil, err
 	}
@@ -137,18 +137,18 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	of, err := calendarOf(view.Fields())
+	calendar, err := calendarOf(view.Fields())
 	if err != nil {
 		return nil, err
 	}
-	policies, err := policiesOfNumbers(numbers, of)
+	policies, err := parsePolicies(numbers, calendar)
 	if err == nil {
-		layout, err = c.viewed(policies)
+		layout, err = c.layoutFor(policies)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the file's policy: %w", err)
 	}
-	if err := written(view.Fields(), c.fields(policies)); err != nil {
+	if err := checkWritten(view.Fields(), c.fields(policies)); err != nil {
 		return nil, err
 	}
 	return shard.Map(layout, shard.Shared{Memory: view.Memory(), Owner: view, Build: policies.builder(c.terms)})
@@ -160,7 +160,7 @@ func (t *sharedTable) Close() error { return t.view.Close() }
 func (t *sharedTable) header() SharedTable {
 	s := SharedTable{Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made()}
 	_ = t.view.Read(func() { t.table.Plan() }) // the table remembers the latest plan
-	s.Policies = slices.Clone(t.table.Known().Source().(*policies).all)
+	s.Policies = slices.Clone(t.table.Known().Source().(*policySet).byTier)
 	for _, f := range t.view.Fields() {
 		if f.Name != fieldAlgorithm && f.Name != fieldTiers {
 			s.Options = append(s.Options, struct{ Name, Value string }(f))
@@ -181,7 +181,7 @@ func (t *sharedTable) count(s *SharedTable) error {
 	if err != nil {
 		return err
 	}
-	now, known := t.view.Now()
+	now, ok := t.view.Now()
 	for _, a := range attached {
 		s.Attached = append(s.Attached, struct {
 			Seat int
@@ -189,14 +189,14 @@ func (t *sharedTable) count(s *SharedTable) error {
 			For  time.Duration
 		}{a.Seat, a.PID, max(time.Duration(now-a.Since), 0)})
 	}
-	if t.function || !known {
+	if t.hasClockFunc || !ok {
 		now = 0
 	}
-	seen := t.table.Survey(now)
-	s.Stats = statsOf(seen.Stats)
+	survey := t.table.Survey(now)
+	s.Stats = statsOf(survey.Stats)
 	s.Stats.Bytes = t.view.Bytes()
-	s.At, s.Swept = time.Unix(0, max(now, seen.Watermark)), time.Unix(0, seen.Swept)
-	s.NeverUsed, s.Free, s.Claimed, s.Tentative = seen.NeverUsed, seen.Free, seen.Claimed, seen.Tentative
-	s.Live, s.Indebted, s.Deserted = seen.Live, seen.Indebted, seen.Deserted
+	s.At, s.Swept = time.Unix(0, max(now, survey.Watermark)), time.Unix(0, survey.Swept)
+	s.NeverUsed, s.Free, s.Claimed, s.Tentative = survey.NeverUsed, survey.Free, survey.Claimed, survey.Tentative
+	s.Live, s.Indebted, s.Deserted = survey.Live, survey.Indebted, survey.Deserted
 	return nil
 }

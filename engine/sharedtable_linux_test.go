@@ -204,7 +204,7 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 			}
 			nothing := func([]byte) error { return nil }
 			f, err := sharedfile.Open(path, sharedfile.Spec{
-				Fields: change(c.fields(policiesOf(TokenBucket(PerSecond(5), 10), nil))), Bytes: 4096, Begin: nothing,
+				Fields: change(c.fields(newPolicySet(TokenBucket(PerSecond(5), 10), nil))), Bytes: 4096, Begin: nothing,
 				Settle: func([]byte, func() bool) error { return nil }, Mark: func([]byte) (int64, error) { return 0, nil },
 			})
 			require.NoError(t, err)
@@ -214,9 +214,9 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 	// numbers returns a function that makes a table whose policies do not match its header.
 	numbers := func(change func(numbers []uint64) []uint64) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
-			c := config{maxKeys: 100, shards: 1, shared: path}
-			ps := policiesOf(TokenBucket(PerSecond(5), 10), nil)
-			layout, err := c.viewed(ps)
+			c := config{maxKeys: 100, shards: 1, sharedPath: path}
+			ps := newPolicySet(TokenBucket(PerSecond(5), 10), nil)
+			layout, err := c.layoutFor(ps)
 			require.NoError(t, err)
 			bytes, err := layout.SharedBytes()
 			require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 		"no fields":        {header(func([]sharedfile.Field) []sharedfile.Field { return nil }), "algorithm: the file has none"},
 		"fewer fields":     {header(func(fields []sharedfile.Field) []sharedfile.Field { return fields[:9] }), "tiers: the file has none"},
 		"an unknown field": {header(func(fields []sharedfile.Field) []sharedfile.Field { return append(fields, sharedfile.Field{Name: "x"}) }), "no limiter of this program writes"},
-		"a log": {numbers(func([]uint64) []uint64 { return policiesOf(SlidingLog(5, time.Second), nil).numbers() }),
+		"a log": {numbers(func([]uint64) []uint64 { return newPolicySet(SlidingLog(5, time.Second), nil).numbers() }),
 			"no limiter of this program writes"},
 		"no policy":          {number(0, 7), "begins with 0x7"},
 		"no grant":           {number(0, 1|4<<grantShift), "begins with 0x401"},

@@ -26,11 +26,11 @@ import (
 // processor. The number of cells is GOMAXPROCS at NewSpread, rounded up to a power of two, and at most 128. If there
 // are more processors later, some share a cell, which is slower, but the bound stays the same.
 type Spread struct {
-	bucket  *spread.Bucket
-	clock   *clock
-	maxDebt uint64
-	setting sync.Mutex // SetPolicy locks it
-	keeper  *background
+	bucket     *spread.Bucket
+	clock      *clock
+	maxDebt    uint64
+	policyMu   sync.Mutex // SetPolicy locks it
+	background *background
 }
 
 // NewSpread returns a Spread with a [TokenBucket] policy and a full bucket. The options can be [ClockPrecise],
@@ -49,7 +49,7 @@ func NewSpread(policy Policy, options ...Option) (*Spread, error) {
 			return nil, err
 		}
 	}
-	if err := c.spreads(); err != nil {
+	if err := c.checkSpread(); err != nil {
 		return nil, err
 	}
 	clock, err := newClock(c.clock, c.read)
@@ -60,21 +60,21 @@ func NewSpread(policy Policy, options ...Option) (*Spread, error) {
 	for cells < runtime.GOMAXPROCS(0) && cells <= spread.MaxCells/2 {
 		cells *= 2
 	}
-	s := &Spread{clock: clock, maxDebt: c.terms.maxDebt, keeper: &background{clock: clock, stop: make(chan struct{})}}
+	s := &Spread{clock: clock, maxDebt: c.terms.maxDebt, background: &background{clock: clock, stop: make(chan struct{})}}
 	terms, err := s.terms(policy, cells)
 	if err != nil {
 		return nil, err
 	}
 	s.bucket = spread.New(terms, clock.nanos)
-	s.keeper.running.Go(s.keeper.calibrate)
-	runtime.AddCleanup(s, (*background).halt, s.keeper)
+	s.background.running.Go(s.background.calibrate)
+	runtime.AddCleanup(s, (*background).halt, s.background)
 	return s, nil
 }
 
-// spreads returns an error if an option was given that only applies to limiters with a table.
-func (c *config) spreads() error {
-	if c.maxKeys != DefaultMaxKeys || c.shards != 0 || c.overflow != 0 || c.stable || c.prefault || c.shared != "" ||
-		c.replaces || c.interval != DefaultSweepInterval || len(c.tiers) > 0 || c.observer != nil || c.clock == clockCoarse ||
+// checkSpread returns an error if an option was given that only applies to limiters with a table.
+func (c *config) checkSpread() error {
+	if c.maxKeys != DefaultMaxKeys || c.shards != 0 || c.overflow != 0 || c.stableHash || c.prefault || c.sharedPath != "" ||
+		c.replacePolicy || c.interval != DefaultSweepInterval || len(c.tiers) > 0 || c.observer != nil || c.clock == clockCoarse ||
 		c.terms.maxQuota != 0 || c.terms.refusals != ChargeNothing {
 		return errors.New("engine: NewSpread: one bucket takes the options ClockPrecise, ClockFunc and MaxDebt, and no others")
 	}
@@ -93,16 +93,16 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	if err == nil {
 		return terms, nil
 	}
-	var most uint64
+	var maxBurst uint64
 	for bit := uint64(1) << 31; bit > 0; bit /= 2 {
-		if _, err := s.termsOf(policy, most+bit, cells); err == nil {
-			most += bit
+		if _, err := s.termsOf(policy, maxBurst+bit, cells); err == nil {
+			maxBurst += bit
 		}
 	}
-	if most == 0 {
+	if maxBurst == 0 {
 		return nil, fmt.Errorf("engine: %v: %w: want a higher rate, with which one token comes back within two hours", policy, err)
 	}
-	return nil, fmt.Errorf("engine: %v: %w: want a burst of at most %d", policy, err, most)
+	return nil, fmt.Errorf("engine: %v: %w: want a burst of at most %d", policy, err, maxBurst)
 }
 
 // termsOf converts a policy with the given burst, without a helpful error.
@@ -134,8 +134,8 @@ func (b *background) calibrate() {
 // is always nil; it exists for io.Closer.
 func (s *Spread) Close() error {
 	s.requireMade()
-	s.keeper.halt()
-	s.keeper.running.Wait()
+	s.background.halt()
+	s.background.running.Wait()
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (s *Spread) Take(n uint64) (d Decision) {
 		return s.Peek(0)
 	}
 	o := s.take(n)
-	d.says(&o, n)
+	d.fill(&o, n)
 	return d
 }
 
@@ -176,8 +176,8 @@ func (s *Spread) take(n uint64) (o spread.Outcome) {
 	return o
 }
 
-// says sets d to the decision for a request for n tokens. d must be zero before the call.
-func (d *Decision) says(o *spread.Outcome, n uint64) {
+// fill sets d to the decision for a request for n tokens. d must be zero before the call.
+func (d *Decision) fill(o *spread.Outcome, n uint64) {
 	limit := o.Terms.Quota.Tokens
 	d.Allowed, d.Limit = o.Admitted, limit
 	d.Remaining, d.ResetAfter = o.Left()
@@ -194,7 +194,7 @@ func (d *Decision) says(o *spread.Outcome, n uint64) {
 func (s *Spread) Peek(n uint64) (d Decision) {
 	s.requireMade()
 	o := s.bucket.Peek(n)
-	d.says(&o, n)
+	d.fill(&o, n)
 	return d
 }
 
@@ -222,9 +222,9 @@ func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	o := s.take(n)
 	if o.Admitted {
 		r.spread, r.terms, r.hash = s, o.Terms, uint64(o.Nanos)
-		r.of.EnterNone(n, shard.Quota{})
+		r.tableReceipt.EnterNone(n, shard.Quota{})
 	}
-	d.says(&o, n)
+	d.fill(&o, n)
 }
 
 // Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. Tokens that processors
@@ -253,8 +253,8 @@ func (s *Spread) Policy() Policy {
 // than the new numbers allow. If SetPolicy returns an error, nothing has changed.
 func (s *Spread) SetPolicy(policy Policy) error {
 	s.requireMade()
-	s.setting.Lock()
-	defer s.setting.Unlock()
+	s.policyMu.Lock()
+	defer s.policyMu.Unlock()
 	terms, err := s.terms(policy, s.bucket.Cells())
 	if err != nil {
 		return err

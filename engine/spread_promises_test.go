@@ -91,7 +91,7 @@ func TestTheBackgroundOfASpread(t *testing.T) {
 		require.NoError(t, err)
 		ended := false
 		go func() {
-			s.keeper.running.Wait()
+			s.background.running.Wait()
 			ended = true
 		}()
 		time.Sleep(3 * recalibrateEvery)
@@ -122,7 +122,7 @@ func TestASpreadCalibratesItsClock(t *testing.T) {
 func TestADroppedSpreadEnds(t *testing.T) {
 	s, err := NewSpread(TokenBucket(PerSecond(1e6), 1000))
 	require.NoError(t, err)
-	stopped := s.keeper.stop
+	stopped := s.background.stop
 	s = nil
 	for {
 		runtime.GC()

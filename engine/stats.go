@@ -32,8 +32,8 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	l.requireMade()
 	s := statsOf(l.table.Stats())
-	if lost := l.background.lost.Load(); lost != nil {
-		s.FileLost = fmt.Errorf("engine: Shared: %w", *lost)
+	if err := l.background.fileError.Load(); err != nil {
+		s.FileLost = fmt.Errorf("engine: Shared: %w", *err)
 	}
 	return s
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-const sweepRest = time.Millisecond
+const sweepPause = time.Millisecond
 
 // background has the data of a limiter's background goroutines. It does not refer to the limiter, so that a dropped
 // limiter can be garbage collected.
 type background struct {
-	table    *shard.Table
-	clock    *clock
-	interval time.Duration
-	file     *sharedfile.File      // the file of a shared table, otherwise nil
-	lost     atomic.Pointer[error] // why the file was no longer at its path at the last sweep, or nil
+	table     *shard.Table
+	clock     *clock
+	interval  time.Duration
+	file      *sharedfile.File      // the file of a shared table, otherwise nil
+	fileError atomic.Pointer[error] // why the file was no longer at its path at the last sweep, or nil
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -42,12 +42,12 @@ func (b *background) sweep() {
 	defer ticker.Stop()
 	recalibrate := time.NewTicker(recalibrateEvery)
 	defer recalibrate.Stop()
-	rest := time.NewTimer(sweepRest)
-	defer rest.Stop()
+	timer := time.NewTimer(sweepPause)
+	defer timer.Stop()
 	pause := func() bool {
-		rest.Reset(sweepRest)
+		timer.Reset(sweepPause)
 		select {
-		case <-rest.C:
+		case <-timer.C:
 			return true
 		case <-b.stop:
 			return false
@@ -77,8 +77,8 @@ func (b *background) checkFile() {
 		return
 	}
 	if err := b.file.Check(); err != nil {
-		b.lost.Store(&err)
+		b.fileError.Store(&err)
 	} else {
-		b.lost.Store(nil)
+		b.fileError.Store(nil)
 	}
 }

@@ -28,7 +28,7 @@ func (l *Limiter) Allow(key string) bool {
 	k := Key{hash: keyhash.String(seeds.text, key)}
 	_, _, v := l.table.Hit(l.table.Find(k.hash), now, 1, 0)
 	runtime.KeepAlive(l) // and with it the table
-	return v == shard.Admitted || l.mayYet(k, now, v)
+	return v == shard.Admitted || l.allowMissed(k, now, v)
 }
 
 // allowUnseeded is Allow for keys that are hashed without the seed of the process.
@@ -45,7 +45,7 @@ func (l *Limiter) allowUnseeded(key string) bool {
 	k := Key{hash: keyhash.Keyed(&l.secrets.text, key)}
 	_, _, v := l.table.Hit(l.table.Find(k.hash), now, 1, 0)
 	runtime.KeepAlive(l)
-	return v == shard.Admitted || l.mayYet(k, now, v)
+	return v == shard.Admitted || l.allowMissed(k, now, v)
 }
 
 // AllowKey is [Limiter.Allow] for a key that has been hashed already.
@@ -64,11 +64,11 @@ func (l *Limiter) AllowKey(k Key) bool {
 	}
 	_, _, v := l.table.Hit(place, now, 1, k.quota.Tier())
 	runtime.KeepAlive(l) // and with it the table
-	return v == shard.Admitted || l.mayYet(k, now, v)
+	return v == shard.Admitted || l.allowMissed(k, now, v)
 }
 
-// mayYet decides a request that the key's record did not admit at once, and reports whether it is allowed.
-func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
+// allowMissed decides a request that the key's record did not admit at once, and reports whether it is allowed.
+func (l *Limiter) allowMissed(k Key, now int64, v shard.Verdict) bool {
 	return (v != shard.Refused || l.observer != nil) && l.allowSlowly(k, now, v)
 }
 
@@ -110,7 +110,7 @@ func (l *Limiter) Take(key string, n uint64) Decision {
 // TakeKey is [Limiter.Take] for a key that has been hashed already.
 func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
 	if n == 0 || !k.quota.IsTier() {
-		l.takeOther(&d, k, n)
+		l.takeQuota(&d, k, n)
 		return d
 	}
 	place := l.table.Find(k.hash)
@@ -179,13 +179,13 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // most a second ahead. If a [FixedWindow] is shorter than a second, takes ahead of the clock may admit one limit more,
 // because a take in the next window ends the current one.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
-	nanos, clock, early := l.instant(now)
-	if early > 0 {
-		d = Decision{Limit: limitOf(l.table.Plan(), k), RetryAfter: early, ResetAfter: early}
+	nanos, clockNanos, excess := l.instant(now)
+	if excess > 0 {
+		d = Decision{Limit: limitOf(l.table.Plan(), k), RetryAfter: excess, ResetAfter: excess}
 		l.observe(k, n, &d)
 		return d
 	}
-	l.takeAt(&d, k, n, nanos, clock)
+	l.takeAt(&d, k, n, nanos, clockNanos)
 	return d
 }
 
@@ -193,20 +193,20 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 // little.
 const maxLead = time.Second
 
-// instant returns a caller's time on the timeline, and the time of the limiter's clock. The result early is above 0 if
-// the caller's time is too far ahead.
-func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
-	nanos, clock = l.clock.instant(now), l.clock.surely()
-	return nanos, clock, time.Duration(max(nanos-clock, 0)) - maxLead
+// instant returns a caller's time on the timeline, and the time of the limiter's clock. The result excess is the time
+// until the caller's time is no longer too far ahead, or 0 or less if it is not.
+func (l *Limiter) instant(now time.Time) (nanos, clockNanos int64, excess time.Duration) {
+	nanos, clockNanos = l.clock.instant(now), l.clock.exactNanos()
+	return nanos, clockNanos, time.Duration(max(nanos-clockNanos, 0)) - maxLead
 }
 
-func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
+func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clockNanos int64) {
 	if n == 0 {
-		*d = l.peek(k, n, nanos, clock)
+		*d = l.peek(k, n, nanos, clockNanos)
 		return
 	}
 	var status atomicbucket.Status
-	o := l.table.TakeAt(l.table.Find(k.hash), nanos, clock, n, k.quota, &status)
+	o := l.table.TakeAt(l.table.Find(k.hash), nanos, clockNanos, n, k.quota, &status)
 	l.decide(d, k, o, status, nanos, n)
 }
 
@@ -214,18 +214,18 @@ func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
 func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucket.Status, nanos int64, n uint64) {
 	switch o.Verdict {
 	case shard.UnlimitedQuota:
-		*d = everything
+		*d = unlimitedDecision
 		return
 	case shard.TooMuch:
-		*d = l.peek(k, n, nanos, l.clock.surely())
+		*d = l.peek(k, n, nanos, l.clock.exactNanos())
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown in the meantime
 	case shard.NoRoom:
 		// There will be room when the first record in the neighborhood of the key becomes idle.
 		algorithm := o.Plan.Algorithm()
-		wait := later(o.At-nanos, max(algorithm.Wait(o.At, algorithm.UntilIdle(o.State, algorithm.Ticks(o.At))), 1))
+		wait := addDelay(o.At-nanos, max(algorithm.Wait(o.At, algorithm.UntilIdle(o.State, algorithm.Ticks(o.At))), 1))
 		*d = Decision{Limit: limitOf(o.Plan, k), RetryAfter: wait, ResetAfter: wait}
 	default:
-		answer(d, o.At-nanos, limitOf(o.Plan, k), status, o.Verdict.Admits())
+		fillDecision(d, o.At-nanos, limitOf(o.Plan, k), status, o.Verdict.Admits())
 	}
 	l.observe(k, n, d)
 }
@@ -236,22 +236,22 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision from the status of a record, whose time may be after the caller's time.
-func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
+// fillDecision sets d from the status of a record, whose time is later than the caller's time by delay nanoseconds.
+func fillDecision(d *Decision, delay int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
 	d.Remaining = status.Remaining
-	d.RetryAfter = later(late, status.RetryAfter)
-	d.ResetAfter = later(late, status.ResetAfter)
+	d.RetryAfter = addDelay(delay, status.RetryAfter)
+	d.ResetAfter = addDelay(delay, status.ResetAfter)
 }
 
-// later converts a wait from the time of a status to a wait from the caller's time. A wait of 0 stays 0.
-func later(late int64, wait time.Duration) time.Duration {
+// addDelay converts a wait from the time of a status to a wait from the caller's time. A wait of 0 stays 0.
+func addDelay(delay int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0
 	}
-	if wait > math.MaxInt64-time.Duration(late) {
+	if wait > math.MaxInt64-time.Duration(delay) {
 		return math.MaxInt64
 	}
-	return wait + time.Duration(late)
+	return wait + time.Duration(delay)
 }

@@ -42,7 +42,7 @@ func simple(s ast.Stmt) bool {
 
 // loads has the methods that read a word and do nothing else.
 var loads = []string{
-	"Load", "Watermark", "Ends", "current", "record", "ahead", "clock", "nanos", "surely", "latest", "exact", "now", "Plan", "begun",
+	"Load", "Watermark", "Ends", "current", "record", "ahead", "clock", "nanos", "exactNanos", "latest", "exact", "now", "Plan", "begun",
 }
 
 // effects has the methods that read or change words that goroutines share.
