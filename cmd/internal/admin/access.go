@@ -54,7 +54,7 @@ var (
 	nameForm = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
 )
 
-func (a *Access) add(file string, as role) error {
+func (a *Access) add(file string, r role) error {
 	text, err := secretfile.Read(file, "token")
 	if err != nil {
 		return err
@@ -64,35 +64,35 @@ func (a *Access) add(file string, as role) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	for i, line := range lines {
-		whose, secret, isNamed := strings.Cut(line, ":")
+		owner, secret, isNamed := strings.Cut(line, ":")
 		if !isNamed {
-			whose, secret = "", line
+			owner, secret = "", line
 		}
-		bad := ""
+		problem := ""
 		switch {
-		case isNamed && !nameForm.MatchString(whose):
-			bad = "the name before the colon: want 1 to 64 letters, digits, dots, @, _ and -"
+		case isNamed && !nameForm.MatchString(owner):
+			problem = "the name before the colon: want 1 to 64 letters, digits, dots, @, _ and -"
 		case len(secret) < minToken:
-			bad = fmt.Sprintf("%d characters: want at least %d, such as what openssl rand -hex 32 writes", len(secret), minToken)
+			problem = fmt.Sprintf("%d characters: want at least %d, such as what openssl rand -hex 32 writes", len(secret), minToken)
 		case !tokenForm.MatchString(secret):
-			bad = "want letters, digits and -._~+/ only, and = at the end"
+			problem = "want letters, digits and -._~+/ only, and = at the end"
 		case secretfile.Find(a.hashes, []byte(secret)) >= 0:
-			bad = "it occurs twice, or in both files"
+			problem = "it occurs twice, or in both files"
 		}
-		if bad != "" {
-			return fmt.Errorf("%s: token %d: %s", file, i+1, bad)
+		if problem != "" {
+			return fmt.Errorf("%s: token %d: %s", file, i+1, problem)
 		}
 		a.hashes = append(a.hashes, secretfile.HashOf([]byte(secret)))
-		a.roles, a.names = append(a.roles, as), append(a.names, whose)
+		a.roles, a.names = append(a.roles, r), append(a.names, owner)
 	}
 	return nil
 }
 
 // A caller describes the sender of a request.
 type caller struct {
-	role role
-	who  string // the name of its token, or else the name that the caller gives; "" for none
-	sure bool   // true if the field who is the name of the token
+	role     role
+	name     string // the name of its token, or else the name that the caller gives; "" for none
+	verified bool   // true if name is the name of the token
 }
 
 var (
@@ -116,11 +116,11 @@ func (a *Admin) caller(r *http.Request) (caller, error) {
 	}
 	user, secret, isBasic := r.BasicAuth()
 	if !isBasic {
-		scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		scheme, credentials, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "Bearer") {
 			return caller{}, errNoToken
 		}
-		secret = strings.TrimSpace(rest)
+		secret = strings.TrimSpace(credentials)
 	}
 	i := secretfile.Find(access.hashes, []byte(secret))
 	switch {
@@ -128,14 +128,14 @@ func (a *Admin) caller(r *http.Request) (caller, error) {
 		return caller{}, errWrongToken
 	case access.names[i] != "":
 		return caller{access.roles[i], access.names[i], true}, nil
-	case isBasic && user != "" && (!nameForm.MatchString(user) || access.has(user)):
+	case isBasic && user != "" && (!nameForm.MatchString(user) || access.hasName(user)):
 		return caller{}, errWrongToken
 	}
-	return caller{role: access.roles[i], who: user}, nil
+	return caller{role: access.roles[i], name: user}, nil
 }
 
-// The method has reports whether a token has this name. Callers with other tokens may not use the name.
-func (a *Access) has(name string) bool {
+// hasName reports whether a token has this name. Callers with other tokens may not use the name.
+func (a *Access) hasName(name string) bool {
 	return a != nil && name != "" && slices.Contains(a.names, name)
 }
 
@@ -151,7 +151,7 @@ func callerOf(r *http.Request) caller {
 func (a *Admin) allow(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.caller(r)
-		if c.role >= e.needs {
+		if c.role >= e.role {
 			e.serve(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 			return
 		}
@@ -164,8 +164,8 @@ func (a *Admin) allow(e endpoint) http.Handler {
 			w.Header()["Www-Authenticate"] = []string{`Basic realm="weir", charset="UTF-8"`, `Bearer realm="weir"`}
 		}
 		if !errors.Is(err, errNoToken) {
-			a.log().Warn("admin: refused", "path", r.URL.Path, "method", r.Method, "peer", r.RemoteAddr, "who", c.who, "err", err)
+			a.log().Warn("admin: refused", "path", r.URL.Path, "method", r.Method, "peer", r.RemoteAddr, "who", c.name, "err", err)
 		}
-		fail(w, status, err)
+		writeError(w, status, err)
 	})
 }

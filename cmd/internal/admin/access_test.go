@@ -79,7 +79,7 @@ func TestEveryEndpointHasARole(t *testing.T) {
 		if method == "POST" && path != "/key/peek" && path != "/client/peek" || strings.HasPrefix(path, "/debug/") {
 			want = operator
 		}
-		assert.Equal(t, want, e.needs, e.pattern)
+		assert.Equal(t, want, e.role, e.pattern)
 		ask := func(fields ...string) int {
 			return probe(a, method, "http://localhost:1"+path, fields...).Code
 		}

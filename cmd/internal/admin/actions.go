@@ -49,8 +49,8 @@ type actionView struct {
 	Applies bool         `json:"applies"` // false: the rule does not exist now, or its keys have another form
 }
 
-// foreseen is the answer to a request for an action. The action has begun, or the operator must confirm it first.
-type foreseen struct {
+// An actionReply is the answer to a request for an action. The action has begun, or the operator must confirm it first.
+type actionReply struct {
 	Error    string           `json:"error,omitempty"`
 	Action   *actionView      `json:"action,omitempty"`
 	Warnings []string         `json:"warnings"`
@@ -58,7 +58,7 @@ type foreseen struct {
 }
 
 func (a *Admin) serveActions(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"actions": a.actionViews(a.rules()), "most": actions.Most})
+	writeJSON(w, http.StatusOK, map[string]any{"actions": a.actionViews(a.rules()), "most": actions.Most})
 }
 
 func (a *Admin) actionViews(rules []Rule) []actionView {
@@ -66,31 +66,31 @@ func (a *Admin) actionViews(rules []Rule) []actionView {
 	if a.config.Actions == nil {
 		return views
 	}
-	for _, of := range a.config.Actions.Table.List() {
-		views = append(views, a.actionView(rules, of))
+	for _, active := range a.config.Actions.Table.List() {
+		views = append(views, a.actionView(rules, active))
 	}
 	return views
 }
 
-func (a *Admin) actionView(rules []Rule, of *actions.Active) actionView {
+func (a *Admin) actionView(rules []Rule, active *actions.Active) actionView {
 	v := actionView{
-		ID: of.ID, Kind: of.Kind, Rule: of.Rule, From: of.From, Until: of.Until, Who: of.Who, Why: of.Why, Hits: of.Hits(),
-		Left: int64(a.config.Actions.Table.Left(of) / time.Second), Applies: of.Rule == "",
+		ID: active.ID, Kind: active.Kind, Rule: active.Rule, From: active.From, Until: active.Until, Who: active.Who, Why: active.Why, Hits: active.Hits(),
+		Left: int64(a.config.Actions.Table.Left(active) / time.Second), Applies: active.Rule == "",
 	}
-	if of.Network.IsValid() {
-		v.Network = of.Network.String()
+	if active.Network.IsValid() {
+		v.Network = active.Network.String()
 	}
-	if of.IsKey() {
-		id, _ := of.Key.MarshalText() // never returns an error
+	if active.IsKey() {
+		id, _ := active.Key.MarshalText() // never returns an error
 		v.Key = string(id)
 	}
 	for _, r := range rules {
-		if r.Name != of.Rule {
+		if r.Name != active.Rule {
 			continue
 		}
-		v.Applies = !of.IsKey() || r.Form == of.Form
-		if of.IsKey() && a.config.Keys == KeysFull && of.Text != "" {
-			v.Key = readable(of.Text, r.Parts)
+		v.Applies = !active.IsKey() || r.Form == active.Form
+		if active.IsKey() && a.config.Keys == KeysFull && active.Text != "" {
+			v.Key = readable(active.Text, r.Parts)
 		}
 	}
 	return v
@@ -101,34 +101,34 @@ func (a *Admin) actionView(rules []Rule, of *actions.Active) actionView {
 func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 	var request actionRequest
 	if status, err := readForm(w, r, &request); err != nil {
-		fail(w, status, err)
+		writeError(w, status, err)
 		return
 	}
-	who, status, err := a.actor(r, request.Who)
+	actor, status, err := a.actor(r, request.Who)
 	if err != nil {
-		fail(w, status, err)
+		writeError(w, status, err)
 		return
 	}
-	act, lasts, err := a.actionOf(request)
+	act, duration, err := a.actionOf(request)
 	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, err)
+		writeError(w, http.StatusUnprocessableEntity, err)
 		return
 	}
-	act.Who = who
+	act.Who = actor
 	seen, warnings := a.config.Actions.Table.Foresee(&act, a.config.Actions.Client, a.config.Keys == KeysFull)
 	if len(warnings) > 0 && !request.Confirm {
-		answer(w, http.StatusConflict, foreseen{
+		writeJSON(w, http.StatusConflict, actionReply{
 			Error: strings.Join(warnings, "; ") + ": confirm it", Warnings: warnings, Seen: seen,
 		})
 		return
 	}
-	done, err := a.config.Actions.Table.Add(act, lasts)
+	active, err := a.config.Actions.Table.Add(act, duration)
 	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, err)
+		writeError(w, http.StatusUnprocessableEntity, err)
 		return
 	}
-	v := a.actionView(a.rules(), done)
-	answer(w, http.StatusOK, foreseen{Action: &v, Warnings: append([]string{}, warnings...), Seen: seen})
+	v := a.actionView(a.rules(), active)
+	writeJSON(w, http.StatusOK, actionReply{Action: &v, Warnings: append([]string{}, warnings...), Seen: seen})
 }
 
 func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {
@@ -137,45 +137,45 @@ func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {
 		Who string `json:"who"`
 	}
 	if status, err := readForm(w, r, &request); err != nil {
-		fail(w, status, err)
+		writeError(w, status, err)
 		return
 	}
-	who, status, err := a.actor(r, request.Who)
+	actor, status, err := a.actor(r, request.Who)
 	if err != nil {
-		fail(w, status, err)
+		writeError(w, status, err)
 		return
 	}
-	ended, err := a.config.Actions.Table.End(request.ID, who)
+	ended, err := a.config.Actions.Table.End(request.ID, actor)
 	switch {
 	case errors.Is(err, actions.ErrNone):
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 	case err != nil:
-		fail(w, http.StatusUnprocessableEntity, err)
+		writeError(w, http.StatusUnprocessableEntity, err)
 	default:
-		answer(w, http.StatusOK, a.actionView(a.rules(), ended))
+		writeJSON(w, http.StatusOK, a.actionView(a.rules(), ended))
 	}
 }
 
 // actor returns the name of the operator. It is the name of the token, or else the name that the request gives.
-func (a *Admin) actor(r *http.Request, said string) (who string, status int, err error) {
+func (a *Admin) actor(r *http.Request, name string) (actor string, status int, err error) {
 	c := callerOf(r)
 	switch {
 	case a.access() == nil && a.config.Actions.NeedToken():
 		return "", http.StatusForbidden, errors.New("actions require a token if other machines can reach the listener: set admin.token_file")
-	case c.sure && said != "" && said != c.who:
-		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, and the token is that of %s", said, c.who)
-	case !c.sure && a.access().has(said):
-		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, which is the name of another token", said)
-	case c.who != "" && (c.sure || said == ""):
-		return c.who, 0, nil
+	case c.verified && name != "" && name != c.name:
+		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, and the token is that of %s", name, c.name)
+	case !c.verified && a.access().hasName(name):
+		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, which is the name of another token", name)
+	case c.name != "" && (c.verified || name == ""):
+		return c.name, 0, nil
 	}
-	return said, 0, nil
+	return name, 0, nil
 }
 
 // actionOf returns the requested action, without its operator.
-func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.Duration, err error) {
+func (a *Admin) actionOf(request actionRequest) (act actions.Action, duration time.Duration, err error) {
 	act.Kind, act.Why = request.Kind, request.Why
-	if lasts, err = time.ParseDuration(request.For); err != nil {
+	if duration, err = time.ParseDuration(request.For); err != nil {
 		return act, 0, fmt.Errorf("for %.40q: want a time such as 1h or 90m", request.For)
 	}
 	if request.Network != "" {
@@ -183,13 +183,13 @@ func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.
 			return act, 0, errors.New("a network and a rule: want one of them")
 		}
 		act.Network, err = actions.ParseNetwork(request.Network)
-		return act, lasts, err
+		return act, duration, err
 	}
 	act.Rule = request.Rule
 	if request.Parts == nil && request.Hash == "" {
 		for _, r := range a.rules() {
 			if r.Name == request.Rule {
-				return act, lasts, nil
+				return act, duration, nil
 			}
 		}
 		return act, 0, fmt.Errorf("there is no rule %q, and no network: want one of them", request.Rule)
@@ -203,7 +203,7 @@ func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.
 	if a.config.Keys != KeysFull {
 		act.Text = ""
 	}
-	return act, lasts, err
+	return act, duration, err
 }
 
 // keyOf returns the id of a bucket's key, and the key's text if known.
@@ -224,8 +224,8 @@ func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.Ke
 		case a.config.Keys == KeysHashed:
 			copy(id[:], e.text)
 			return id, "", nil
-		case len(e.text) > textBytes:
-			return id, "", fmt.Errorf("key %s is longer than the %d bytes that are kept: write it", request.Hash, textBytes)
+		case len(e.text) > maxText:
+			return id, "", fmt.Errorf("key %s is longer than the %d bytes that are kept: write it", request.Hash, maxText)
 		default:
 			text = e.text
 		}
@@ -233,9 +233,9 @@ func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.Ke
 	return table.KeyID(text), clip(text), nil
 }
 
-// keptOf returns the text that is stored for a refused key, because an action for the key needs the text later. If keys
-// are hashed, it returns the key's id instead.
-func (a *Admin) keptOf(text string) string {
+// storedText returns what is stored for a refused key with this text, because an action for the key may need it later.
+// It is the text if keys are shown in full, else the key's id, or "" without actions.
+func (a *Admin) storedText(text string) string {
 	if a.config.Keys == KeysFull {
 		return clip(text)
 	}

@@ -143,7 +143,7 @@ func build(c Config) (*Admin, error) {
 	c.Program, c.Log = cmp.Or(c.Program, "weir"), cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	a := &Admin{
 		config: c, counters: newCounterSet(), refusals: newRefusals(),
-		watchers: watchers{all: map[chan struct{}]struct{}{}},
+		watchers: watchers{streams: map[chan struct{}]struct{}{}},
 		done:     make(chan struct{}), stopped: make(chan struct{}),
 	}
 	registry, err := newRegistry(a)
@@ -157,7 +157,7 @@ func build(c Config) (*Admin, error) {
 // Observe counts an outcome, as [limits.Metrics]. It takes some nanoseconds, does not allocate, and locks only at the
 // first request of a limit.
 func (a *Admin) Observe(limit string, o limits.Outcome) {
-	if int(o) >= outcomes {
+	if int(o) >= numOutcomes {
 		return
 	}
 	if c := a.counters.get(limit); c != nil {
@@ -184,19 +184,19 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 }
 
 // Refused notes the key of a bucket that has refused a request, as Limited does. The function text must return the key
-// as text for people. Refused rarely calls this function, and never for a bucket in a store: its name is the key.
+// as text for people. Refused rarely calls this function, and never for a bucket in a store, because b.Text is the key.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
-	by := under{b.Key, b.Limit}
+	limit := keyLimit{b.Key, b.Limit}
 	switch {
 	case a.config.Keys == KeysOff:
 	case b.Text != "":
-		a.refusals.add(a.refusals.stored(rule, b.Text), by, func() string { return clip(b.Text) })
+		a.refusals.add(a.refusals.storedIdentity(rule, b.Text), limit, func() string { return clip(b.Text) })
 	default:
-		a.refusals.add(identity{rule: rule, key: b.Key.With(engine.Quota{})}, by, func() string {
+		a.refusals.add(identity{rule: rule, key: b.Key.With(engine.Quota{})}, limit, func() string {
 			if a.config.Keys != KeysFull && a.config.Actions == nil {
 				return "" // no text is made
 			}
-			return a.keptOf(text())
+			return a.storedText(text())
 		})
 	}
 }
@@ -238,9 +238,9 @@ func (a *Admin) tick(now time.Time) {
 	}
 	seq := a.history.tick(now, names, a.totals)
 	if seq%windowTicks == 0 {
-		a.refusals.turn()
+		a.refusals.rotate()
 	}
-	if !a.watchers.any() {
+	if !a.watchers.hasAny() {
 		return
 	}
 	text, err := json.Marshal(a.state(now))

@@ -24,27 +24,27 @@ type clientView struct {
 func (a *Admin) serveClient(w http.ResponseWriter, r *http.Request) {
 	var request clientRequest
 	if status, err := readForm(w, r, &request); err != nil {
-		fail(w, status, err)
+		writeError(w, status, err)
 		return
 	}
 	rules, buckets, err := a.bucketsOf(request)
 	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, err)
+		writeError(w, http.StatusUnprocessableEntity, err)
 		return
 	}
 	v := clientView{Keys: make([]keyView, len(rules))}
 	for i, rule := range rules {
 		if v.Keys[i], err = a.peek(r.Context(), rule, buckets[i]); err != nil {
-			fail(w, http.StatusBadGateway, fmt.Errorf("rule %q: %s", rule.Name, strings.TrimPrefix(err.Error(), "redislimit: ")))
+			writeError(w, http.StatusBadGateway, fmt.Errorf("rule %q: %s", rule.Name, strings.TrimPrefix(err.Error(), "redislimit: ")))
 			return
 		}
 	}
-	answer(w, http.StatusOK, v)
+	writeJSON(w, http.StatusOK, v)
 }
 
 func (a *Admin) peek(ctx context.Context, rule Rule, b Bucket) (keyView, error) {
 	d, err := rule.Buckets.Peek(ctx, b)
-	return a.keyView(rule, b, known(d), d), err
+	return a.keyView(rule, b, isUsed(d), d), err
 }
 
 // bucketsOf returns the rules of which the client is a key, and its buckets.
@@ -63,10 +63,10 @@ func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket
 		case rule.Buckets == nil:
 			continue
 		case request.Hash != "":
-			if hash, ok := parseHash(request.Hash); !ok || !a.refusals.has(rule.Name, hash) {
+			if hash, ok := parseHash(request.Hash); !ok || !a.refusals.contains(rule.Name, hash) {
 				continue
 			}
-			b, err = a.listed(rule, request.Hash)
+			b, err = a.findRefused(rule, request.Hash)
 		case !slices.Equal(rule.Parts, []string{"ip"}):
 			continue
 		default:

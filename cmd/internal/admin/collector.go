@@ -12,15 +12,15 @@ import (
 // A collector reads counters and statistics when Prometheus scrapes. Its labels are rules and outcomes, so traffic does
 // not add series.
 type collector struct {
-	admin    *Admin
-	requests *prometheus.Desc
-	tables   []tableMetric
-	leases   []storeMetric // of each rule that is in a store
-	store    []storeMetric // of the store
-	success  *prometheus.Desc
-	reloaded *prometheus.Desc
-	number   *prometheus.Desc
-	build    *prometheus.Desc
+	admin      *Admin
+	requests   *prometheus.Desc
+	tables     []tableMetric
+	leases     []storeMetric // of each rule that is in a store
+	store      []storeMetric // of the store
+	reloadOK   *prometheus.Desc
+	reloadTime *prometheus.Desc
+	generation *prometheus.Desc
+	build      *prometheus.Desc
 }
 
 type tableMetric struct {
@@ -29,8 +29,8 @@ type tableMetric struct {
 	read func(engine.Stats) uint64
 }
 
-func oneIf(is bool) uint64 {
-	if is {
+func oneIf(condition bool) uint64 {
+	if condition {
 		return 1
 	}
 	return 0
@@ -70,24 +70,24 @@ func newCollector(a *Admin) *collector {
 			table(counter, func(s engine.Stats) uint64 { return s.Retries },
 				"table_retries_total", "Searches of the table that started over because another request had changed it."),
 		},
-		leases:   leaseMetrics,
-		store:    storeMetrics,
-		success:  desc("reload_success", "1 if the rules that were read last are active, else 0."),
-		reloaded: desc("reload_timestamp_seconds", "When the rules were read last, in seconds since 1970; 0 for never."),
-		number:   desc("reload_generation", "How often the active rules have been replaced."),
-		build:    desc("build_info", "Always 1; the labels have the version.", "version", "goversion"),
+		leases:     leaseMetrics,
+		store:      storeMetrics,
+		reloadOK:   desc("reload_success", "1 if the rules that were read last are active, else 0."),
+		reloadTime: desc("reload_timestamp_seconds", "When the rules were read last, in seconds since 1970; 0 for never."),
+		generation: desc("reload_generation", "How often the active rules have been replaced."),
+		build:      desc("build_info", "Always 1; the labels have the version.", "version", "goversion"),
 	}
 }
 
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.requests, c.success, c.reloaded, c.number, c.build} {
+	for _, d := range []*prometheus.Desc{c.requests, c.reloadOK, c.reloadTime, c.generation, c.build} {
 		out <- d
 	}
 	for _, m := range c.tables {
 		out <- m.desc
 	}
-	for _, all := range [][]storeMetric{c.leases, c.store} {
-		for _, m := range all {
+	for _, metrics := range [][]storeMetric{c.leases, c.store} {
+		for _, m := range metrics {
 			out <- m.desc
 		}
 	}
@@ -100,7 +100,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	rules := c.admin.rules()
 	for _, rule := range rules {
 		counts := c.admin.totals(rule.Name)
-		for _, o := range counted {
+		for _, o := range countedOutcomes {
 			send(c.requests, prometheus.CounterValue, float64(counts[o]), rule.Name, o.String())
 		}
 		if rule.Stored != nil {
@@ -123,16 +123,16 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			send(m.desc, m.kind, m.read(stats))
 		}
 	}
-	last, success, when := c.admin.reload(), 0.0, 0.0
+	last, success, timestamp := c.admin.reload(), 0.0, 0.0
 	if last.OK || last.At.IsZero() {
 		success = 1
 	}
 	if !last.At.IsZero() {
-		when = float64(last.At.UnixMilli()) / 1e3
+		timestamp = float64(last.At.UnixMilli()) / 1e3
 	}
-	send(c.success, prometheus.GaugeValue, success)
-	send(c.reloaded, prometheus.GaugeValue, when)
-	send(c.number, prometheus.GaugeValue, float64(last.Generation))
+	send(c.reloadOK, prometheus.GaugeValue, success)
+	send(c.reloadTime, prometheus.GaugeValue, timestamp)
+	send(c.generation, prometheus.GaugeValue, float64(last.Generation))
 	send(c.build, prometheus.GaugeValue, 1, c.admin.config.Version, runtime.Version())
 }
 

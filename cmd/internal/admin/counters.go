@@ -8,24 +8,24 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// outcomes is the number of values of [limits.Outcome]. They include NotTaken, which is never counted.
-const outcomes = int(limits.Refunded) + 1
+// numOutcomes is the number of values of [limits.Outcome]. They include NotTaken, which is never counted.
+const numOutcomes = int(limits.Refunded) + 1
 
-// counted has the counted outcomes, in the order of the page.
-var counted = [...]limits.Outcome{
+// countedOutcomes has the outcomes that are counted, in the order of the page.
+var countedOutcomes = [...]limits.Outcome{
 	limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed, limits.Refunded,
 }
 
 // totals has the counts of one rule, by limits.Outcome.
-type totals [outcomes]uint64
+type totals [numOutcomes]uint64
 
-type counters struct{ of *stripe.Counters }
+type counters struct{ stripes *stripe.Counters }
 
-func (c *counters) add(o limits.Outcome) { c.of.Add(int(o)) }
+func (c *counters) add(o limits.Outcome) { c.stripes.Add(int(o)) }
 
 func (c *counters) totals() totals {
-	all := c.of.Totals()
-	return totals(all[:outcomes])
+	sums := c.stripes.Totals()
+	return totals(sums[:numOutcomes])
 }
 
 // maxCounters bounds how many names are counted: current rules, and removed rules that a reload may bring back. Only
@@ -35,7 +35,7 @@ const maxCounters = 1024
 // A counterSet finds the counters of a rule by name. Readers take no lock: adding a name replaces the map.
 type counterSet struct {
 	current atomic.Pointer[map[string]*counters]
-	grow    sync.Mutex // held while the new map is made
+	mu      sync.Mutex // locked while a new map is made
 }
 
 func newCounterSet() *counterSet {
@@ -53,8 +53,8 @@ func (s *counterSet) get(name string) *counters {
 }
 
 func (s *counterSet) insert(name string) *counters {
-	s.grow.Lock()
-	defer s.grow.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	before := *s.current.Load()
 	if c := before[name]; c != nil || len(before) >= maxCounters {
 		return c
@@ -73,8 +73,8 @@ func (s *counterSet) prune(inUse map[string]bool) {
 	if len(*s.current.Load()) < maxCounters/2 {
 		return
 	}
-	s.grow.Lock()
-	defer s.grow.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	after := make(map[string]*counters, len(inUse))
 	for k, v := range *s.current.Load() {
 		if inUse[k] {

@@ -37,27 +37,27 @@ type keyView struct {
 func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 	a.withKey(w, r, func(rule Rule, b Bucket) (recorded bool, d engine.Decision, err error) {
 		d, err = rule.Buckets.Peek(r.Context(), b)
-		return known(d), d, err
+		return isUsed(d), d, err
 	})
 }
 
 func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 	if a.config.NoReset {
-		fail(w, http.StatusForbidden, errors.New("keys cannot be reset here: the program was started without permission for it"))
+		writeError(w, http.StatusForbidden, errors.New("keys cannot be reset here: the program was started without permission for it"))
 		return
 	}
 	a.withKey(w, r, func(rule Rule, b Bucket) (recorded bool, d engine.Decision, err error) {
-		in := rule.Buckets
-		before, failed := in.Peek(r.Context(), b)
-		if err := in.Reset(r.Context(), b); err != nil {
+		buckets := rule.Buckets
+		before, peekErr := buckets.Peek(r.Context(), b)
+		if err := buckets.Reset(r.Context(), b); err != nil {
 			return false, d, err
 		}
-		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).who,
+		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).name,
 			"peer", r.RemoteAddr)
-		d, err = in.Peek(r.Context(), b)
+		d, err = buckets.Peek(r.Context(), b)
 		// If the store has a value of another type under the name of a key, the key cannot be read. It then counts as
 		// recorded.
-		return failed != nil || known(before), d, err
+		return peekErr != nil || isUsed(before), d, err
 	})
 }
 
@@ -69,8 +69,8 @@ func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	return hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 }
 
-// The function known reports whether a key has used any of its limit. A long idle key looks unused.
-func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
+// isUsed reports whether a key has used any of its limit. A long idle key looks unused.
+func isUsed(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
 // withKey finds the key of a request, calls the function do with it, and answers with the key's state. It answers 502
 // if the store fails.
@@ -78,20 +78,20 @@ func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	do func(Rule, Bucket) (recorded bool, d engine.Decision, err error)) {
 	var request keyRequest
 	if status, err := readForm(w, r, &request); err != nil {
-		fail(w, status, err)
+		writeError(w, status, err)
 		return
 	}
 	rule, b, err := a.bucket(request)
 	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, err)
+		writeError(w, http.StatusUnprocessableEntity, err)
 		return
 	}
 	recorded, d, err := do(rule, b)
 	if err != nil {
-		fail(w, http.StatusBadGateway, errors.New(strings.TrimPrefix(err.Error(), "redislimit: ")))
+		writeError(w, http.StatusBadGateway, errors.New(strings.TrimPrefix(err.Error(), "redislimit: ")))
 		return
 	}
-	answer(w, http.StatusOK, a.keyView(rule, b, recorded, d))
+	writeJSON(w, http.StatusOK, a.keyView(rule, b, recorded, d))
 }
 
 func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) keyView {
@@ -100,7 +100,7 @@ func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) k
 		RetryAfter: inWords(d.RetryAfter), ResetAfter: inWords(d.ResetAfter), Allowed: d.Allowed,
 	}
 	if rule.isInFlight() {
-		v.inFlight(d)
+		v.describeInFlight(d)
 	}
 	v.Hash = a.keyInLog(rule, b)
 	return v
@@ -113,9 +113,9 @@ func (r *Rule) isInFlight() bool {
 	return r.Limiter != nil && r.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
-// inFlight completes the view of a limit of requests in flight. There is no time to wait, because no one knows when the
-// requests end.
-func (v *keyView) inFlight(d engine.Decision) {
+// describeInFlight completes the view of a key whose limit is for requests in flight. There is no time to wait, because
+// no one knows when the requests end.
+func (v *keyView) describeInFlight(d engine.Decision) {
 	if d.RetryAfter > 0 && d.RetryAfter != engine.Never {
 		v.RetryAfter = "when one of them is over"
 	}
@@ -124,28 +124,28 @@ func (v *keyView) inFlight(d engine.Decision) {
 	}
 }
 
-func fail(w http.ResponseWriter, status int, err error) {
-	answer(w, status, map[string]string{"error": err.Error()})
+func writeError(w http.ResponseWriter, status int, err error) {
+	writeJSON(w, status, map[string]string{"error": err.Error()})
 }
 
-func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err error) {
+func readForm(w http.ResponseWriter, r *http.Request, dest any) (status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return http.StatusUnsupportedMediaType,
 			fmt.Errorf("the content type is %q: want application/json", r.Header.Get("Content-Type"))
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm))
 	decoder.DisallowUnknownFields()
-	err = decoder.Decode(into)
-	var long *http.MaxBytesError
+	err = decoder.Decode(dest)
+	var tooLong *http.MaxBytesError
 	if err == nil {
 		switch _, err = decoder.Token(); {
 		case err == io.EOF:
 			return http.StatusOK, nil
-		case !errors.As(err, &long):
+		case !errors.As(err, &tooLong):
 			err = errors.New("text after its JSON")
 		}
 	}
-	if errors.As(err, &long) {
+	if errors.As(err, &tooLong) {
 		return http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
 	}
 	return http.StatusBadRequest, fmt.Errorf("the body is not the JSON of this request: %w", err)
@@ -164,7 +164,7 @@ func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 	case rule.Buckets == nil:
 		return rule, Bucket{}, fmt.Errorf("the keys of rule %q cannot be looked at from here", rule.Name)
 	case request.Hash != "":
-		b, err := a.listed(rule, request.Hash)
+		b, err := a.findRefused(rule, request.Hash)
 		return rule, b, err
 	case len(request.Parts) != len(rule.Parts):
 		return rule, Bucket{}, fmt.Errorf("rule %q has keys of %d parts: %d were given", rule.Name, len(rule.Parts),
@@ -181,8 +181,8 @@ func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 	return rule, b, err
 }
 
-// listed finds a recently refused key by its hash. If keys are off, it finds none.
-func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
+// findRefused finds a recently refused key by its hash. If keys are off, it finds none.
+func (a *Admin) findRefused(rule Rule, text string) (Bucket, error) {
 	hash, ok := parseHash(text)
 	if !ok {
 		return Bucket{}, fmt.Errorf("the hash is %q: want 16 hexadecimal digits", text)
@@ -194,13 +194,13 @@ func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
 	case (rule.Stored != nil) != (e.hash != 0):
 		return Bucket{}, fmt.Errorf("key %s was refused when rule %q was kept elsewhere", text, rule.Name)
 	case rule.Stored == nil:
-		return Bucket{Key: e.under.key, Limit: e.under.limit}, nil
+		return Bucket{Key: e.limit.key, Limit: e.limit.policy}, nil
 	case e.text == "":
 		return Bucket{}, fmt.Errorf("the text of key %s was not kept, because too many other keys were refused: write it below", text)
-	case a.refusals.stored(rule.Name, e.text) != e.identity:
-		return Bucket{}, fmt.Errorf("key %s is longer than the %d bytes that are kept: write it below", text, textBytes)
+	case a.refusals.storedIdentity(rule.Name, e.text) != e.identity:
+		return Bucket{}, fmt.Errorf("key %s is longer than the %d bytes that are kept: write it below", text, maxText)
 	}
-	return Bucket{Text: e.text, Limit: e.under.limit}, nil
+	return Bucket{Text: e.text, Limit: e.limit.policy}, nil
 }
 
 // checkAddress refuses a text that is not an address: its key would belong to another client or to none.

@@ -24,8 +24,8 @@ func guard(next http.Handler, hosts []string) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if !local(r.Host) && !slices.Contains(hosts, spelling.Host(r.Host)) {
-			say(w, http.StatusForbidden, "the Host header names neither localhost nor an IP address: "+
+		if !isLocal(r.Host) && !slices.Contains(hosts, spelling.Host(r.Host)) {
+			writeText(w, http.StatusForbidden, "the Host header names neither localhost nor an IP address: "+
 				"ask for http://localhost or the address itself, or allow the host: admin.hosts in weir's rule file, DEBUG_HOSTS of weir-envoy")
 			return
 		}
@@ -33,8 +33,8 @@ func guard(next http.Handler, hosts []string) http.Handler {
 	})
 }
 
-// local reports whether a host cannot belong to another site: localhost, a name below it, or an address.
-func local(host string) bool {
+// isLocal reports whether a host cannot belong to another site: localhost, a name below it, or an address.
+func isLocal(host string) bool {
 	host = spelling.Host(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true

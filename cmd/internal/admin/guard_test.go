@@ -97,7 +97,7 @@ func TestThePageIsOneOfItsOwn(t *testing.T) {
 	assert.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 	assert.NotContains(t, w.Body.String(), "http://")
 	assert.NotContains(t, w.Body.String(), "https://")
-	files, err := embedded.ReadDir("page")
+	files, err := pageFiles.ReadDir("page")
 	require.NoError(t, err)
 	for _, f := range files {
 		assert.Equal(t, 200, request(a, "GET", "http://localhost/"+f.Name(), "").Code, f.Name())

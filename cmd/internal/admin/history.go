@@ -21,8 +21,8 @@ type span struct {
 // spans has the ranges. All together take 11 KiB per rule.
 var spans = [...]span{{"5m", 1, points}, {"1h", 10, 360}, {"24h", 300, 288}}
 
-// plotted has the outcomes with a line in the charts.
-var plotted = [...]limits.Outcome{limits.Allowed, limits.Refused, limits.ShadowRefused}
+// plottedOutcomes has the outcomes with a line in the charts.
+var plottedOutcomes = [...]limits.Outcome{limits.Allowed, limits.Refused, limits.ShadowRefused}
 
 // A history has the requests per second of each rule for the last day. It is recorded even without an open page, so
 // that a new page shows the past.
@@ -35,30 +35,30 @@ type history struct {
 
 type track struct {
 	before totals
-	rates  [outcomes]float32 // at the last tick
+	rates  [numOutcomes]float32 // at the last tick
 	rings  [len(spans)]ring
 }
 
 // A ring has the mean rates of the last steps of a span. Step n ends at tick n * step. Its rate has the index n %
 // points.
 type ring struct {
-	past  [len(plotted)][]float32
-	begun [len(plotted)]uint64 // counts at the beginning of the current step
-	since time.Time            // when the current step began
+	rates  [len(plottedOutcomes)][]float32
+	counts [len(plottedOutcomes)]uint64 // requests since the current step began
+	start  time.Time                    // when the current step began
 }
 
-func newTrack(counts totals, began time.Time) *track {
+func newTrack(counts totals, start time.Time) *track {
 	t := &track{before: counts}
 	for i := range t.rings {
-		t.rings[i].since = began
-		for o := range plotted {
-			t.rings[i].past[o] = make([]float32, spans[i].points)
+		t.rings[i].start = start
+		for o := range plottedOutcomes {
+			t.rings[i].rates[o] = make([]float32, spans[i].points)
 		}
 	}
 	return t
 }
 
-// tick notes the rates since the last tick, forgets removed rules, and starts tracks for new rules.
+// tick records the rates since the last tick, forgets removed rules, and starts tracks for new rules.
 func (h *history) tick(now time.Time, names []string, read func(string) totals) (seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,29 +75,29 @@ func (h *history) tick(now time.Time, names []string, read func(string) totals) 
 		if t == nil {
 			t = newTrack(counts, before)
 		}
-		t.note(h.seq, counts, before, now)
+		t.record(h.seq, counts, before, now)
 		rules[name] = t
 	}
 	h.rules = rules
 	return h.seq
 }
 
-func (t *track) note(seq uint64, counts totals, before, now time.Time) {
+func (t *track) record(seq uint64, counts totals, before, now time.Time) {
 	for o := range counts {
 		t.rates[o] = perSecond(counts[o]-t.before[o], now.Sub(before).Seconds())
 	}
 	for i := range t.rings {
 		r := &t.rings[i]
-		elapsed := now.Sub(r.since).Seconds()
-		for line, o := range plotted {
-			r.begun[line] += counts[o] - t.before[o]
+		elapsed := now.Sub(r.start).Seconds()
+		for line, o := range plottedOutcomes {
+			r.counts[line] += counts[o] - t.before[o]
 			if seq%spans[i].step == 0 {
-				r.past[line][seq/spans[i].step%spans[i].points] = perSecond(r.begun[line], elapsed)
-				r.begun[line] = 0
+				r.rates[line][seq/spans[i].step%spans[i].points] = perSecond(r.counts[line], elapsed)
+				r.counts[line] = 0
 			}
 		}
 		if seq%spans[i].step == 0 {
-			r.since = now
+			r.start = now
 		}
 	}
 	t.before = counts
@@ -108,17 +108,17 @@ func perSecond(n uint64, seconds float64) float32 {
 	if seconds <= 0 {
 		return 0
 	}
-	rate, part := float64(n)/seconds, 10.
+	rate, scale := float64(n)/seconds, 10.
 	if rate < 1 {
-		part = 1000
+		scale = 1000
 	}
-	return float32(math.Round(rate*part) / part)
+	return float32(math.Round(rate*scale) / scale)
 }
 
-func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
+func (h *history) latest() (seq uint64, rates map[string][numOutcomes]float32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rates = make(map[string][outcomes]float32, len(h.rules))
+	rates = make(map[string][numOutcomes]float32, len(h.rules))
 	for name, t := range h.rules {
 		rates[name] = t.rates
 	}
@@ -144,9 +144,9 @@ func (h *history) view(name string) (historyView, bool) {
 	s := &spans[i]
 	rules := make(map[string]map[string][]float32, len(h.rules))
 	for name, t := range h.rules {
-		lines := make(map[string][]float32, len(plotted))
-		for line, o := range plotted {
-			lines[o.String()] = s.line(t.rings[i].past[line], h.seq/s.step)
+		lines := make(map[string][]float32, len(plottedOutcomes))
+		for line, o := range plottedOutcomes {
+			lines[o.String()] = s.line(t.rings[i].rates[line], h.seq/s.step)
 		}
 		rules[name] = lines
 	}
@@ -154,11 +154,11 @@ func (h *history) view(name string) (historyView, bool) {
 }
 
 // line returns the rates in a ring, oldest first. The parameter steps is the number of all steps so far.
-func (s *span) line(past []float32, steps uint64) []float32 {
+func (s *span) line(rates []float32, steps uint64) []float32 {
 	n := min(steps, s.points)
 	line := make([]float32, 0, n)
-	for at := steps - n + 1; at <= steps; at++ {
-		line = append(line, past[at%s.points])
+	for step := steps - n + 1; step <= steps; step++ {
+		line = append(line, rates[step%s.points])
 	}
 	return line
 }

@@ -15,11 +15,11 @@ func parseHash(text string) (uint64, bool) {
 }
 
 func clip(text string) string {
-	if len(text) <= textBytes {
+	if len(text) <= maxText {
 		return text
 	}
 	// The text can be the start of a header field of up to a megabyte. A copy lets the memory of the field be freed.
-	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
+	return strings.Clone(strings.ToValidUTF8(text[:maxText], "")) + "…"
 }
 
 // readable returns the text of a key for people, with a dot between the parts of a joined key. It escapes characters
@@ -27,13 +27,13 @@ func clip(text string) string {
 func readable(text string, labels []string) string {
 	parts := []string{text}
 	if len(labels) > 1 {
-		if all := unjoin(text); all != nil {
-			parts = all
+		if unjoined := unjoin(text); unjoined != nil {
+			parts = unjoined
 		}
 	}
 	if len(parts) == len(labels) {
 		for i := range parts {
-			parts[i] = named(parts[i], labels[i])
+			parts[i] = withName(parts[i], labels[i])
 		}
 	}
 	text = strings.Join(parts, " · ")
@@ -46,18 +46,18 @@ func readable(text string, labels []string) string {
 	return text
 }
 
-// The function named returns a key part with its name: "X-Api-Key: secret" for "text:secret" with the label
+// withName returns a key part with its name: "X-Api-Key: secret" for "text:secret" with the label
 // "header:X-Api-Key or ip". An address keeps its "ip:".
-func named(part, label string) string {
-	value, is := strings.CutPrefix(part, "text:")
-	if !is {
+func withName(part, label string) string {
+	value, found := strings.CutPrefix(part, "text:")
+	if !found {
 		return part
 	}
 	source, _, _ := strings.Cut(label, " ")
-	if name, is := strings.CutPrefix(source, "header:"); is {
+	if name, found := strings.CutPrefix(source, "header:"); found {
 		return name + ": " + value
 	}
-	if name, is := strings.CutPrefix(source, "cookie:"); is {
+	if name, found := strings.CutPrefix(source, "cookie:"); found {
 		return "cookie " + name + ": " + value
 	}
 	return source + " " + value

@@ -43,7 +43,7 @@ func TestSeriesDoNotGrowWithKeys(t *testing.T) {
 		return n
 	}
 	before := series()
-	assert.Equal(t, len(d.rules)*(len(counted)+len(newCollector(d.admin).tables))+4, before)
+	assert.Equal(t, len(d.rules)*(len(countedOutcomes)+len(newCollector(d.admin).tables))+4, before)
 	r := httptest.NewRequest("GET", "/sign-up", nil)
 	for i := range 100_000 {
 		r.RemoteAddr = fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)
@@ -62,10 +62,10 @@ func TestEveryOutcomeIsCountedOnce(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				for _, o := range counted {
+				for _, o := range countedOutcomes {
 					a.Observe("login", o)
 				}
-				a.Observe("login", limits.Outcome(outcomes)) // there is no such outcome
+				a.Observe("login", limits.Outcome(numOutcomes)) // there is no such outcome
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func BenchmarkLimited(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
-					r.add(id(i%keys), under{}, text)
+					r.add(id(i%keys), keyLimit{}, text)
 				}
 			})
 		})

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	windows      = 6  // windows of windowTicks seconds, which together cover the last minute
-	windowTicks  = 10 // seconds
-	sketchShards = 16
-	watched      = 64 // keys that are watched per window and shard
-	topKeys      = 10 // keys that are shown
-	textBytes    = 256
+	windows        = 6  // windows of windowTicks seconds, which together cover the last minute
+	windowTicks    = 10 // seconds
+	sketchShards   = 16
+	sketchCapacity = 64 // keys that are watched per window and shard
+	topKeys        = 10 // keys that are shown
+	maxText        = 256
 )
 
 // refusals finds the most refused keys of the last minute. It counts in windows of ten seconds: five complete windows
@@ -31,7 +31,7 @@ type refusals struct {
 
 type refusalShard struct {
 	mu      sync.Mutex
-	present int // index of the current window
+	current int // index of the current window
 	windows [windows]sketch
 	_       [64]byte // so that the next shard's lock is on another cache line
 }
@@ -40,99 +40,99 @@ func newRefusals() *refusals {
 	r := &refusals{seed: maphash.MakeSeed()}
 	for i := range r.shards {
 		for w := range r.shards[i].windows {
-			r.shards[i].windows[w] = newSketch(watched)
+			r.shards[i].windows[w] = newSketch(sketchCapacity)
 		}
 	}
 	return r
 }
 
-func (r *refusals) add(id identity, by under, text func() string) {
+func (r *refusals) add(id identity, limit keyLimit, text func() string) {
 	s := &r.shards[maphash.Comparable(r.seed, id)%sketchShards]
 	s.mu.Lock()
 	defer s.mu.Unlock() // deferred because text calls a key function, which may panic
-	s.windows[s.present].add(id, by, text)
+	s.windows[s.current].add(id, limit, text)
 }
 
-// turn begins the next window and forgets the oldest.
-func (r *refusals) turn() {
+// rotate begins the next window and forgets the oldest.
+func (r *refusals) rotate() {
 	for i := range r.shards {
 		s := &r.shards[i]
 		s.mu.Lock()
-		s.present = (s.present + 1) % windows
-		s.windows[s.present].clear()
+		s.current = (s.current + 1) % windows
+		s.windows[s.current].clear()
 		s.mu.Unlock()
 	}
 }
 
-// A refusedKey is a key with a lower bound (least) and an upper bound (most) on how often it was refused.
+// A refusedKey is a key with a lower and an upper bound on how often it was refused.
 type refusedKey struct {
 	identity
-	text        string
-	least, most uint64
+	text         string
+	lower, upper uint64
 }
 
 // A refusedClient is one key with all rules that refused it, the rule with the most refusals first.
 type refusedClient struct {
-	hash        uint64
-	keys        []refusedKey
-	least, most uint64
+	hash         uint64
+	keys         []refusedKey
+	lower, upper uint64
 }
 
 // top returns the n clients with the largest lower bounds on their refusals, and the number of all refusals.
-func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
+func (r *refusals) top(n int) (clients []refusedClient, total uint64) {
 	var keys []refusedKey
 	for i := range r.shards {
-		of, seen := r.shards[i].merge()
-		keys, all = append(keys, of...), all+seen
+		shardKeys, shardTotal := r.shards[i].merge()
+		keys, total = append(keys, shardKeys...), total+shardTotal
 	}
 	slices.SortFunc(keys, func(a, b refusedKey) int {
-		return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most), cmp.Compare(a.rule, b.rule))
+		return cmp.Or(cmp.Compare(b.lower, a.lower), cmp.Compare(b.upper, a.upper), cmp.Compare(a.rule, b.rule))
 	})
-	at := map[uint64]int{}
+	index := map[uint64]int{}
 	for _, k := range keys {
 		hash := r.hash(k.identity)
-		i, ok := at[hash]
+		i, ok := index[hash]
 		if !ok {
 			i = len(clients)
-			at[hash], clients = i, append(clients, refusedClient{hash: hash})
+			index[hash], clients = i, append(clients, refusedClient{hash: hash})
 		}
 		c := &clients[i]
-		c.keys, c.least, c.most = append(c.keys, k), c.least+k.least, c.most+k.most
+		c.keys, c.lower, c.upper = append(c.keys, k), c.lower+k.lower, c.upper+k.upper
 	}
 	slices.SortFunc(clients, func(a, b refusedClient) int {
-		return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most), cmp.Compare(a.keys[0].rule, b.keys[0].rule),
+		return cmp.Or(cmp.Compare(b.lower, a.lower), cmp.Compare(b.upper, a.upper), cmp.Compare(a.keys[0].rule, b.keys[0].rule),
 			cmp.Compare(a.hash, b.hash))
 	})
-	return clients[:min(n, len(clients))], all
+	return clients[:min(n, len(clients))], total
 }
 
-// merge adds up the windows. A window that does not watch a key may still have counted the key, at most as often as the
-// method floor returns. So the upper bound of the key grows by this number.
-func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
+// merge adds up the windows. A window that does not watch a key may still have counted it, at most as often as floor
+// returns. So the upper bound of the key grows by this number.
+func (s *refusalShard) merge() (keys []refusedKey, total uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	floors, found := uint64(0), map[identity]*refusedKey{}
+	floors, merged := uint64(0), map[identity]*refusedKey{}
 	for w := range s.windows {
 		floors += s.windows[w].floor()
-		all += s.windows[w].seen
+		total += s.windows[w].total
 	}
 	for w := range s.windows {
 		floor := s.windows[w].floor()
 		for _, e := range s.windows[w].entries {
-			k := found[e.identity]
+			k := merged[e.identity]
 			if k == nil {
-				k = &refusedKey{identity: e.identity, most: floors}
-				found[e.identity] = k
+				k = &refusedKey{identity: e.identity, upper: floors}
+				merged[e.identity] = k
 			}
-			k.least += e.count - e.missed
-			k.most += e.count - floor
+			k.lower += e.count - e.maxError
+			k.upper += e.count - floor
 			k.text = cmp.Or(k.text, e.text)
 		}
 	}
-	for _, k := range found {
+	for _, k := range merged {
 		keys = append(keys, *k)
 	}
-	return keys, all
+	return keys, total
 }
 
 // hash returns the hash by which a key is shown. It is the same under all rules until the process ends. The seeds are
@@ -144,14 +144,14 @@ func (r *refusals) hash(id identity) uint64 {
 	return maphash.Comparable(r.seed, id.key)
 }
 
-// stored returns the identity of a key whose rule is in a store.
-func (r *refusals) stored(rule, text string) identity {
+// storedIdentity returns the identity of a key whose rule is in a store.
+func (r *refusals) storedIdentity(rule, text string) identity {
 	return identity{rule: rule, hash: max(maphash.String(r.seed, text), 1)}
 }
 
 func (r *refusals) identity(rule Rule, b Bucket) identity {
 	if rule.Stored != nil {
-		return r.stored(rule.Name, b.Text)
+		return r.storedIdentity(rule.Name, b.Text)
 	}
 	return identity{rule: rule.Name, key: b.Key.With(engine.Quota{})}
 }
@@ -166,18 +166,18 @@ func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
 	return e, false
 }
 
-func (r *refusals) has(rule string, hash uint64) bool {
+func (r *refusals) contains(rule string, hash uint64) bool {
 	_, found := r.find(rule, hash)
 	return found
 }
 
-func (s *refusalShard) find(is func(identity) bool) (e entry, found bool) {
+func (s *refusalShard) find(match func(identity) bool) (e entry, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.windows { // oldest first
-		for _, of := range s.windows[(s.present+1+w)%windows].entries {
-			if is(of.identity) {
-				e, found = entry{identity: of.identity, text: cmp.Or(e.text, of.text), under: of.under}, true
+		for _, candidate := range s.windows[(s.current+1+w)%windows].entries {
+			if match(candidate.identity) {
+				e, found = entry{identity: candidate.identity, text: cmp.Or(e.text, candidate.text), limit: candidate.limit}, true
 			}
 		}
 	}

@@ -88,8 +88,8 @@ func (t Times) since(before []uint64) *timesView {
 	for i := range counts {
 		counts[i] = t.Counts[i] - before[i]
 	}
-	at := func(share float64) float32 { return float32(1e3 * quantile(t.Bounds, counts, share)) }
-	return &timesView{P50: at(0.50), P95: at(0.95), P99: at(0.99), Most: float32(1e3 * t.Bounds[last-1])}
+	ms := func(share float64) float32 { return float32(1e3 * quantile(t.Bounds, counts, share)) }
+	return &timesView{P50: ms(0.50), P95: ms(0.95), P99: ms(0.99), Most: float32(1e3 * t.Bounds[last-1])}
 }
 
 // quantile returns the time within which a share of the requests was answered. It assumes that the requests in a bucket
@@ -97,17 +97,17 @@ func (t Times) since(before []uint64) *timesView {
 // element is the number of all requests.
 func quantile(bounds []float64, counts []uint64, share float64) float64 {
 	rank := share * float64(counts[len(counts)-1])
-	from, below := 0.0, uint64(0)
+	from, countBelow := 0.0, uint64(0)
 	for i, bound := range bounds {
-		if n := counts[i]; float64(n) >= rank && n > below {
-			return from + (bound-from)*(rank-float64(below))/float64(n-below)
+		if n := counts[i]; float64(n) >= rank && n > countBelow {
+			return from + (bound-from)*(rank-float64(countBelow))/float64(n-countBelow)
 		}
-		from, below = bound, counts[i]
+		from, countBelow = bound, counts[i]
 	}
 	return from
 }
 
-func (r *requestRates) now() *requestsView {
+func (r *requestRates) latest() *requestsView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	view := r.view

@@ -18,7 +18,7 @@ func TestTimesOfTheLastMinute(t *testing.T) {
 			counts[2] + fast + slow + endless}}
 		now = now.Add(time.Second)
 		r.tick(now, total)
-		return r.now().Times
+		return r.latest().Times
 	}
 	assert.Nil(t, tick(1000, 0, 0), "what was before is of no minute")
 	assert.Equal(t, &timesView{50, 95, 99, 300}, tick(100, 0, 0))

@@ -26,12 +26,12 @@ func TestSketchKeepsItsBounds(t *testing.T) {
 		stream := rapid.SliceOf(rapid.IntRange(0, 30)).Draw(t, "stream")
 		s, exact := newSketch(most), map[identity]uint64{}
 		for _, n := range stream {
-			s.add(id(n), under{}, func() string { return fmt.Sprint(n) })
+			s.add(id(n), keyLimit{}, func() string { return fmt.Sprint(n) })
 			exact[id(n)]++
 		}
 		bound := uint64(len(stream) / most)
 		for key, times := range exact {
-			at, watched := s.where[key]
+			at, watched := s.index[key]
 			if !watched {
 				assert.LessOrEqual(t, times, s.floor())
 				assert.LessOrEqual(t, times, bound)
@@ -39,12 +39,12 @@ func TestSketchKeepsItsBounds(t *testing.T) {
 			}
 			e := s.entries[at]
 			assert.Equal(t, key, e.identity)
-			assert.LessOrEqual(t, e.count-e.missed, times)
+			assert.LessOrEqual(t, e.count-e.maxError, times)
 			assert.GreaterOrEqual(t, e.count, times)
-			assert.LessOrEqual(t, e.missed, bound)
+			assert.LessOrEqual(t, e.maxError, bound)
 		}
 		assert.LessOrEqual(t, len(s.entries), most)
-		assert.Len(t, s.where, len(s.entries))
+		assert.Len(t, s.index, len(s.entries))
 	})
 }
 
@@ -58,14 +58,14 @@ func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 		if i%50 == 7 {
 			key, times = heavy, times+1
 		}
-		r.add(key, under{}, func() string {
+		r.add(key, keyLimit{}, func() string {
 			if key == heavy {
 				return "heavy"
 			}
 			return "flood"
 		})
 		if i%40_000 == 39_999 {
-			r.turn()
+			r.rotate()
 		}
 	}
 	top, all := r.top(topKeys)
@@ -73,28 +73,28 @@ func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 	require.Len(t, top, topKeys)
 	assert.Equal(t, heavy, top[0].keys[0].identity)
 	assert.Equal(t, "heavy", top[0].keys[0].text)
-	assert.LessOrEqual(t, top[0].least, times)
-	assert.GreaterOrEqual(t, top[0].most, times)
-	assert.Greater(t, top[0].least, times*9/10, "the bound is narrow for a key that stands out")
+	assert.LessOrEqual(t, top[0].lower, times)
+	assert.GreaterOrEqual(t, top[0].upper, times)
+	assert.Greater(t, top[0].lower, times*9/10, "the bound is narrow for a key that stands out")
 	for i := range r.shards {
 		for w := range r.shards[i].windows {
-			assert.LessOrEqual(t, cap(r.shards[i].windows[w].entries), watched, "memory is constant")
+			assert.LessOrEqual(t, cap(r.shards[i].windows[w].entries), sketchCapacity, "memory is constant")
 		}
 	}
 }
 
 func TestRefusalsAreForgottenAfterAMinute(t *testing.T) {
 	id, r := of(t), newRefusals()
-	r.add(id(1), under{}, func() string { return "a" })
+	r.add(id(1), keyLimit{}, func() string { return "a" })
 	for range windows - 1 {
-		r.turn()
-		r.add(id(2), under{}, func() string { return "b" })
+		r.rotate()
+		r.add(id(2), keyLimit{}, func() string { return "b" })
 	}
 	top, all := r.top(topKeys)
 	require.Len(t, top, 2)
 	assert.Equal(t, uint64(windows), all)
 	assert.Equal(t, []refusedKey{{id(2), "b", windows - 1, windows - 1}}, top[0].keys, "counts of few keys are exact")
-	r.turn()
+	r.rotate()
 	top, all = r.top(topKeys)
 	require.Len(t, top, 1)
 	assert.Equal(t, uint64(windows-1), all)
@@ -130,6 +130,6 @@ func TestKeysForPeople(t *testing.T) {
 	}
 	assert.Equal(t, "ip:192.0.2.1", readable("ip:192.0.2.1", []string{"header:X-Api-Key or ip"}))
 	assert.Equal(t, "text:6:text:a", readable("text:6:text:a", nil))
-	assert.Equal(t, strings.Repeat("a", textBytes)+"…", clip(strings.Repeat("a", 1<<20)))
+	assert.Equal(t, strings.Repeat("a", maxText)+"…", clip(strings.Repeat("a", 1<<20)))
 	assert.Equal(t, "a", clip("a"))
 }

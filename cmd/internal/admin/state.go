@@ -103,14 +103,14 @@ func (a *Admin) state(now time.Time) state {
 			s.Tables = append(s.Tables, viewOf(t.Name, t.Stats))
 		}
 	}
-	seq, rates := a.history.now()
+	seq, rates := a.history.latest()
 	s.Seq = seq
 	rules := a.rules()
 	for _, r := range rules {
-		s.Rules = append(s.Rules, a.view(r, rates[r.Name]))
+		s.Rules = append(s.Rules, a.ruleView(r, rates[r.Name]))
 	}
 	if a.config.Requests != nil {
-		s.Requests = a.requests.now()
+		s.Requests = a.requests.latest()
 	}
 	s.Store = storeOf(rules)
 	if a.config.Actions != nil {
@@ -122,14 +122,14 @@ func (a *Admin) state(now time.Time) state {
 	return s
 }
 
-func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
+func (a *Admin) ruleView(r Rule, rates [numOutcomes]float32) ruleView {
 	v := ruleView{
 		Mode: modeOf(r), Leases: leasesOf(r),
 		Name: r.Name, Policy: r.Policy, For: r.For, By: r.By, Shadow: r.Shadow, Parts: r.Parts, Form: r.Buckets != nil,
-		Total: make(map[string]uint64, len(counted)), Rate: make(map[string]float32, len(counted)),
+		Total: make(map[string]uint64, len(countedOutcomes)), Rate: make(map[string]float32, len(countedOutcomes)),
 	}
 	counts := a.totals(r.Name)
-	for _, o := range counted {
+	for _, o := range countedOutcomes {
 		v.Total[o.String()], v.Rate[o.String()] = counts[o], rates[o]
 	}
 	if r.Tokens != nil {
@@ -155,16 +155,16 @@ func (a *Admin) top(rules []Rule) *topView {
 	for _, r := range rules {
 		labels[r.Name] = r.Parts
 	}
-	clients, all := a.refusals.top(topKeys)
-	v := &topView{Keys: make([]topKey, len(clients)), All: all}
+	clients, total := a.refusals.top(topKeys)
+	v := &topView{Keys: make([]topKey, len(clients)), All: total}
 	for i, c := range clients {
 		first := c.keys[0]
-		v.Keys[i] = topKey{Hash: hashText(c.hash), Least: c.least, Most: c.most}
+		v.Keys[i] = topKey{Hash: hashText(c.hash), Least: c.lower, Most: c.upper}
 		if a.config.Keys == KeysFull { // keys in a store have a text even if keys are hashed
 			v.Keys[i].Key = readable(first.text, labels[first.rule])
 		}
 		for _, k := range c.keys {
-			v.Keys[i].Rules = append(v.Keys[i].Rules, topRule{k.rule, k.least})
+			v.Keys[i].Rules = append(v.Keys[i].Rules, topRule{k.rule, k.lower})
 		}
 	}
 	return v

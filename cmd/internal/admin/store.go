@@ -108,8 +108,8 @@ func storeOf(rules []Rule) *storeView {
 	if l == nil {
 		return nil
 	}
-	h := l.Stats().Store
+	stats := l.Stats().Store
 	return &storeView{
-		Parts: h.Parts, Lost: h.Lost, Calls: h.Calls, Failures: h.Failures, Timeouts: h.Timeouts, LastError: h.LastError,
+		Parts: stats.Parts, Lost: stats.Lost, Calls: stats.Calls, Failures: stats.Failures, Timeouts: stats.Timeouts, LastError: stats.LastError,
 	}
 }

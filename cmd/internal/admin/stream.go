@@ -23,39 +23,39 @@ type update struct {
 // watchers has the open event streams, each with room for one signal of a new update. A slow stream skips updates, so
 // nothing queues up.
 type watchers struct {
-	mu     sync.Mutex
-	all    map[chan struct{}]struct{}
-	latest atomic.Pointer[update]
+	mu      sync.Mutex
+	streams map[chan struct{}]struct{}
+	latest  atomic.Pointer[update]
 }
 
 func (w *watchers) add() chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.all) >= maxWatchers {
+	if len(w.streams) >= maxWatchers {
 		return nil
 	}
 	c := make(chan struct{}, 1)
-	w.all[c] = struct{}{}
+	w.streams[c] = struct{}{}
 	return c
 }
 
 func (w *watchers) remove(c chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.all, c)
+	delete(w.streams, c)
 }
 
-func (w *watchers) any() bool {
+func (w *watchers) hasAny() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.all) > 0
+	return len(w.streams) > 0
 }
 
 func (w *watchers) send(u *update) {
 	w.latest.Store(u)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for c := range w.all {
+	for c := range w.streams {
 		select {
 		case c <- struct{}{}:
 		default: // the stream has not received the last signal yet
@@ -66,24 +66,24 @@ func (w *watchers) send(u *update) {
 // serveEvents sends the history, and then the state every second. If the stream has missed an update, serveEvents sends
 // the history again. So the history on a page is always complete.
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
-	news := a.watchers.add()
-	if news == nil {
-		say(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already, the maximum", maxWatchers))
+	updated := a.watchers.add()
+	if updated == nil {
+		writeText(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already, the maximum", maxWatchers))
 		return
 	}
-	defer a.watchers.remove(news)
+	defer a.watchers.remove(updated)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	out := stream{w, http.NewResponseController(w)}
 
-	past, _ := a.history.view(spans[0].name)
-	sent := past.Seq
-	if out.value("history", past) != nil || out.value("state", a.state(time.Now())) != nil {
+	view, _ := a.history.view(spans[0].name)
+	sent := view.Seq
+	if out.send("history", view) != nil || out.send("state", a.state(time.Now())) != nil {
 		return
 	}
 	for {
 		select {
-		case <-news:
+		case <-updated:
 		case <-r.Context().Done():
 			return
 		case <-a.done:
@@ -94,15 +94,15 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		latest := a.watchers.latest.Load()
 		if latest.seq > sent+1 {
-			past, _ = a.history.view(spans[0].name)
-			if out.value("history", past) != nil {
+			view, _ = a.history.view(spans[0].name)
+			if out.send("history", view) != nil {
 				return
 			}
 		}
-		if out.event("state", latest.json) != nil {
+		if out.sendEvent("state", latest.json) != nil {
 			return
 		}
-		sent = max(past.Seq, latest.seq)
+		sent = max(view.Seq, latest.seq)
 	}
 }
 
@@ -113,15 +113,15 @@ type stream struct {
 	control *http.ResponseController
 }
 
-func (s stream) value(name string, value any) error {
-	text, err := json.Marshal(value)
+func (s stream) send(name string, send any) error {
+	text, err := json.Marshal(send)
 	if err != nil {
 		return err
 	}
-	return s.event(name, text)
+	return s.sendEvent(name, text)
 }
 
-func (s stream) event(name string, json []byte) error {
+func (s stream) sendEvent(name string, json []byte) error {
 	// If the connection does not support deadlines, the server's own timeout applies.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, json); err != nil {

@@ -80,7 +80,7 @@ func TestEventsEachSecond(t *testing.T) {
 
 		r.leave()
 		<-r.ended
-		assert.False(t, a.watchers.any())
+		assert.False(t, a.watchers.hasAny())
 	})
 }
 
@@ -152,11 +152,11 @@ func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	assert.Equal(t, float32(points+9)/2, line[points-1])
 
 	h.tick(now.Add(time.Second), []string{"b"}, read)
-	_, rates := h.now()
-	assert.Equal(t, map[string][outcomes]float32{"b": {}}, rates, "what was counted before is not of this second")
+	_, rates := h.latest()
+	assert.Equal(t, map[string][numOutcomes]float32{"b": {}}, rates, "what was counted before is not of this second")
 	counts[limits.Allowed]++
 	h.tick(now, []string{"b"}, read)
-	_, rates = h.now()
+	_, rates = h.latest()
 	assert.Zero(t, rates["b"][limits.Allowed], "a clock that was set back")
 }
 

@@ -20,18 +20,18 @@ func inWords(d time.Duration) string {
 	case d <= time.Millisecond:
 		return "in a millisecond"
 	case d < time.Second:
-		return fmt.Sprintf("in %d milliseconds", up(d, time.Millisecond))
+		return fmt.Sprintf("in %d milliseconds", ceilDiv(d, time.Millisecond))
 	case d <= time.Minute:
-		return fmt.Sprintf("in %.1f seconds", float64(up(d, 100*time.Millisecond))/10)
+		return fmt.Sprintf("in %.1f seconds", float64(ceilDiv(d, 100*time.Millisecond))/10)
 	case d <= time.Hour:
-		return two(d, time.Minute, "minute", time.Second, "second")
+		return twoUnits(d, time.Minute, "minute", time.Second, "second")
 	case d <= 24*time.Hour:
-		return two(d, time.Hour, "hour", time.Minute, "minute")
+		return twoUnits(d, time.Hour, "hour", time.Minute, "minute")
 	}
-	return two(d, 24*time.Hour, "day", time.Hour, "hour")
+	return twoUnits(d, 24*time.Hour, "day", time.Hour, "hour")
 }
 
-func up(d, unit time.Duration) int64 {
+func ceilDiv(d, unit time.Duration) int64 {
 	n := int64(d / unit)
 	if d%unit > 0 {
 		n++
@@ -39,12 +39,12 @@ func up(d, unit time.Duration) int64 {
 	return n
 }
 
-// The function two returns a duration as text in two units, such as hours and minutes.
-func two(d, large time.Duration, name string, small time.Duration, smallName string) string {
-	n, per := up(d, small), int64(large/small)
-	text := fmt.Sprintf("in %d %s", n/per, english.PluralWord(int(n/per), name, ""))
-	if n%per > 0 {
-		text += fmt.Sprintf(" %d %s", n%per, english.PluralWord(int(n%per), smallName, ""))
+// twoUnits returns a duration as text in two units, such as hours and minutes.
+func twoUnits(d, large time.Duration, name string, small time.Duration, smallName string) string {
+	n, ratio := ceilDiv(d, small), int64(large/small)
+	text := fmt.Sprintf("in %d %s", n/ratio, english.PluralWord(int(n/ratio), name, ""))
+	if n%ratio > 0 {
+		text += fmt.Sprintf(" %d %s", n%ratio, english.PluralWord(int(n%ratio), smallName, ""))
 	}
 	return text
 }

@@ -103,7 +103,7 @@ func (ms *Meters) Shown(rule string) func() admin.Tokens {
 	}
 	s := m.state
 	return func() admin.Tokens {
-		t := admin.Tokens{Held: s.held.Load(), Half: s.ratio.quantile(0.5), Most: s.ratio.quantile(0.95), Least: s.watch.budget(ms.states.now())}
+		t := admin.Tokens{Held: s.held.Load(), Median: s.ratio.quantile(0.5), P95: s.ratio.quantile(0.95), Tightest: s.watch.budget(ms.states.now())}
 		for by := range reasons {
 			t.Settled += s.settled[by].Load()
 		}

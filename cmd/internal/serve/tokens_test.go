@@ -183,9 +183,9 @@ func TestTheKeyWithTheLeast(t *testing.T) {
 		m.clock.advance(50 * time.Second)
 		assert.Equal(t, 429, ask("blue"))
 	}
-	assert.Equal(t, uint64(40), shown().Least.Left, "blue's, of which 50 are needed")
+	assert.Equal(t, uint64(40), shown().Tightest.Left, "blue's, of which 50 are needed")
 	m.clock.advance(2 * time.Minute)
-	assert.Nil(t, shown().Least)
+	assert.Nil(t, shown().Tightest)
 }
 
 // TestLimitBelowTheEstimate (pitfalls 3, 4): if the estimate is above the limit, the complete limit is held. So the
