@@ -134,7 +134,7 @@ var completions = func() paths.Match {
 // wantsUsage reports whether weir must ask for the usage of a stream because the client has not asked. If the API
 // depends on the path, the request counts as one to OpenAI's API if any reading of the path says so.
 func (q *Request) wantsUsage(r *http.Request) bool {
-	return q.body.Stream && !q.body.Asked && slices.ContainsFunc(q.meters, func(m *Meter) bool {
+	return q.body.Stream && !q.body.IncludeUsage && slices.ContainsFunc(q.meters, func(m *Meter) bool {
 		api := m.tokens.API
 		return m.tokens.AskUsage && (api == rulefile.APIOpenAI || api == rulefile.APIAuto || api == "")
 	}) && completions.Meets(r, nil)

@@ -141,7 +141,7 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 		u.Input = q.body.Input()
 		u.Total += u.Input
 	}
-	return m.scaled(m.weights(q).Of(u))
+	return m.scaled(m.weights(q).Cost(u))
 }
 
 // delivered returns the cost of a request for its prompt and the text that its answer had so far. The parameter text is

@@ -38,7 +38,7 @@ func TestAskForUsage(t *testing.T) {
 		assert.Equal(t, want, string(got))
 		assert.Len(t, want, len(body)+longer)
 		q := usage.ReadRequest(got, 0, nil)
-		assert.True(t, q.Asked, "%s", got)
+		assert.True(t, q.IncludeUsage, "%s", got)
 		var folds struct {
 			Options struct {
 				IncludeUsage any `json:"include_usage"`

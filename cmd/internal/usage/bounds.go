@@ -16,12 +16,12 @@ type Bounds struct {
 
 const maxBounds = 2
 
-// ofItem has the places of bounds in an item of a batch.
-var ofItem = &Bounds{Object: []string{"params"}, Fields: [][]string{{"max_tokens"}}}
+// itemBounds has the places of bounds in an item of a batch.
+var itemBounds = &Bounds{Object: []string{"params"}, Fields: [][]string{{"max_tokens"}}}
 
-// caps has the paths at which a bound of an answer may be, over all servers. They are in lower case, because some
+// boundPaths has the paths at which a bound of an answer may be, over all servers. They are in lower case, because some
 // servers ignore case.
-var caps = []string{
+var boundPaths = []string{
 	"max_tokens", "max_completion_tokens", "max_output_tokens", "generationconfig.maxoutputtokens",
 	"generation_config.max_output_tokens", "generationconfig.max_output_tokens", "generation_config.maxoutputtokens",
 	"inferenceconfig.maxtokens", "options.num_predict", "max_new_tokens", "parameters.max_new_tokens", "num_predict",
@@ -29,7 +29,7 @@ var caps = []string{
 }
 
 // IsBound reports whether a path may be that of a bound at some server. The path must be in lower case ([Fold]).
-func IsBound(path string) bool { return slices.Contains(caps, path) }
+func IsBound(path string) bool { return slices.Contains(boundPaths, path) }
 
 // IsObject reports whether the server reads its bounds from the object with this key. The key must be in lower case
 // ([Fold]).
@@ -85,20 +85,20 @@ func Fold(key string) string { return string(fold([]byte(key))) }
 type tally struct {
 	largest uint64 // the largest value that looks like a bound
 	fields  [maxBounds]struct {
-		is, not bool
-		largest uint64
+		found, invalid bool
+		largest        uint64
 	}
 	objects int  // number of objects for bounds; a server may use any of them
-	not     bool // one value is neither a bound nor null, and a server may ignore it
+	invalid bool // one value is neither a bound nor null, and a server may ignore it
 }
 
 // note notes a value. Its path may be that of a bound.
 func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	n := Bound(text)
 	t.largest = max(t.largest, n)
-	isNull := k == isLiteral && string(text) == "null"
-	if k != isNumber || n == 0 {
-		t.not = t.not || !isNull
+	isNull := k == kindLiteral && string(text) == "null"
+	if k != kindNumber || n == 0 {
+		t.invalid = t.invalid || !isNull
 		n = 0
 	}
 	field, exact := b.Find(path)
@@ -106,27 +106,27 @@ func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 		return
 	}
 	f := &t.fields[field]
-	f.is, f.not, f.largest = f.is || exact, f.not || n == 0, max(f.largest, n)
+	f.found, f.invalid, f.largest = f.found || exact, f.invalid || n == 0, max(f.largest, n)
 }
 
 // bound returns the largest bound that the server obeys, or 0.
-func (t *tally) bound() (most uint64) {
-	if t.not || t.objects > 1 {
+func (t *tally) bound() (largest uint64) {
+	if t.invalid || t.objects > 1 {
 		return 0
 	}
 	for _, f := range t.fields {
-		if f.is && !f.not {
-			most = max(most, f.largest)
+		if f.found && !f.invalid {
+			largest = max(largest, f.largest)
 		}
 	}
-	return most
+	return largest
 }
 
-// output returns how many tokens the answer may have. This is the bound that the server obeys, or the number in
-// standard if there is no bound. If another value only looks like a bound but is larger, output returns this value.
-func (t *tally) output(bound, standard uint64) uint64 {
+// output returns how many tokens the answer may have. This is the bound that the server obeys, or defaultOutput if
+// there is no bound. If another value only looks like a bound but is larger, output returns this value.
+func (t *tally) output(bound, defaultOutput uint64) uint64 {
 	if bound == 0 {
-		bound = standard
+		bound = defaultOutput
 	}
 	return max(bound, t.largest)
 }

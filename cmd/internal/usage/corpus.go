@@ -34,7 +34,7 @@ var corpusFiles embed.FS
 
 // Corpus returns the answers that are compiled into the program. They are from all APIs. Corpus panics if a file is
 // missing.
-func Corpus() (all []*Fixture) {
+func Corpus() (fixtures []*Fixture) {
 	read := func(name string) []byte {
 		text, err := corpusFiles.ReadFile(path.Join("testdata", "corpus", name))
 		if err != nil {
@@ -42,11 +42,11 @@ func Corpus() (all []*Fixture) {
 		}
 		return text
 	}
-	if err := json.Unmarshal(read("index.json"), &all); err != nil {
+	if err := json.Unmarshal(read("index.json"), &fixtures); err != nil {
 		panic(err)
 	}
-	for _, f := range all {
+	for _, f := range fixtures {
 		f.Body = read(f.File)
 	}
-	return all
+	return fixtures
 }

@@ -17,7 +17,7 @@ const (
 	fThoughts         // output in addition to fOutput
 	fToolInput        // input in addition to fInput
 	fCost             // the number at the path of [Path]
-	counts            // number of the fields above
+	numCounts         // number of the fields above
 
 	fUsage  // an object with these fields
 	fMeta   // Gemini's usage object, which every event has
@@ -41,39 +41,41 @@ type Usage struct {
 
 // raw has a number for each field of the usage: the last valid number that the answer has reported.
 type raw struct {
-	has uint16
-	bad uint16 // a bit for each field whose last value is not a count
-	n   [counts]uint64
+	present uint16
+	invalid uint16 // a bit for each field whose last value is not a count
+	n       [numCounts]uint64
 }
 
-func (r *raw) set(f field, n uint64) { r.has, r.bad, r.n[f] = r.has|1<<f, r.bad&^(1<<f), n }
+func (r *raw) set(f field, n uint64) {
+	r.present, r.invalid, r.n[f] = r.present|1<<f, r.invalid&^(1<<f), n
+}
 
-func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
+func (r *raw) has(f field) bool { return r.present>>f&1 != 0 }
 
-func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
+func (r *raw) isEmpty() bool { return r.present&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
-// isWhole reports whether the numbers give the complete cost. For that, no field that adds to the cost may have an
+// isComplete reports whether the numbers give the complete cost. For that, no field that adds to the cost may have an
 // invalid value. An invalid input does not matter, because the input is then estimated. An invalid total does not
 // matter if there is an output.
-func (r *raw) isWhole() bool {
-	adds := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
+func (r *raw) isComplete() bool {
+	costFields := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
 	switch {
-	case r.is(fCost):
-		adds = 1 << fCost
-	case !r.is(fOutput):
-		adds |= 1 << fTotal
+	case r.has(fCost):
+		costFields = 1 << fCost
+	case !r.has(fOutput):
+		costFields |= 1 << fTotal
 	}
-	return !r.isNothing() && r.bad&adds == 0
+	return !r.isEmpty() && r.invalid&costFields == 0
 }
 
 // usage makes a Usage from the numbers. It must do so for any API. For OpenAI and Gemini, the input includes cached
 // tokens, and for Anthropic it does not. For Bedrock, this depends on the model, and the total shows it.
 func (r *raw) usage() Usage {
 	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
-	u.NoInput = !r.is(fInput) && !r.is(fTotal)
-	beside := r.n[fCacheRead] + r.n[fCacheWrite]
-	if within := r.is(fTotal) && r.n[fTotal] == u.Input+u.Output && beside <= u.Input; !within {
-		u.Input += beside
+	u.NoInput = !r.has(fInput) && !r.has(fTotal)
+	cached := r.n[fCacheRead] + r.n[fCacheWrite]
+	if included := r.has(fTotal) && r.n[fTotal] == u.Input+u.Output && cached <= u.Input; !included {
+		u.Input += cached
 	}
 	u.Input += r.n[fToolInput]
 	u.Cached = min(r.n[fCacheRead]+r.n[fCachedIn], u.Input)

@@ -30,14 +30,14 @@ type Answer struct {
 	mu      sync.Mutex // guards scanner
 	scanner *Scanner
 	head    []byte // the first bytes, by which compression without Content-Encoding is recognized; then nil
-	began   bool
+	started bool
 	pipe    *io.PipeWriter // leads to the decompressor; nil if there is none
 	done    chan struct{}
 	unread  bool
 
-	out     []byte // for Filter: the bytes that it has returned, and the bytes of the current event
-	passed  int    // number of bytes of out that Filter has returned
-	passing bool   // the current event is too long
+	out         []byte // for Filter: the bytes that it has returned, and the bytes of the current event
+	returned    int    // number of bytes of out that Filter has returned
+	inLongEvent bool   // the current event is longer than maxEvent
 }
 
 // NewAnswer returns the reader of an answer. It needs the Content-Type and the Content-Encoding of the answer. The
@@ -71,31 +71,31 @@ func (a *Answer) Unread() bool {
 	return a.unread
 }
 
-const magic = 4
+const magicLen = 4
 
 // Write reads a piece of the body.
 func (a *Answer) Write(p []byte) {
-	if !a.began {
-		if len(a.head) > 0 || len(p) < magic {
-			if a.head = append(a.head, p...); len(a.head) < magic {
+	if !a.started {
+		if len(a.head) > 0 || len(p) < magicLen {
+			if a.head = append(a.head, p...); len(a.head) < magicLen {
 				return
 			}
 			p = a.head
 		}
 		a.begin(p)
 	}
-	a.pass(p)
+	a.forward(p)
 }
 
 // begin chooses how the body is read, from its first bytes.
 func (a *Answer) begin(head []byte) {
-	a.head, a.began = nil, true
+	a.head, a.started = nil, true
 	if open := a.decoder(head); open != nil {
 		a.decode(open)
 	}
 }
 
-func (a *Answer) pass(p []byte) {
+func (a *Answer) forward(p []byte) {
 	switch {
 	case len(p) == 0:
 	case a.pipe != nil:
@@ -125,9 +125,9 @@ func (a *Answer) End() {
 
 // Close ends the answer. Before that, it waits until everything that was written has been read.
 func (a *Answer) Close() {
-	if head := a.head; !a.began {
+	if head := a.head; !a.started {
 		a.begin(head)
-		a.pass(head)
+		a.forward(head)
 	}
 	if a.pipe != nil {
 		_ = a.pipe.Close() // Close always returns nil
@@ -147,7 +147,7 @@ func (a *Answer) decoder(head []byte) opener {
 		return openers[a.Encoding]
 	case !a.Plain() && openers[a.Encoding] == nil:
 		a.unread = true
-	case a.scanner.frames.of != binaries && len(head) > 0 && !isText(head[0]):
+	case a.scanner.frames.framing != binaries && len(head) > 0 && !isText(head[0]):
 		return openers["br"]
 	}
 	return nil
@@ -200,11 +200,11 @@ func (a *Answer) decode(open opener) {
 var errUnread = errors.New("usage: the body is no longer read")
 
 func (a *Answer) inflate(open opener, r io.Reader) error {
-	z, closed, err := open(r)
+	z, closeReader, err := open(r)
 	if err != nil {
 		return err
 	}
-	defer closed()
+	defer closeReader()
 	buffer := make([]byte, 4<<10)
 	for left := maxInflated; left > 0; {
 		n, err := z.Read(buffer)
@@ -224,7 +224,7 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 // Decompressor returns a reader that decompresses a body, and a function that closes the reader. The parameter encoding
 // must be in lower case. It returns an error if the encoding is unknown, and may do so if the body is in another
 // encoding.
-func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
+func Decompressor(body io.Reader, encoding string) (plain io.Reader, closeReader func(), err error) {
 	open := openers[encoding]
 	if open == nil {
 		return nil, nil, errors.New("unknown encoding: " + encoding)
@@ -241,30 +241,30 @@ const maxEvent = 32 << 10
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.began = true
-	begin, at := 0, copy(a.out, a.out[a.passed:]) // the beginning of the event, and of the bytes that were not read
-	a.out = append(a.out[:at], p...)
-	for at < len(a.out) {
-		n, event := a.scanner.Step(a.out[at:])
-		at += n
+	a.started = true
+	start, pos := 0, copy(a.out, a.out[a.returned:]) // the beginning of the event, and of the bytes that were not read
+	a.out = append(a.out[:pos], p...)
+	for pos < len(a.out) {
+		n, event := a.scanner.Step(a.out[pos:])
+		pos += n
 		switch {
-		case event && a.scanner.UsageOnly() && !a.passing:
-			a.out = append(a.out[:begin], a.out[at:]...)
-			at = begin
-		case event || a.passing || at-begin > maxEvent:
-			begin, a.passing = at, !event
+		case event && a.scanner.UsageOnly() && !a.inLongEvent:
+			a.out = append(a.out[:start], a.out[pos:]...)
+			pos = start
+		case event || a.inLongEvent || pos-start > maxEvent:
+			start, a.inLongEvent = pos, !event
 		}
 	}
-	a.passed = begin
-	return a.out[:begin]
+	a.returned = start
+	return a.out[:start]
 }
 
 // Rest returns the bytes that [Answer.Filter] has not returned so far. It is called at the end of an answer.
 func (a *Answer) Rest() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rest := a.out[a.passed:]
-	if a.out, a.passed = nil, 0; a.scanner.UsageOnly() {
+	rest := a.out[a.returned:]
+	if a.out, a.returned = nil, 0; a.scanner.UsageOnly() {
 		return nil
 	}
 	return rest

@@ -10,35 +10,35 @@ import (
 type framing uint8
 
 const (
-	unknown  framing = iota // the first byte determines it
-	whole                   // one document, or an array of documents
-	lines                   // one document per line
-	events                  // server-sent events
-	binaries                // Amazon's event stream
+	unknown   framing = iota // the first byte determines it
+	wholeBody                // one document, or an array of documents
+	lines                    // one document per line
+	events                   // server-sent events
+	binaries                 // Amazon's event stream
 )
 
 // frames finds the documents in the bytes that are written.
 type frames struct {
-	of        framing
-	usageOnly bool // the event has a usage and nothing else for the client
-	over      bool // the event has ended
+	framing    framing
+	usageOnly  bool // the event has a usage and nothing else for the client
+	eventEnded bool // the last step has read the end of an event
 
 	// These fields are for server-sent events.
-	name  [6]byte // first bytes of the field's name in the current line
-	named int     // number of bytes of the name so far; above 6 if the name is longer
-	value int     // number of bytes of the value so far; -1 before the colon
-	empty bool    // the current line is empty so far
-	cr    bool    // the last byte was a carriage return
-	end   [6]byte // the first bytes of the data, to recognize [DONE]
+	name      [6]byte // first bytes of the field's name in the current line
+	nameLen   int     // number of bytes of the name so far; above 6 if the name is longer
+	valueLen  int     // number of bytes of the value so far; -1 before the colon
+	emptyLine bool    // the current line is empty so far
+	cr        bool    // the last byte was a carriage return
+	dataStart [6]byte // the first bytes of the data, to recognize [DONE]
 
 	// These fields are for binary frames.
-	head  [12]byte
-	had   int    // number of bytes in head
-	left  uint32 // number of bytes of the part that are left
-	part  part
-	size  uint32 // size of the payload
-	names [512]byte
-	kept  int
+	head        [12]byte
+	headLen     int    // number of bytes in head
+	left        uint32 // number of bytes of the part that are left
+	part        part
+	size        uint32 // size of the payload
+	headerBytes [512]byte
+	headerLen   int
 }
 
 type part uint8
@@ -48,46 +48,46 @@ const (
 	headers
 	payload
 	checksum
-	lost // a frame was not valid, so the rest is not read
+	invalidFrame // a frame was not valid, so the rest is not read
 )
 
 func (f *frames) begin(contentType string) {
-	f.value, f.empty = -1, true
+	f.valueLen, f.emptyLine = -1, true
 	kind, _, _ := strings.Cut(contentType, ";")
 	switch strings.ToLower(strings.TrimSpace(kind)) {
 	case "text/event-stream":
-		f.of = events
+		f.framing = events
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines":
-		f.of = lines
+		f.framing = lines
 	case "application/vnd.amazon.eventstream":
-		f.of = binaries
+		f.framing = binaries
 	}
 }
 
 // step reads up to the end of an event. It may pass the ends of events that have only text.
 func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
-	if f.of == unknown {
+	if f.framing == unknown {
 		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark
 			n++
 		}
 		if n == len(p) {
 			return n, false
 		}
-		if f.of = whole; strings.IndexByte("{[\"-0123456789tfn", p[n]) < 0 {
-			f.of = events
+		if f.framing = wholeBody; strings.IndexByte("{[\"-0123456789tfn", p[n]) < 0 {
+			f.framing = events
 		}
 		p = p[n:]
 	}
 	var m int
-	switch f.of {
+	switch f.framing {
 	case lines:
 		m = f.line(s, p)
 	case events:
-		if f.over {
-			f.over, f.usageOnly = false, false
+		if f.eventEnded {
+			f.eventEnded, f.usageOnly = false, false
 		}
 		m, event = f.events(s, p)
-		f.over = event
+		f.eventEnded = event
 	case binaries:
 		m = f.binary(s, p)
 	default:
@@ -98,11 +98,11 @@ func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 }
 
 func (f *frames) line(s *Scanner, p []byte) int {
-	if n := f.resume(s, p); n > 0 {
+	if n := f.readPending(s, p); n > 0 {
 		return n
 	}
 	if s.doc.isBetween() {
-		if n, ok := s.passes(p, ""); ok {
+		if n, ok := s.countKnownLine(p, ""); ok {
 			if p[n] == '\r' {
 				n++
 			}
@@ -111,7 +111,7 @@ func (f *frames) line(s *Scanner, p []byte) int {
 	}
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {
-		if !s.doc.isBetween() || !f.hold(s, p, p) {
+		if !s.doc.isBetween() || !f.storeStart(s, p, p) {
 			s.doc.write(p)
 		}
 		return len(p)
@@ -124,47 +124,47 @@ func (f *frames) line(s *Scanner, p []byte) int {
 	return end + 1
 }
 
-// maxBegan is the largest length of the beginning of a line that the method hold stores.
-const maxBegan = maxShape + 8 // 8 is for the name of a field
+// maxPending is the largest length of the beginning of a line that storeStart stores.
+const maxPending = maxShape + 8 // 8 is for the name of a field
 
-// hold stores the beginning of a line until the rest of the line comes. It returns false if it has not stored the
+// storeStart stores the beginning of a line until the rest of the line comes. It returns false if it has not stored the
 // beginning. The parameter document is the part of the line that begins a document.
-func (f *frames) hold(s *Scanner, line, document []byte) bool {
-	if len(line) > maxBegan || !s.shape.begins(document) {
+func (f *frames) storeStart(s *Scanner, line, document []byte) bool {
+	if len(line) > maxPending || !s.shape.matchesStart(document) {
 		return false
 	}
-	s.shape.began = append(s.shape.began[:0], line...)
+	s.shape.pending = append(s.shape.pending[:0], line...)
 	return true
 }
 
-// resume reads the rest of a line whose beginning is stored. It returns how many bytes it has read. If p does not have
-// the end of the line, resume reads only the stored beginning and returns 0.
-func (f *frames) resume(s *Scanner, p []byte) (n int) {
-	if len(s.shape.began) == 0 {
+// readPending reads the rest of a line whose beginning is stored. It returns how many bytes it has read. If p does not
+// have the end of the line, readPending reads only the stored beginning and returns 0.
+func (f *frames) readPending(s *Scanner, p []byte) (n int) {
+	if len(s.shape.pending) == 0 {
 		return 0
 	}
 	end := bytes.IndexByte(p, '\n')
-	if end < 0 || len(s.shape.began)+end > maxBegan {
-		f.release(s)
+	if end < 0 || len(s.shape.pending)+end > maxPending {
+		f.flushPending(s)
 		return 0
 	}
-	s.shape.began = append(s.shape.began, p[:end+1]...)
-	f.read(s)
+	s.shape.pending = append(s.shape.pending, p[:end+1]...)
+	f.readLine(s)
 	return end + 1
 }
 
-// release reads the stored beginning of a line.
-func (f *frames) release(s *Scanner) {
-	if len(s.shape.began) > 0 {
+// flushPending reads the stored beginning of a line.
+func (f *frames) flushPending(s *Scanner) {
+	if len(s.shape.pending) > 0 {
 		s.shape.known = false // so that it is not stored again
-		f.read(s)
+		f.readLine(s)
 	}
 }
 
-func (f *frames) read(s *Scanner) {
-	line := s.shape.began
-	s.shape.began = s.shape.began[:0]
-	if f.of == lines {
+func (f *frames) readLine(s *Scanner) {
+	line := s.shape.pending
+	s.shape.pending = s.shape.pending[:0]
+	if f.framing == lines {
 		f.line(s, line)
 	} else {
 		f.events(s, line)
@@ -173,10 +173,10 @@ func (f *frames) read(s *Scanner) {
 
 // events reads at most up to the end of an event.
 func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
-	for i := f.resume(s, p); i < len(p); i++ {
-		if f.empty && !f.cr && s.doc.isBetween() {
-			read, event := f.passed(s, p[i:])
-			if i += read; event || i == len(p) {
+	for i := f.readPending(s, p); i < len(p); i++ {
+		if f.emptyLine && !f.cr && s.doc.isBetween() {
+			length, event := f.readKnownLines(s, p[i:])
+			if i += length; event || i == len(p) {
 				return i, event
 			}
 		}
@@ -195,24 +195,24 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 				}
 				return i + 1, true
 			}
-		case f.value < 0:
-			f.empty = false
-			f.inName(c)
+		case f.valueLen < 0:
+			f.emptyLine = false
+			f.readName(c)
 		default:
-			i += f.inValue(s, p[i:]) - 1
+			i += f.readValue(s, p[i:]) - 1
 		}
 	}
 	return len(p), false
 }
 
-// passed reads complete lines between documents that need not be read byte by byte. These are lines without data and
-// lines with the known shape. It stops after an event that has more than text. If the last line is incomplete and may
-// have the shape, passed stores it.
-func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
+// readKnownLines reads complete lines between documents that need not be read byte by byte. These are lines without
+// data and lines with the known shape. It stops after an event that has more than text. If the last line is incomplete
+// and may have the shape, readKnownLines stores it.
+func (f *frames) readKnownLines(s *Scanner, p []byte) (n int, event bool) {
 	for n < len(p) {
 		line := p[n:]
 		if line[0] == '\n' { // no document ends here
-			if n++; s.stops {
+			if n++; s.stopAtEvent {
 				return n, true
 			}
 			continue
@@ -223,7 +223,7 @@ func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 		document, isData := bytes.CutPrefix(line, []byte("data:"))
 		end := bytes.IndexByte(line, '\n')
 		if isData && end >= 0 {
-			if length, ok := s.passes(document, "data:"); ok {
+			if length, ok := s.countKnownLine(document, "data:"); ok {
 				if n += len("data:") + length + 1; p[n-1] == '\r' {
 					n++
 				}
@@ -232,7 +232,7 @@ func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 		}
 		switch {
 		case isData && end < 0:
-			if f.hold(s, line, document) {
+			if f.storeStart(s, line, document) {
 				return len(p), false
 			}
 			return n, false
@@ -247,21 +247,21 @@ func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 	return n, false
 }
 
-func (f *frames) inName(c byte) {
+func (f *frames) readName(c byte) {
 	switch {
 	case c == ':':
-		f.value = 0
-	case f.named == 0 && c >= 0x80: // a byte order mark
+		f.valueLen = 0
+	case f.nameLen == 0 && c >= 0x80: // a byte order mark
 	default:
-		if f.named < len(f.name) {
-			f.name[f.named] = c
+		if f.nameLen < len(f.name) {
+			f.name[f.nameLen] = c
 		}
-		f.named++
+		f.nameLen++
 	}
 }
 
-// inValue reads the rest of the value of a line. It returns how many bytes it has read.
-func (f *frames) inValue(s *Scanner, p []byte) (n int) {
+// readValue reads the rest of the value of a line. It returns how many bytes it has read.
+func (f *frames) readValue(s *Scanner, p []byte) (n int) {
 	data := p
 	if n = bytes.IndexByte(data, '\n'); n >= 0 {
 		data = p[:n]
@@ -270,12 +270,12 @@ func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 		data = p[:n]
 	}
 	n = len(data)
-	for i := 0; i < n && f.value < len(f.end); i++ {
-		if f.value == 0 && data[i] == ' ' {
+	for i := 0; i < n && f.valueLen < len(f.dataStart); i++ {
+		if f.valueLen == 0 && data[i] == ' ' {
 			continue
 		}
-		f.end[f.value] = data[i]
-		f.value++
+		f.dataStart[f.valueLen] = data[i]
+		f.valueLen++
 	}
 	if f.isData() {
 		s.doc.write(data)
@@ -283,24 +283,24 @@ func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 	return n
 }
 
-func (f *frames) isData() bool { return f.named == 4 && string(f.name[:4]) == "data" }
+func (f *frames) isData() bool { return f.nameLen == 4 && string(f.name[:4]) == "data" }
 
 // endLine ends a line. If the line is empty, it ends the event, and endLine returns true.
 func (f *frames) endLine(s *Scanner) (event bool) {
 	s.shape.learning = false
 	switch {
-	case f.empty:
+	case f.emptyLine:
 		s.doc.write([]byte{'\n'})
 		s.reset()
 		event = true
-	case f.isData() && f.value == len(f.end) && string(f.end[:]) == "[DONE]":
+	case f.isData() && f.valueLen == len(f.dataStart) && string(f.dataStart[:]) == "[DONE]":
 		s.done = true
-		s.final = s.final || s.raw.isWhole()
+		s.final = s.final || s.raw.isComplete()
 		s.reset()
 	case f.isData():
 		s.doc.write([]byte{'\n'})
 	}
-	f.empty, f.named, f.value = true, 0, -1
+	f.emptyLine, f.nameLen, f.valueLen = true, 0, -1
 	return event
 }
 
@@ -314,55 +314,55 @@ const (
 func (f *frames) binary(s *Scanner, p []byte) (n int) {
 	switch f.part {
 	case prelude:
-		n = copy(f.head[f.had:], p)
-		if f.had += n; f.had == len(f.head) {
+		n = copy(f.head[f.headLen:], p)
+		if f.headLen += n; f.headLen == len(f.head) {
 			f.beginFrame(s)
 		}
 	case headers, payload, checksum:
 		n = int(min(uint64(len(p)), uint64(f.left)))
 		f.left -= uint32(n)
-		f.inPart(s, p[:n])
-	case lost:
+		f.readPart(s, p[:n])
+	case invalidFrame:
 		n = len(p)
 	}
-	for f.left == 0 && f.part != prelude && f.part != lost {
+	for f.left == 0 && f.part != prelude && f.part != invalidFrame {
 		f.nextPart(s)
 	}
 	return n
 }
 
 func (f *frames) beginFrame(s *Scanner) {
-	total, names := binary.BigEndian.Uint32(f.head[0:]), binary.BigEndian.Uint32(f.head[4:])
-	if total < 16 || total > maxFrame || names > maxHeaders || names > total-16 ||
+	total, headerSize := binary.BigEndian.Uint32(f.head[0:]), binary.BigEndian.Uint32(f.head[4:])
+	if total < 16 || total > maxFrame || headerSize > maxHeaders || headerSize > total-16 ||
 		crc32.ChecksumIEEE(f.head[:8]) != binary.BigEndian.Uint32(f.head[8:]) {
-		f.part = lost
+		f.part = invalidFrame
 		return
 	}
-	f.part, f.left, f.size, f.kept, f.had = headers, names, total-names-16, 0, 0
+	f.part, f.left, f.size, f.headerLen, f.headLen = headers, headerSize, total-headerSize-16, 0, 0
 	s.reset()
 }
 
-func (f *frames) inPart(s *Scanner, p []byte) {
+func (f *frames) readPart(s *Scanner, p []byte) {
 	switch f.part {
 	case headers:
-		f.kept += copy(f.names[f.kept:], p)
+		f.headerLen += copy(f.headerBytes[f.headerLen:], p)
 	case payload:
 		s.doc.write(p)
-	case prelude, checksum, lost:
+	case prelude, checksum, invalidFrame:
 	}
 }
 
 func (f *frames) nextPart(s *Scanner) {
 	switch f.part {
 	case headers:
-		s.event = event{binary: header(f.names[:f.kept], ":event-type") == "metadata"}
+		s.event = event{isMetadata: header(f.headerBytes[:f.headerLen], ":event-type") == "metadata"}
 		f.part, f.left = payload, f.size
 	case payload:
 		f.part, f.left = checksum, 4
 	case checksum:
-		s.leave()
+		s.endDocument()
 		f.part = prelude
-	case prelude, lost:
+	case prelude, invalidFrame:
 	}
 }
 

@@ -7,15 +7,15 @@ import (
 
 // A node is a step on a wanted path in a JSON document. The last step is the wanted value.
 type node struct {
-	keys  map[string]*node // nodes for the keys of an object
-	items *node            // node for the items of an array
-	field field            // meaning of the value at the end of a path; none for a step on the way
-	all   bool             // the field also applies to all values below
+	keys      map[string]*node // nodes for the keys of an object
+	items     *node            // node for the items of an array
+	field     field            // meaning of the value at the end of a path; none for a step on the way
+	recursive bool             // the field also applies to all values below
 }
 
-// The method at returns the node at a path of keys, beginning at the node n. It makes nodes that are missing. The key
-// "[]" means every item of an array.
-func (n *node) at(path ...string) *node {
+// descend returns the node at a path of keys, beginning at the node n. It makes nodes that are missing. The key "[]"
+// means every item of an array.
+func (n *node) descend(path ...string) *node {
 	for _, key := range path {
 		next := n.items
 		if key != "[]" {
@@ -39,21 +39,21 @@ func (n *node) at(path ...string) *node {
 type kind uint8
 
 const (
-	isString kind = iota
-	isNumber
-	isLiteral // true, false, null
-	isObject
-	isArray
+	kindString kind = iota
+	kindNumber
+	kindLiteral // true, false, null
+	kindObject
+	kindArray
 )
 
 // A sink gets the values of a document.
 type sink interface {
 	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. The
-	// parameter at is the node of the value, or nil if the value is at no wanted path. text has the first bytes of the
+	// parameter n is the node of the value, or nil if the value is at no wanted path. text has the first bytes of the
 	// value without escapes, at most maxText. size is the length of a string.
-	value(d *document, at *node, k kind, text []byte, size int)
-	// ended is called at the end of a document. Another document may follow.
-	ended(d *document)
+	value(d *document, n *node, k kind, text []byte, size int)
+	// documentDone is called at the end of a document. Another document may follow.
+	documentDone(d *document)
 }
 
 const (
@@ -82,34 +82,34 @@ const (
 
 // A document reads JSON that is written in pieces. It uses the same memory for every input.
 type document struct {
-	sink  sink
-	root  *node
-	fold  bool // keys are compared without regard to case
-	step  step
-	isKey bool // the current string is a key
-	depth int
-	nodes [maxNodes]*node // nodes of the containers around the current place; nodes[0] is the root
-	array [maxDepth / 64]uint64
-	at    *node // node of the next value
-	text  [maxText]byte
-	kept  int // number of bytes in text
-	size  int // length of the current string
-	code  rune
-	digit int  // number of digits of code so far
-	over  bool // the text did not fit into text
+	sink      sink
+	root      *node
+	fold      bool // keys are compared without regard to case
+	step      step
+	isKey     bool // the current string is a key
+	depth     int
+	nodes     [maxNodes]*node // nodes of the containers around the current place; nodes[0] is the root
+	array     [maxDepth / 64]uint64
+	next      *node // node of the next value
+	text      [maxText]byte
+	textLen   int // number of bytes in text
+	size      int // length of the current string
+	code      rune
+	digits    int  // number of digits of code so far
+	truncated bool // the text did not fit into text
 
-	// The current value has the bytes [from:to] of the current piece. Its quotes are not included.
-	from, to int
+	// The current value has the bytes [valueStart:valueEnd] of the current piece. Its quotes are not included.
+	valueStart, valueEnd int
 }
 
 // isBetween reports whether a document may begin here.
 func (d *document) isBetween() bool { return d.depth == 0 && d.step == wantValue }
 
 // isKeyAt reports whether a value of the kind k that ends here is a key.
-func (d *document) isKeyAt(k kind) bool { return k == isString && d.isKey }
+func (d *document) isKeyAt(k kind) bool { return k == kindString && d.isKey }
 
 func (d *document) reset() {
-	d.step, d.depth, d.at = wantValue, 0, d.root
+	d.step, d.depth, d.next = wantValue, 0, d.root
 }
 
 // write reads a piece. If some bytes are not JSON, it ignores everything after them until reset is called.
@@ -117,7 +117,7 @@ func (d *document) write(p []byte) {
 	for i := 0; i < len(p); i++ {
 		switch d.step {
 		case inString:
-			i = d.inside(p, i)
+			i = d.readString(p, i)
 		case inEscape:
 			d.escape(p[i])
 		case inUnicode:
@@ -129,13 +129,13 @@ func (d *document) write(p []byte) {
 				d.keep(c)
 				continue
 			}
-			d.to = i
+			d.valueEnd = i
 			d.scalar()
 			i-- // so that the byte that ends the value is read again
 		case wantValue, wantItem, wantKey, wantNextKey, wantColon, wantMore:
 			if c := p[i]; !isBlank(c) {
-				if d.from = i; c == '"' {
-					d.from = i + 1
+				if d.valueStart = i; c == '"' {
+					d.valueStart = i + 1
 				}
 				d.token(c)
 			}
@@ -165,7 +165,7 @@ func (d *document) token(c byte) {
 	case wantMore:
 		switch {
 		case c == ',' && d.isArray():
-			d.step, d.at = wantValue, d.item()
+			d.step, d.next = wantValue, d.item()
 		case c == ',':
 			d.step = wantNextKey
 		case c == ']' || c == '}':
@@ -178,13 +178,13 @@ func (d *document) token(c byte) {
 			d.close(true)
 			return
 		}
-		d.first(c)
+		d.beginValue(c)
 	default:
-		d.first(c)
+		d.beginValue(c)
 	}
 }
 
-func (d *document) first(c byte) {
+func (d *document) beginValue(c byte) {
 	switch {
 	case c == '"':
 		d.begin(inString)
@@ -202,33 +202,33 @@ func (d *document) first(c byte) {
 	}
 }
 
-func (d *document) begin(s step) { d.step, d.kept, d.size, d.over = s, 0, 0, false }
+func (d *document) begin(s step) { d.step, d.textLen, d.size, d.truncated = s, 0, 0, false }
 
 // keep stores a byte of a text, if there is room.
 func (d *document) keep(c byte) {
 	d.size++
-	if d.kept == len(d.text) {
-		d.over = true
+	if d.textLen == len(d.text) {
+		d.truncated = true
 		return
 	}
-	d.text[d.kept] = c
-	d.kept++
+	d.text[d.textLen] = c
+	d.textLen++
 }
 
-// inside reads the bytes of a string, beginning at p[i]. It returns the index of the last byte that it has read.
-func (d *document) inside(p []byte, i int) int {
+// readString reads the bytes of a string, beginning at p[i]. It returns the index of the last byte that it has read.
+func (d *document) readString(p []byte, i int) int {
 	end := i
 	for end < len(p) && p[end] != '"' && p[end] != '\\' {
 		end++
 	}
-	kept := copy(d.text[d.kept:], p[i:end])
-	d.kept += kept
+	n := copy(d.text[d.textLen:], p[i:end])
+	d.textLen += n
 	d.size += end - i
-	d.over = d.over || kept < end-i
+	d.truncated = d.truncated || n < end-i
 	switch {
 	case end == len(p):
 	case p[end] == '"':
-		d.to = end
+		d.valueEnd = end
 		d.endString()
 	default:
 		d.step = inEscape
@@ -240,7 +240,7 @@ func (d *document) escape(c byte) {
 	d.step = inString
 	switch c {
 	case 'u':
-		d.step, d.code, d.digit = inUnicode, 0, 0
+		d.step, d.code, d.digits = inUnicode, 0, 0
 	case 'n', 'r', 't', 'b', 'f':
 		d.keep(' ')
 	default:
@@ -258,7 +258,7 @@ func (d *document) unicode(c byte) {
 		d.step = broken
 		return
 	}
-	if d.digit++; d.digit < 4 {
+	if d.digits++; d.digits < 4 {
 		return
 	}
 	d.step = inString
@@ -274,45 +274,45 @@ func (d *document) unicode(c byte) {
 }
 
 func (d *document) endString() {
-	text := d.text[:d.kept]
+	text := d.text[:d.textLen]
 	if !d.isKey {
-		d.sink.value(d, d.at, isString, text, d.size)
+		d.sink.value(d, d.next, kindString, text, d.size)
 		d.endValue()
 		return
 	}
 	d.step = wantColon
-	d.sink.value(d, nil, isString, nil, d.size)
-	in := d.container()
-	if d.at = nil; in == nil {
+	d.sink.value(d, nil, kindString, nil, d.size)
+	container := d.container()
+	if d.next = nil; container == nil {
 		return
 	}
 	if d.fold {
 		text = fold(text)
 	}
-	if !d.over {
-		d.at = in.keys[string(text)]
+	if !d.truncated {
+		d.next = container.keys[string(text)]
 	}
-	if d.at == nil && in.all {
-		d.at = in
+	if d.next == nil && container.recursive {
+		d.next = container
 	}
 }
 
 // scalar ends a number or a literal.
 func (d *document) scalar() {
-	k := isNumber
+	k := kindNumber
 	if d.step == inLiteral {
-		switch string(d.text[:d.kept]) {
+		switch string(d.text[:d.textLen]) {
 		case "true", "false", "null":
-			k = isLiteral
+			k = kindLiteral
 		default:
 			d.step = broken
 			return
 		}
 	}
-	if d.over {
-		d.kept = 0 // the value is at no wanted path
+	if d.truncated {
+		d.textLen = 0 // the value is at no wanted path
 	}
-	d.sink.value(d, d.at, k, d.text[:d.kept], d.size)
+	d.sink.value(d, d.next, k, d.text[:d.textLen], d.size)
 	d.endValue()
 }
 
@@ -324,7 +324,7 @@ func (d *document) endValue() {
 
 func (d *document) end() {
 	d.reset()
-	d.sink.ended(d)
+	d.sink.documentDone(d)
 }
 
 func (d *document) isArray() bool {
@@ -340,14 +340,14 @@ func (d *document) container() *node {
 
 // item returns the node of an item in the innermost container, which must be an array.
 func (d *document) item() *node {
-	in := d.container()
-	if in == nil || in.items == nil && !in.all {
+	container := d.container()
+	if container == nil || container.items == nil && !container.recursive {
 		return nil
 	}
-	if in.items == nil {
-		return in
+	if container.items == nil {
+		return container
 	}
-	return in.items
+	return container.items
 }
 
 func (d *document) open(array bool) {
@@ -355,21 +355,21 @@ func (d *document) open(array bool) {
 		d.step = broken
 		return
 	}
-	k := isObject
+	k := kindObject
 	if array {
-		k = isArray
+		k = kindArray
 	}
-	d.sink.value(d, d.at, k, nil, 0)
+	d.sink.value(d, d.next, k, nil, 0)
 	word, bit := d.depth/64, uint64(1)<<(d.depth%64)
 	if d.array[word] &^= bit; array {
 		d.array[word] |= bit
 	}
 	if d.depth < maxNodes {
-		d.nodes[d.depth] = d.at
+		d.nodes[d.depth] = d.next
 	}
 	d.depth++
 	if d.step = wantKey; array {
-		d.step, d.at = wantItem, d.item()
+		d.step, d.next = wantItem, d.item()
 	}
 }
 

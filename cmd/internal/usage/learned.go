@@ -7,20 +7,20 @@ import (
 
 const (
 	maxModels = 64    // models of a rule; all other models share one entry
-	enough    = 20    // fewest costs from which the usual cost is computed
-	fresh     = 1_000 // at this number of costs, the counts of all costs are halved
+	minCosts  = 20    // fewest costs from which the usual cost is computed
+	maxCosts  = 1_000 // at this number of costs, the counts of all costs are halved
 )
 
 // Learned has the costs of previous requests, by model. The zero Learned has none. It is safe for concurrent use.
 type Learned struct {
-	mu sync.Mutex
-	of map[string]*costs
+	mu      sync.Mutex
+	byModel map[string]*costs
 }
 
 // costs is a histogram of costs. It has four buckets between a power of two and the next one.
 type costs struct {
-	n  uint32
-	in [4 * 64]uint32
+	n       uint32
+	buckets [4 * 64]uint32
 }
 
 // bucketOf returns the index of the bucket for a cost. limitOf returns the largest cost in a bucket.
@@ -45,25 +45,25 @@ func limitOf(bucket int) uint64 {
 func (l *Learned) Note(model string, cost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.of == nil {
-		l.of = map[string]*costs{}
+	if l.byModel == nil {
+		l.byModel = map[string]*costs{}
 	}
-	c := l.of[model]
+	c := l.byModel[model]
 	if c == nil {
-		if len(l.of) >= maxModels {
+		if len(l.byModel) >= maxModels {
 			model = ""
 		}
-		if c = l.of[model]; c == nil {
+		if c = l.byModel[model]; c == nil {
 			c = &costs{}
-			l.of[model] = c
+			l.byModel[model] = c
 		}
 	}
-	c.in[bucketOf(cost)]++
-	if c.n++; c.n >= fresh {
+	c.buckets[bucketOf(cost)]++
+	if c.n++; c.n >= maxCosts {
 		c.n = 0
-		for i := range c.in {
-			c.in[i] /= 2
-			c.n += c.in[i]
+		for i := range c.buckets {
+			c.buckets[i] /= 2
+			c.n += c.buckets[i]
 		}
 	}
 }
@@ -73,20 +73,20 @@ func (l *Learned) Note(model string, cost uint64) {
 func (l *Learned) Usual(model string) (cost uint64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.of[model]
-	if c == nil && len(l.of) >= maxModels {
-		c = l.of[""]
+	c := l.byModel[model]
+	if c == nil && len(l.byModel) >= maxModels {
+		c = l.byModel[""]
 	}
-	if c == nil || c.n < enough {
+	if c == nil || c.n < minCosts {
 		return 0, false
 	}
-	below := c.n - c.n/20
-	for i, n := range c.in {
-		if below <= n {
+	rank := c.n - c.n/20
+	for i, n := range c.buckets {
+		if rank <= n {
 			cost = limitOf(i)
 			return cost + cost/5, true
 		}
-		below -= n
+		rank -= n
 	}
 	return 0, false
 }

@@ -12,9 +12,9 @@ type Fields struct{ root *node }
 var Models = func() *Fields {
 	root := &node{}
 	root.items = root // in Gemini, without server-sent events, the answer is an array with the contents of the events
-	root.at("usage").field = fUsage
-	for _, at := range [][]string{{"usage"}, {"response", "usage"}, {"message", "usage"}, {"x_groq", "usage"}} {
-		fields(root.at(at...), map[string]field{
+	root.descend("usage").field = fUsage
+	for _, path := range [][]string{{"usage"}, {"response", "usage"}, {"message", "usage"}, {"x_groq", "usage"}} {
+		setFields(root.descend(path...), map[string]field{
 			"prompt_tokens": fInput, "completion_tokens": fOutput, "total_tokens": fTotal, // OpenAI
 			"input_tokens": fInput, "output_tokens": fOutput, // OpenAI's responses, and Anthropic
 			"prompt_tokens_details.cached_tokens": fCachedIn, "input_tokens_details.cached_tokens": fCachedIn,
@@ -23,32 +23,32 @@ var Models = func() *Fields {
 			"cacheReadInputTokens": fCacheRead, "cacheWriteInputTokens": fCacheWrite,
 		})
 	}
-	root.at("usageMetadata").field = fMeta
-	fields(root.at("usageMetadata"), map[string]field{ // Gemini
+	root.descend("usageMetadata").field = fMeta
+	setFields(root.descend("usageMetadata"), map[string]field{ // Gemini
 		"promptTokenCount": fInput, "toolUsePromptTokenCount": fToolInput, "candidatesTokenCount": fOutput,
 		"thoughtsTokenCount": fThoughts, "cachedContentTokenCount": fCachedIn, "totalTokenCount": fTotal,
 	})
-	fields(root, map[string]field{
+	setFields(root, map[string]field{
 		"prompt_eval_count": fInput, "eval_count": fOutput, "done": fDone, "type": fType, "choices.[]": fChoice,
 		"candidates.[].finishReason": fFinish,
 	})
-	for _, at := range []string{
+	for _, path := range []string{
 		"choices.[].delta", "choices.[].message", "choices.[].text", "delta", "content", "content_block", "output",
 		"candidates.[].content", "message.content", "message.thinking",
 	} {
-		text := root.at(strings.Split(at, ".")...)
-		text.field, text.all = fText, true
+		text := root.descend(strings.Split(path, ".")...)
+		text.field, text.recursive = fText, true
 		for _, name := range []string{"type", "role", "id", "stop_reason", "signature", "status", "model", "object"} {
-			text.at(name)
+			text.descend(name)
 		}
 	}
-	root.at("response").field = fText // Ollama; in OpenAI's responses, it is an object
+	root.descend("response").field = fText // Ollama; in OpenAI's responses, it is an object
 	return &Fields{root}
 }()
 
-func fields(below *node, at map[string]field) {
-	for path, f := range at {
-		below.at(strings.Split(path, ".")...).field = f
+func setFields(root *node, fields map[string]field) {
+	for path, f := range fields {
+		root.descend(strings.Split(path, ".")...).field = f
 	}
 }
 
@@ -67,6 +67,6 @@ func Path(text string) (*Fields, error) {
 		}
 	}
 	root := &node{}
-	root.at(keys...).field = fCost
+	root.descend(keys...).field = fCost
 	return &Fields{root}, nil
 }

@@ -10,34 +10,34 @@ import (
 const MaxModel = maxText - 1
 
 const (
-	perToken  = 4     // bytes of text per token
-	perMedia  = 1_500 // tokens of an image, a sound or a document
-	maxTimes  = 1_000 // largest number of answers to one request
-	leastBlob = 256   // length of the shortest text that counts as media, in bytes
+	perToken = 4     // bytes of text per token
+	perMedia = 1_500 // tokens of an image, a sound or a document
+	maxTimes = 1_000 // largest number of answers to one request
+	minBlob  = 256   // length of the shortest text that counts as media, in bytes
 )
 
 // A Request has what the body of a request says about its cost.
 type Request struct {
-	Model  string // "" if the body names no model, or several
-	Stream bool   // the answer may be a stream
-	Asked  bool   // stream_options.include_usage is set, so every server reports the usage in the stream
+	Model        string // "" if the body names no model, or several
+	Stream       bool   // the answer may be a stream
+	IncludeUsage bool   // stream_options.include_usage is set, so every server reports the usage in the stream
 
-	text    uint64 // number of bytes
-	numbers uint64 // number of numbers in lists, because a prompt may be a list of tokens
-	media   uint64
-	own     uint64 // the largest bound of the answer that the server obeys; 0 for none
-	bounds  tally  // everything that looks like a bound
-	times   uint64 // how many answers the request asks for
-	batch   batch
-	unread  uint64 // number of bytes of the body that were not read
+	text        uint64 // number of bytes
+	numbers     uint64 // number of numbers in lists, because a prompt may be a list of tokens
+	media       uint64
+	obeyedBound uint64 // the largest bound of the answer that the server obeys; 0 for none
+	bounds      tally  // everything that looks like a bound
+	answers     uint64 // how many answers the request asks for
+	batch       batch
+	unread      uint64 // number of bytes of the body that were not read
 }
 
 // A batch has the numbers of a request that combines several requests.
 type batch struct {
-	is      bool // the path says that it is a batch; otherwise the fields of a batch have no meaning
-	items   uint64
-	unbound uint64 // number of items without a bound
-	bounds  uint64 // sum over all items of the item's largest value that looks like a bound
+	expected bool // the path is that of a batch; otherwise the fields of a batch have no meaning
+	items    uint64
+	unbound  uint64 // number of items without a bound
+	bounds   uint64 // sum over all items of the item's largest value that looks like a bound
 }
 
 func (b *batch) add(item *tally) {
@@ -51,7 +51,7 @@ const (
 	qModel field = iota + 1
 	qStream
 	qOptions
-	qAsked
+	qIncludeUsage
 	qBound
 	qObject // an object for bounds
 	qTimes
@@ -60,21 +60,21 @@ const (
 	qItemObject // the object for the bounds of an item
 )
 
-var asked = func() *node {
+var requestFields = func() *node {
 	root := &node{}
-	fields(root, map[string]field{
-		"model": qModel, "stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qAsked,
+	setFields(root, map[string]field{
+		"model": qModel, "stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qIncludeUsage,
 		"generationconfig.candidatecount": qTimes, "generation_config.candidate_count": qTimes,
 		"generationconfig.candidate_count": qTimes, "generation_config.candidatecount": qTimes,
 		"n": qTimes, "best_of": qTimes, "requests.[]": qItem, "requests.[].params": qItemObject,
 	})
-	for _, path := range caps {
-		root.at(strings.Split(path, ".")...).field = qBound
+	for _, path := range boundPaths {
+		root.descend(strings.Split(path, ".")...).field = qBound
 		if object, _, inside := strings.Cut(path, "."); inside {
-			root.at(object).field = qObject
+			root.descend(object).field = qObject
 		}
 		for _, item := range []string{"params", "body", "request"} {
-			root.at("requests", "[]", item).at(strings.Split(path, ".")...).field = qItemBound
+			root.descend("requests", "[]", item).descend(strings.Split(path, ".")...).field = qItemBound
 		}
 	}
 	return root
@@ -92,11 +92,11 @@ var media = map[string]bool{
 //
 // If a body is not exactly one JSON document, a server may read the body differently. So nothing in it counts as a
 // bound, and it counts as a request for a stream.
-func ReadRequest(body []byte, size int64, of *Bounds) Request {
+func ReadRequest(body []byte, size int64, bounds *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
-	q.batch.is = of != nil && of.Batch
-	a := &asker{q: &q, of: of}
-	a.doc.sink, a.doc.root, a.doc.fold = a, asked, true
+	q.batch.expected = bounds != nil && bounds.Batch
+	a := &requestReader{q: &q, bounds: bounds}
+	a.doc.sink, a.doc.root, a.doc.fold = a, requestFields, true
 	a.doc.reset()
 	a.doc.write(body)
 	a.doc.write([]byte{'\n'})
@@ -111,20 +111,20 @@ func ReadRequest(body []byte, size int64, of *Bounds) Request {
 		q.batch.add(&a.item)
 	}
 	if a.doc.isBetween() && a.documents == 1 && q.unread == 0 {
-		q.own = q.bounds.bound()
+		q.obeyedBound = q.bounds.bound()
 	} else {
-		q.Stream, q.Asked, q.batch.unbound = true, false, q.batch.items
+		q.Stream, q.IncludeUsage, q.batch.unbound = true, false, q.batch.items
 	}
 	return q
 }
 
-type asker struct {
+type requestReader struct {
 	doc       document
 	q         *Request
-	of        *Bounds
+	bounds    *Bounds
 	key       string          // the last key, in lower case
 	keys      [maxKeys]string // keys of the enclosing objects, by depth, in their original spelling
-	named     bool            // the body has named a model
+	hasModel  bool            // the body has named a model
 	item      tally           // the tally of the current item of a batch
 	documents int
 }
@@ -133,94 +133,94 @@ type asker struct {
 const maxKeys = 8
 
 // atItem is the depth of the keys in an item of a batch.
-const atItem = 3
+const itemDepth = 3
 
 // value implements sink.
-func (a *asker) value(d *document, at *node, k kind, text []byte, size int) {
+func (a *requestReader) value(d *document, n *node, k kind, text []byte, size int) {
 	q := a.q
 	switch {
-	case k == isString && d.isKey:
-		key := string(d.text[:d.kept])
+	case k == kindString && d.isKey:
+		key := string(d.text[:d.textLen])
 		if a.key = strings.ToLower(key); d.depth < maxKeys {
 			a.keys[d.depth] = key
 		}
 		q.text += uint64(size)
 		return
-	case k == isString && media[a.key] && isMedia(text, size):
+	case k == kindString && media[a.key] && isMedia(text, size):
 		q.media++
-	case k == isString:
+	case k == kindString:
 		q.text += uint64(size)
-	case k == isNumber && d.depth > 0 && d.isArray():
+	case k == kindNumber && d.depth > 0 && d.isArray():
 		q.numbers++
 	}
-	if at != nil {
-		a.field(d, at.field, k, text)
+	if n != nil {
+		a.field(d, n.field, k, text)
 	}
 }
 
-func (a *asker) field(d *document, f field, k kind, text []byte) {
+func (a *requestReader) field(d *document, f field, k kind, text []byte) {
 	q := a.q
 	switch f {
 	case qModel:
-		a.name(k == isString, string(text))
+		a.noteModel(k == kindString, string(text))
 	case qStream:
-		q.Stream = q.Stream || k != isLiteral || string(text) == "true"
+		q.Stream = q.Stream || k != kindLiteral || string(text) == "true"
 	case qOptions:
-		q.Asked = false // the last stream_options count
-	case qAsked:
-		q.Asked = k == isLiteral && string(text) == "true" && a.path(d, 1) == "stream_options.include_usage"
+		q.IncludeUsage = false // the last stream_options count
+	case qIncludeUsage:
+		q.IncludeUsage = k == kindLiteral && string(text) == "true" && a.path(d, 1) == "stream_options.include_usage"
 	case qBound:
-		q.bounds.note(a.of, a.path(d, 1), k, text)
+		q.bounds.note(a.bounds, a.path(d, 1), k, text)
 	case qObject:
-		if a.of.IsObject(Fold(a.path(d, 1))) {
+		if a.bounds.IsObject(Fold(a.path(d, 1))) {
 			q.bounds.objects++
 		}
 	case qTimes:
-		q.times = max(q.times, bound(text, maxTimes))
+		q.answers = max(q.answers, bound(text, maxTimes))
 	case qItem:
 		if q.batch.items > 0 {
 			q.batch.add(&a.item)
 		}
 		q.batch.items, a.item = q.batch.items+1, tally{}
 	case qItemBound:
-		a.item.note(ofItem, a.path(d, atItem), k, text)
+		a.item.note(itemBounds, a.path(d, itemDepth), k, text)
 	case qItemObject:
 		a.item.objects++
 	}
 }
 
 // path returns the path of the current value in its original spelling. The path begins at the given depth.
-func (a *asker) path(d *document, from int) string {
+func (a *requestReader) path(d *document, from int) string {
 	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
 }
 
-func (a *asker) ended(*document) { a.documents++ }
+func (a *requestReader) documentDone(*document) { a.documents++ }
 
 // name notes the name of a model. If a request names two different models, a server may use either of them. So the
 // request then counts as one without a model.
-func (a *asker) name(ok bool, model string) {
+func (a *requestReader) noteModel(ok bool, model string) {
 	switch {
-	case !ok || a.named && a.q.Model != model:
+	case !ok || a.hasModel && a.q.Model != model:
 		a.q.Model = ""
-	case !a.named:
+	case !a.hasModel:
 		a.q.Model = model
 	}
-	a.named = true
+	a.hasModel = true
 }
 
 // Bound parses a bound of an answer from the text of a number. The result is at most [MaxField]. It is 0 if the text is
 // not a bound.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound parses a number above 0, and returns at most the number in most. For any other text, it returns 0. It reads
-// 100.0 and "100" as 100, as servers do.
-func bound(text []byte, most uint64) uint64 {
+// bound parses a number above 0, and returns at most limit. For any other text, it returns 0. It reads 100.0 and "100"
+// as 100, as servers do.
+func bound(text []byte, limit uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {
 		return 0
 	}
-	if n > float64(most) {
-		return most
+	if n > float64(limit) {
+		return limit
 	}
 	return uint64(n)
 }
@@ -233,7 +233,7 @@ func isMedia(text []byte, size int) bool {
 			return false
 		}
 	}
-	return size >= leastBlob || bytes.HasPrefix(text, []byte("http")) || bytes.HasPrefix(text, []byte("data:")) ||
+	return size >= minBlob || bytes.HasPrefix(text, []byte("http")) || bytes.HasPrefix(text, []byte("data:")) ||
 		bytes.HasPrefix(text, []byte("gs:")) || bytes.HasPrefix(text, []byte("file"))
 }
 
@@ -243,17 +243,19 @@ func (q *Request) Input() uint64 {
 }
 
 // Cap returns the largest bound in the request that the server obeys. It is 0 if there is none.
-func (q *Request) Cap() uint64 { return q.own }
+func (q *Request) Cap() uint64 { return q.obeyedBound }
 
 // Times returns how many answers the request asks for. It is at least 1.
-func (q *Request) Times() uint64 { return max(q.times, 1) }
+func (q *Request) Times() uint64 { return max(q.answers, 1) }
 
 // IsBatch reports whether the request is a batch of other requests.
-func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
+func (q *Request) IsBatch() bool { return q.batch.expected && q.batch.items > 0 }
 
 // Answer returns how many tokens one answer may have. This is the bound that the server obeys, or defaultOutput if
 // there is no bound. If another value only looks like a bound but is larger, Answer returns this value.
-func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
+func (q *Request) Answer(defaultOutput uint64) uint64 {
+	return q.bounds.output(q.obeyedBound, defaultOutput)
+}
 
 // Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.
 // Otherwise it is the largest number for one answer, times the number of answers. For a body that only looks like a

@@ -178,7 +178,7 @@ func TestAsked(t *testing.T) {
 		`{"stream":true}{"stream_options":{"include_usage":true}}`:                false,
 		`{"stream_options":{"include_usage":true},"a":NaN,"stream_options":null}`: false,
 	} {
-		assert.Equal(t, want, ask(body).Asked, body)
+		assert.Equal(t, want, ask(body).IncludeUsage, body)
 	}
 	for body, want := range map[string]bool{
 		`{"stream":true}`: true, `{"stream":1}`: true, `{"stream":"false"}`: true, `{"stream":{}}`: true, `{"STREAM":true}`: true,
@@ -191,7 +191,7 @@ func TestAsked(t *testing.T) {
 
 func TestLearned(t *testing.T) {
 	var l Learned
-	for range enough - 1 {
+	for range minCosts - 1 {
 		l.Note("m", 100)
 	}
 	_, known := l.Usual("m")
@@ -208,7 +208,7 @@ func TestLearned(t *testing.T) {
 	for i := range 1000 {
 		l.Note(fmt.Sprint("made up ", i), 5)
 	}
-	assert.LessOrEqual(t, len(l.of), maxModels+1)
+	assert.LessOrEqual(t, len(l.byModel), maxModels+1)
 	_, known = l.Usual("one more")
 	assert.True(t, known, "those without room share an entry")
 	for bucket := range 4 * 60 {

@@ -94,7 +94,7 @@ func TestNotAtItsPath(t *testing.T) {
 		"data: {\"usage\":{\"total_tokens\":5}}",
 	} {
 		s := NewScanner("application/json", Models)
-		s.frames.of = whole
+		s.frames.framing = wholeBody
 		s.Write([]byte(body))
 		s.End()
 		_, known, _ := s.Usage()
@@ -172,23 +172,23 @@ func TestPath(t *testing.T) {
 
 func TestWeights(t *testing.T) {
 	u := Usage{Input: 100, Cached: 40, CacheWrite: 10, Output: 7, Total: 120}
-	assert.Equal(t, uint64(120), Total.Of(u))
-	assert.Equal(t, uint64(100), InputOnly.Of(u))
-	assert.Equal(t, uint64(7), OutputOnly.Of(u))
-	assert.Equal(t, uint64(50*3+4+13+7*15), Weights{3000, 100, 1250, 15000}.Of(u), "12.5 is rounded up")
+	assert.Equal(t, uint64(120), Total.Cost(u))
+	assert.Equal(t, uint64(100), InputOnly.Cost(u))
+	assert.Equal(t, uint64(7), OutputOnly.Cost(u))
+	assert.Equal(t, uint64(50*3+4+13+7*15), Weights{3000, 100, 1250, 15000}.Cost(u), "12.5 is rounded up")
 	for _, w := range []Weights{Total, InputOnly, OutputOnly, {3000, 100, 1250, 15000}, {100, 3000, 0, 0}} {
-		for set := range uint16(1 << counts) {
+		for set := range uint16(1 << numCounts) {
 			r := raw{}
-			for f := range counts {
+			for f := range numCounts {
 				if set>>f&1 != 0 {
 					r.set(f, MaxField)
 				}
 			}
-			require.LessOrEqual(t, w.Of(r.usage()), w.Most(), "%v %b", w, set)
+			require.LessOrEqual(t, w.Cost(r.usage()), w.Most(), "%v %b", w, set)
 		}
 	}
 	assert.Equal(t, uint64(6*MaxField), Total.Most())
-	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Of(Usage{Input: MaxField * 1000}))
+	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Cost(Usage{Input: MaxField * 1000}))
 }
 
 // FuzzScanner checks that no input makes the scanner panic. It also checks that the result does not depend on how the

@@ -131,20 +131,20 @@ func TestShapesInPieces(t *testing.T) {
 		longest := 1 + r.IntN([]int{600, 4000}[r.IntN(2)])
 		for at := 0; at < len(stream); {
 			piece := stream[at:min(len(stream), at+1+r.IntN(longest))]
-			was := len(one.shape.began)
+			was := len(one.shape.pending)
 			write := []func(*Scanner, []byte){(*Scanner).Write, steps}[seed%2]
 			write(one, piece)
 			for i := range piece {
 				write(two, piece[i:i+1])
 			}
 			at += len(piece)
-			if len(one.shape.began) > 0 {
+			if len(one.shape.pending) > 0 {
 				held++
 			}
 			if was > 0 && one.shape.known {
 				resumed++
 			}
-			if len(one.shape.between) > 0 {
+			if len(one.shape.separator) > 0 {
 				runs++
 			}
 			require.Equal(t, saysSoFar(two), saysSoFar(one), "seed %d, at %d of %q", seed, at, stream)
@@ -232,7 +232,7 @@ func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
 		for i := range piece {
 			two.Write(piece[i : i+1])
 		}
-		run = run || len(one.shape.varying) == 1 && len(one.shape.between) > 0
+		run = run || len(one.shape.varying) == 1 && len(one.shape.separator) > 0
 		require.Equal(t, saysSoFar(two), saysSoFar(one), "at %d of %q in pieces of %d", at, stream, size)
 	}
 	one.End()

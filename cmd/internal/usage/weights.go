@@ -25,7 +25,7 @@ func (w Weights) Most() uint64 {
 }
 
 // Of returns the weighted cost of a usage. It rounds up. If the Weights are zero, the cost is the total of the usage.
-func (w Weights) Of(u Usage) uint64 {
+func (w Weights) Cost(u Usage) uint64 {
 	if w == Total {
 		return u.Total
 	}
@@ -41,19 +41,19 @@ func (w Weights) Estimate(input, output uint64) uint64 {
 }
 
 // sum returns the sum of the weighted counts. If the sum exceeds 64 bits, it returns the largest number.
-func (w Weights) sum(input, cached, written, output uint64) uint64 {
-	var all, over uint64
-	for _, part := range [][2]uint64{{input, w.Input}, {cached, w.Cached}, {written, w.CacheWrite}, {output, w.Output}} {
+func (w Weights) sum(input, cached, cacheWrite, output uint64) uint64 {
+	var total, overflow uint64
+	for _, part := range [][2]uint64{{input, w.Input}, {cached, w.Cached}, {cacheWrite, w.CacheWrite}, {output, w.Output}} {
 		high, low := bits.Mul64(part[0], part[1])
 		var carry uint64
-		all, carry = bits.Add64(all, low, 0)
-		over += high + carry
+		total, carry = bits.Add64(total, low, 0)
+		overflow += high + carry
 	}
-	if over > 0 {
+	if overflow > 0 {
 		return 1<<64 - 1
 	}
-	n := all / 1000
-	if all%1000 > 0 {
+	n := total / 1000
+	if total%1000 > 0 {
 		n++
 	}
 	return n

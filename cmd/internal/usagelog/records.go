@@ -143,7 +143,7 @@ func (r *reader) record(number int, f fields, text []byte) error {
 		r.skip(number, errors.New("no usage in the form of a known API"))
 		return nil
 	}
-	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)})
+	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Cost(u)})
 }
 
 // scan returns the usage that a document has.
@@ -192,7 +192,7 @@ func (r *reader) result(number int, bucket, f fields) error {
 		return nil // an interval without requests
 	}
 	u := usage.Usage{Input: input, Cached: min(cached, input), Output: output, Total: input + output}
-	return r.sum(Request{At: at, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)}, n, over)
+	return r.sum(Request{At: at, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Cost(u)}, n, over)
 }
 
 // table reads a table. The first line has the names of the columns. The separator is a comma, a semicolon or a tab.
@@ -277,7 +277,7 @@ func (f fields) cost(counts usage.Weights) (uint64, error) {
 	if !known {
 		return 0, errors.New("no known column of tokens, such as input_tokens and output_tokens")
 	}
-	return counts.Of(u), nil
+	return counts.Cost(u), nil
 }
 
 // isCount reports whether a text is a whole number.
