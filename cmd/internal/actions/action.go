@@ -28,11 +28,11 @@ var Kinds = []Kind{Ban, Exempt, Shadow}
 
 // These are the bounds of actions.
 const (
-	Most     = 1000                // actions at a time
-	Shortest = time.Second         // the shortest time of an action
-	Longest  = 30 * 24 * time.Hour // the longest time of an action
-	longWho  = 64                  // characters
-	longWhy  = 200                 // characters
+	MaxActions = 1000                // actions at a time
+	Shortest   = time.Second         // the shortest time of an action
+	Longest    = 30 * 24 * time.Hour // the longest time of an action
+	maxWho     = 64                  // characters
+	maxWhy     = 200                 // characters
 )
 
 // A KeyID stands for the text of a key.
@@ -43,11 +43,11 @@ func (id KeyID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[
 
 // UnmarshalText sets the id from the text that MarshalText returned.
 func (id *KeyID) UnmarshalText(text []byte) error {
-	all, err := hex.DecodeString(string(text))
-	if err != nil || len(all) != len(id) {
+	decoded, err := hex.DecodeString(string(text))
+	if err != nil || len(decoded) != len(id) {
 		return fmt.Errorf("a key of %.40q: want %d hexadecimal digits", text, 2*len(id))
 	}
-	copy(id[:], all)
+	copy(id[:], decoded)
 	return nil
 }
 
@@ -115,10 +115,10 @@ func (a *Action) check() error {
 	default:
 		return fmt.Errorf("an action %.20q: want ban, exempt or shadow", a.Kind)
 	}
-	if err := checkText("who", a.Who, longWho); err != nil {
+	if err := checkText("who", a.Who, maxWho); err != nil {
 		return err
 	}
-	if err := checkText("why", a.Why, longWhy); err != nil {
+	if err := checkText("why", a.Why, maxWhy); err != nil {
 		return err
 	}
 	if d := a.Until.Sub(a.From); d < Shortest || d > Longest {
@@ -128,9 +128,9 @@ func (a *Action) check() error {
 }
 
 // checkText refuses a text that is missing, too long or not printable.
-func checkText(name, text string, most int) error {
-	if n := utf8.RuneCountInString(text); n == 0 || n > most || !utf8.ValidString(text) {
-		return fmt.Errorf("%s has %d characters: want 1 to %d", name, n, most)
+func checkText(name, text string, maxLen int) error {
+	if n := utf8.RuneCountInString(text); n == 0 || n > maxLen || !utf8.ValidString(text) {
+		return fmt.Errorf("%s has %d characters: want 1 to %d", name, n, maxLen)
 	}
 	for _, c := range text {
 		if !unicode.IsPrint(c) {

@@ -243,7 +243,7 @@ func TestBadActions(t *testing.T) {
 
 func TestTheMostActions(t *testing.T) {
 	f := newFixture(t, "")
-	for i := range Most {
+	for i := range MaxActions {
 		_, err := f.Add(f.of(Ban, fmt.Sprintf("10.0.%d.%d", i>>8, i&255)), time.Duration(i+1)*time.Minute)
 		require.NoError(t, err)
 	}
@@ -252,7 +252,7 @@ func TestTheMostActions(t *testing.T) {
 	f.add(t, Shadow, "10.0.0.0") // replaces another action
 	f.advance(2 * time.Minute)
 	f.add(t, Ban, "192.0.2.7") // one action has ended
-	assert.Len(t, f.List(), Most)
+	assert.Len(t, f.List(), MaxActions)
 }
 
 // TestAfterARestart: actions survive a restart, and the ids of keys still mean the same keys.
@@ -414,7 +414,7 @@ func TestFoldersThatMeet(t *testing.T) {
 	}
 
 	full := newFixture(t, "")
-	for i := range Most - 2 {
+	for i := range MaxActions - 2 {
 		full.add(t, Ban, fmt.Sprintf("10.0.%d.%d", i>>8, i&255))
 	}
 	before, err := os.ReadFile(filepath.Join(folder, FileName))
@@ -423,12 +423,12 @@ func TestFoldersThatMeet(t *testing.T) {
 	after, err := os.ReadFile(filepath.Join(folder, FileName))
 	require.NoError(t, err)
 	assert.Equal(t, string(before), string(after))
-	assert.Len(t, full.List(), Most-2)
+	assert.Len(t, full.List(), MaxActions-2)
 	_, err = full.End(full.List()[0].ID, "bob")
 	require.NoError(t, err, "it is in memory")
 	require.NoError(t, full.Open(folder))
-	assert.Len(t, full.List(), Most)
-	assert.Len(t, newFixture(t, folder).List(), Most)
+	assert.Len(t, full.List(), MaxActions)
+	assert.Len(t, newFixture(t, folder).List(), MaxActions)
 }
 
 func TestForgottenTexts(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package actions implements what an operator may do to clients for a limited time: ban, exempt or shadow a network, a
 // key of a rule, or a whole rule. An action ends at a fixed wall-clock time, and records who made it and why. A new
-// action replaces the previous one for its target. There are at most [Most] actions.
+// action replaces the previous one for its target. There are at most [MaxActions] actions.
 //
 // [Table.Judge] decides what the actions mean for a request, before any rule counts the request:
 //

@@ -23,15 +23,15 @@ const FileName = "actions.json"
 
 const (
 	format  = 1
-	maxFile = 4 << 20 // bytes; enough for Most actions with the longest texts
+	maxFile = 4 << 20 // bytes; enough for MaxActions actions with the longest texts
 )
 
 // A file keeps the actions of a table. The zero file keeps none. A change replaces the complete file. Meanwhile,
 // another file in the same folder is locked.
 type file struct {
-	path   string
-	seen   version // the version that was read or written last
-	warned string  // the last error that was logged
+	path        string
+	lastVersion version // the version that was read or written last
+	warned      string  // the last error that was logged
 }
 
 // A version identifies a file's current content without reading it, because each change creates a new file.
@@ -41,7 +41,7 @@ type version struct {
 	at   time.Time
 }
 
-func (v version) is(other version) bool {
+func (v version) equals(other version) bool {
 	if v.info == nil || other.info == nil {
 		return v.info == nil && other.info == nil
 	}
@@ -63,8 +63,8 @@ func (f *file) version() version {
 	return version{info, info.Size(), info.ModTime()}
 }
 
-// isOther reports whether another process has written the file since this process last read or wrote it.
-func (f *file) isOther() bool { return !f.seen.is(f.version()) }
+// isChanged reports whether another process has written the file since this process last read or wrote it.
+func (f *file) isChanged() bool { return !f.lastVersion.equals(f.version()) }
 
 // warn logs an error, unless it is the same as the last logged error.
 func (f *file) warn(log *slog.Logger, err error) {
@@ -78,10 +78,10 @@ func (f *file) read() (*content, error) {
 	if f.path == "" {
 		return nil, nil
 	}
-	seen := f.version()
+	current := f.version()
 	opened, info, err := openfile.Regular(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.seen = version{}
+		f.lastVersion = version{}
 		return nil, nil
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *file) read() (*content, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
-	f.seen = seen
+	f.lastVersion = current
 	return c, nil
 }
 
@@ -116,8 +116,8 @@ func (c *content) check() error {
 	if secret, err := hex.DecodeString(c.Secret); err != nil || len(secret) != 32 {
 		return errors.New("its secret is damaged: remove the file to start without actions")
 	}
-	if len(c.Actions) > Most {
-		return fmt.Errorf("%d actions: want at most %d", len(c.Actions), Most)
+	if len(c.Actions) > MaxActions {
+		return fmt.Errorf("%d actions: want at most %d", len(c.Actions), MaxActions)
 	}
 	for i := range c.Actions {
 		if err := c.Actions[i].check(); err != nil {
@@ -127,13 +127,13 @@ func (c *content) check() error {
 	return nil
 }
 
-func (t *Table) write(all []*Active) error {
+func (t *Table) write(actions []*Active) error {
 	f := &t.file
 	if f.path == "" {
 		return nil
 	}
 	c := content{Format: format, Secret: hex.EncodeToString(*t.secret.Load()), Next: t.next}
-	for _, a := range all {
+	for _, a := range actions {
 		c.Actions = append(c.Actions, a.Action)
 	}
 	err := atomicfile.WritePrivate(f.path, func(w io.Writer) error {
@@ -144,30 +144,30 @@ func (t *Table) write(all []*Active) error {
 	if err != nil {
 		return err
 	}
-	f.seen = f.version()
+	f.lastVersion = f.version()
 	return nil
 }
 
 // adopt replaces the secret of the table by that of the file's content, and raises the next id. It returns the actions
 // in the content. An action that the table already has keeps its hits.
-func (t *Table) adopt(c *content) (all []*Active) {
+func (t *Table) adopt(c *content) (actions []*Active) {
 	secret, _ := hex.DecodeString(c.Secret) // read has checked it
 	t.secret.Store(&secret)
 	t.next = max(t.next, c.Next)
-	known := map[uint64]*Active{}
+	previous := map[uint64]*Active{}
 	for _, a := range t.list() {
-		known[a.ID] = a
+		previous[a.ID] = a
 	}
 	for i := range c.Actions {
 		a := &c.Actions[i]
 		t.next = max(t.next, a.ID+1)
-		if old := known[a.ID]; old != nil && old.Action == *a {
-			all = append(all, old)
+		if old := previous[a.ID]; old != nil && old.Action == *a {
+			actions = append(actions, old)
 			continue
 		}
-		all = append(all, &Active{Action: *a})
+		actions = append(actions, &Active{Action: *a})
 	}
-	return all
+	return actions
 }
 
 // Open makes the table keep its actions in a file in a folder; "" means only in memory. It makes the file if there is
@@ -175,7 +175,8 @@ func (t *Table) adopt(c *content) (all []*Active) {
 // target, the newer action stays. If the file has another secret, the table's actions for keys are dropped, and a line
 // in the log says so.
 //
-// Open returns an error, and changes nothing, if the folder is missing or there would be more than [Most] actions.
+// Open returns an error, and changes nothing, if the folder is missing or there would be more than [MaxActions]
+// actions.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,17 +190,17 @@ func (t *Table) Open(folder string) error {
 	if _, err := os.Stat(folder); path != "" && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no folder %s", folder)
 	}
-	before, secret, next, mine := t.file, t.secret.Load(), t.next, t.list()
+	before, secret, next, own := t.file, t.secret.Load(), t.next, t.list()
 	t.file = file{path: path}
 	var err error
-	if len(mine) > 0 {
-		err = t.changeFile(nil, func(all []*Active) ([]*Active, error) { return t.merge(all, mine, *secret) })
-	} else if there, readErr := t.file.read(); readErr != nil {
+	if len(own) > 0 {
+		err = t.changeFile(nil, func(actions []*Active) ([]*Active, error) { return t.merge(actions, own, *secret) })
+	} else if stored, readErr := t.file.read(); readErr != nil {
 		err = readErr
-	} else if there != nil {
-		t.publish(t.adopt(there))
+	} else if stored != nil {
+		t.publish(t.adopt(stored))
 	} else if path != "" { // from now on all processes that use the folder have the same secret
-		err = t.changeFile(nil, func(all []*Active) ([]*Active, error) { return all, nil })
+		err = t.changeFile(nil, func(actions []*Active) ([]*Active, error) { return actions, nil })
 	}
 	if err != nil {
 		t.file, t.next = before, next
@@ -208,50 +209,50 @@ func (t *Table) Open(folder string) error {
 	return err
 }
 
-// merge adds the actions in mine, which come from the table, to the actions in all, which come from the file. The table
-// made the ids of its keys under the secret in the parameter secret.
-func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
-	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
-	for _, a := range mine {
-		at := slices.IndexFunc(all, func(other *Active) bool { return other.Target == a.Target })
+// merge adds the table's own actions to the actions of the file. The parameter secret is the secret of the keys' ids in
+// own.
+func (t *Table) merge(actions, own []*Active, secret []byte) ([]*Active, error) {
+	now, otherSecret := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
+	for _, a := range own {
+		i := slices.IndexFunc(actions, func(other *Active) bool { return other.Target == a.Target })
 		switch {
-		case !a.holds(now), at >= 0 && !a.From.After(all[at].From):
+		case !a.isActive(now), i >= 0 && !a.From.After(actions[i].From):
 			continue
-		case a.IsKey() && isOther:
+		case a.IsKey() && otherSecret:
 			t.config.Log.Warn("action: it ends, because the file of actions has another secret for keys", "id", a.ID,
 				"what", a.Action.String(), "file", t.file.path)
 			continue
-		case isOther, slices.ContainsFunc(all, func(other *Active) bool { return other.ID == a.ID }):
+		case otherSecret, slices.ContainsFunc(actions, func(other *Active) bool { return other.ID == a.ID }):
 			added := &Active{Action: a.Action}
 			added.ID, t.next = t.next, t.next+1
 			added.hits.Store(a.Hits())
 			a = added
 		}
-		if at >= 0 {
-			all = slices.Delete(all, at, at+1)
+		if i >= 0 {
+			actions = slices.Delete(actions, i, i+1)
 		}
-		all = append(all, a)
+		actions = append(actions, a)
 	}
-	if len(all) > Most {
-		return nil, fmt.Errorf("%s: with the active ones there are %d actions: want at most %d: end some first", t.file.path, len(all), Most)
+	if len(actions) > MaxActions {
+		return nil, fmt.Errorf("%s: with the active ones there are %d actions: want at most %d: end some first", t.file.path, len(actions), MaxActions)
 	}
-	return all, nil
+	return actions, nil
 }
 
 // Forget removes the texts of keys from the table and its file. It is called when keys are no longer shown.
 func (t *Table) Forget() error {
-	has := func(a *Active) bool { return a.Text != "" }
-	if !slices.ContainsFunc(t.List(), has) {
+	hasText := func(a *Active) bool { return a.Text != "" }
+	if !slices.ContainsFunc(t.List(), hasText) {
 		return nil
 	}
-	return t.change(func(all []*Active) ([]*Active, error) {
-		for i, a := range all {
-			if has(a) {
-				all[i] = &Active{Action: a.Action}
-				all[i].hits.Store(a.Hits())
-				all[i].Text = ""
+	return t.change(func(actions []*Active) ([]*Active, error) {
+		for i, a := range actions {
+			if hasText(a) {
+				actions[i] = &Active{Action: a.Action}
+				actions[i].hits.Store(a.Hits())
+				actions[i].Text = ""
 			}
 		}
-		return all, nil
+		return actions, nil
 	})
 }

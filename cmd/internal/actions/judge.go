@@ -10,23 +10,23 @@ import (
 
 // A snapshot has the active actions, arranged for a fast search. It is immutable.
 type snapshot struct {
-	all      []*Active
+	actions  []*Active
 	bits     []int // the prefix lengths of the networks of both families, longest first
 	networks map[netip.Prefix]*Active
-	rules    map[string]*ofRule
+	rules    map[string]*ruleActions
 }
 
-type ofRule struct {
-	whole *Active // the action for the whole rule; nil for none
-	keys  map[KeyID]*Active
+type ruleActions struct {
+	rule *Active // the action for the complete rule; nil for none
+	keys map[KeyID]*Active
 }
 
-func newSnapshot(all []*Active) *snapshot {
-	if len(all) == 0 {
+func newSnapshot(actions []*Active) *snapshot {
+	if len(actions) == 0 {
 		return nil
 	}
-	s := &snapshot{all: all, networks: map[netip.Prefix]*Active{}, rules: map[string]*ofRule{}}
-	for _, a := range all {
+	s := &snapshot{actions: actions, networks: map[netip.Prefix]*Active{}, rules: map[string]*ruleActions{}}
+	for _, a := range actions {
 		if a.Network.IsValid() {
 			s.networks[a.Network] = a
 			if bits := a.Network.Bits(); !slices.Contains(s.bits, bits) {
@@ -34,15 +34,15 @@ func newSnapshot(all []*Active) *snapshot {
 			}
 			continue
 		}
-		of := s.rules[a.Rule]
-		if of == nil {
-			of = &ofRule{keys: map[KeyID]*Active{}}
-			s.rules[a.Rule] = of
+		entry := s.rules[a.Rule]
+		if entry == nil {
+			entry = &ruleActions{keys: map[KeyID]*Active{}}
+			s.rules[a.Rule] = entry
 		}
 		if a.IsKey() {
-			of.keys[a.Key] = a
+			entry.keys[a.Key] = a
 		} else {
-			of.whole = a
+			entry.rule = a
 		}
 	}
 	slices.SortFunc(s.bits, func(a, b int) int { return b - a })
@@ -56,15 +56,15 @@ func (s *snapshot) network(addr netip.Addr, now int64) *Active {
 		if err != nil || !p.IsValid() {
 			continue // the zero Addr, or an IPv4 address, which is shorter than the prefix
 		}
-		if a := s.networks[p]; a.holds(now) {
+		if a := s.networks[p]; a.isActive(now) {
 			return a
 		}
 	}
 	return nil
 }
 
-// holds reports whether a is not nil and the action has not ended.
-func (a *Active) holds(now int64) bool { return a != nil && now < a.Until.UnixNano() }
+// isActive reports whether a is not nil and the action has not ended.
+func (a *Active) isActive(now int64) bool { return a != nil && now < a.Until.UnixNano() }
 
 // Rules are the rules that apply to the requests being judged.
 type Rules struct {
@@ -127,7 +127,7 @@ func (t *Table) Judge(rules *Rules, r *http.Request) (v Verdict) {
 	hits := make([]*Active, 0, 4)
 	modes := make([]limits.Mode, len(rules.List))
 	for i := range rules.List {
-		a := s.of(&rules.List[i], r, now, t.KeyID)
+		a := s.forRule(&rules.List[i], r, now, t.KeyID)
 		if a == nil {
 			a = network
 		}
@@ -156,22 +156,22 @@ func (t *Table) Judge(rules *Rules, r *http.Request) (v Verdict) {
 	return v
 }
 
-// The method of returns the action for a request under a rule. It is the action for the request's key, or else the
-// action for the whole rule. It is nil if there is neither.
-func (s *snapshot) of(rule *Rule, r *http.Request, now int64, id func(string) KeyID) *Active {
-	of := s.rules[rule.Name]
-	if of == nil || !rule.Meets(r) {
+// forRule returns the action for a request under a rule. It is the action for the request's key, or else the action for
+// the complete rule. It is nil if there is neither.
+func (s *snapshot) forRule(rule *Rule, r *http.Request, now int64, id func(string) KeyID) *Active {
+	entry := s.rules[rule.Name]
+	if entry == nil || !rule.Meets(r) {
 		return nil
 	}
-	if len(of.keys) > 0 {
+	if len(entry.keys) > 0 {
 		if text, ok := rule.Text(r); ok {
-			if a := of.keys[id(text)]; a.holds(now) && a.Form == rule.Form {
+			if a := entry.keys[id(text)]; a.isActive(now) && a.Form == rule.Form {
 				return a
 			}
 		}
 	}
-	if of.whole.holds(now) {
-		return of.whole
+	if entry.rule.isActive(now) {
+		return entry.rule
 	}
 	return nil
 }

@@ -12,29 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long lock waits. A process that was stopped during a change can hold the lock for longer.
-const patience = 2 * time.Second
+// lockTimeout is how long lock waits. A process that was stopped during a change can hold the lock for longer.
+const lockTimeout = 2 * time.Second
 
-// lock waits at most patience until no other process changes the file. The caller must call done at the end.
+// lock waits at most lockTimeout until no other process changes the file. The caller must call done at the end.
 func (f *file) lock() (done func(), err error) {
 	if f.path == "" {
 		return func() {}, nil
 	}
-	beside, err := os.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	lockFile, err := os.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		err = unix.Flock(int(beside.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR && err != unix.EWOULDBLOCK || time.Now().After(until) {
+	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(10 * time.Millisecond) {
+		err = unix.Flock(int(lockFile.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EINTR && err != unix.EWOULDBLOCK || time.Now().After(deadline) {
 			break
 		}
 	}
 	if err != nil {
-		_ = beside.Close()
-		return nil, fmt.Errorf("%s: another process holds it: %w", beside.Name(), err)
+		_ = lockFile.Close()
+		return nil, fmt.Errorf("%s: another process holds it: %w", lockFile.Name(), err)
 	}
-	return func() { _ = beside.Close() }, nil // closing the file unlocks it
+	return func() { _ = lockFile.Close() }, nil // closing the file unlocks it
 }
 
 // ownedByUs refuses the file of another user, because that user could exempt any client.

@@ -41,7 +41,7 @@ func TestABanOfMany(t *testing.T) {
 		}
 		warned := func(kind Kind, target string) (Sighting, []string) {
 			a := f.of(kind, target)
-			return f.Foresee(&a, client, keeps)
+			return f.Preview(&a, client, keeps)
 		}
 		seen, warnings := warned(Ban, "192.0.2.7")
 		assert.Equal(t, Sighting{true, 20, 1, 6, 1}, seen)
@@ -85,7 +85,7 @@ func TestABanOfMany(t *testing.T) {
 		} else {
 			assert.Equal(t, []string{"the number of its clients is not known, because addresses are only kept with keys: full"}, warnings)
 		}
-		f.advance(seenFor + time.Second)
+		f.advance(sampleAge + time.Second)
 		seen, _ = warned(Ban, "192.0.2.7")
 		assert.Zero(t, seen.Requests, "that is long ago")
 	}
@@ -101,15 +101,15 @@ func TestWhatIsNotedIsBounded(t *testing.T) {
 				n++
 			}
 		}
-		assert.Equal(t, seenPerSecond, n)
+		assert.Equal(t, samplesPerSecond, n)
 		f.Refresh()
 	}
-	for i := range seenMost + 10 {
+	for i := range maxSamples + 10 {
 		f.note("192.0.2.7", fmt.Sprint(i), "", true)
 	}
 	a := f.of(Ban, "192.0.2.7")
-	seen, _ := f.Foresee(&a, client, true)
-	assert.Equal(t, seenMost, seen.Requests)
-	assert.Equal(t, seenMost, seen.Users)
+	seen, _ := f.Preview(&a, client, true)
+	assert.Equal(t, maxSamples, seen.Requests)
+	assert.Equal(t, maxSamples, seen.Users)
 	assert.LessOrEqual(t, uintptr(cap(f.Seen.ring))*unsafe.Sizeof(sample{}), uintptr(800_000))
 }

@@ -47,16 +47,16 @@ func New(c Config) *Table {
 func (t *Table) KeyID(text string) KeyID { return macOf(*t.secret.Load(), text) }
 
 // List returns the active actions, the oldest first.
-func (t *Table) List() (all []*Active) {
+func (t *Table) List() (active []*Active) {
 	if s := t.current.Load(); s != nil {
 		now := t.config.Now().UnixNano()
-		for _, a := range s.all {
-			if a.holds(now) {
-				all = append(all, a)
+		for _, a := range s.actions {
+			if a.isActive(now) {
+				active = append(active, a)
 			}
 		}
 	}
-	return all
+	return active
 }
 
 // Left returns how long an action remains active.
@@ -67,21 +67,21 @@ func (t *Table) Hits(k Kind) uint64 { return t.hits[slices.Index(Kinds, k)].Load
 
 // Add activates an action for a time, instead of any action for the same target. The caller sets Kind, Target, Text,
 // Who and Why. When Add returns, the action is in the file. After an error nothing has changed.
-func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
+func (t *Table) Add(a Action, duration time.Duration) (*Active, error) {
 	a.From = t.config.Now().UTC().Truncate(time.Millisecond)
-	if lasts > Longest { // From.Add could overflow
-		return nil, fmt.Errorf("for %v: want %v to %v", lasts, Shortest, Longest)
+	if duration > Longest { // From.Add could overflow
+		return nil, fmt.Errorf("for %v: want %v to %v", duration, Shortest, Longest)
 	}
-	a.Until = a.From.Add(lasts)
+	a.Until = a.From.Add(duration)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	added := &Active{Action: a}
-	err := t.change(func(all []*Active) ([]*Active, error) {
+	err := t.change(func(actions []*Active) ([]*Active, error) {
 		added.ID = t.next
-		kept := slices.DeleteFunc(all, func(old *Active) bool { return old.Target == a.Target })
-		if len(kept) >= Most {
-			return nil, fmt.Errorf("there are already %d actions, the maximum: end one first", Most)
+		kept := slices.DeleteFunc(actions, func(old *Active) bool { return old.Target == a.Target })
+		if len(kept) >= MaxActions {
+			return nil, fmt.Errorf("there are already %d actions, the maximum: end one first", MaxActions)
 		}
 		t.next++
 		return append(kept, added), nil
@@ -98,16 +98,16 @@ var ErrNone = errors.New("there is no such action: it has ended")
 
 // End ends an action. When End returns, the action is no longer in the file.
 func (t *Table) End(id uint64, who string) (ended *Active, err error) {
-	if err := checkText("who", who, longWho); err != nil {
+	if err := checkText("who", who, maxWho); err != nil {
 		return nil, err
 	}
-	err = t.change(func(all []*Active) ([]*Active, error) {
-		i := slices.IndexFunc(all, func(a *Active) bool { return a.ID == id })
+	err = t.change(func(actions []*Active) ([]*Active, error) {
+		i := slices.IndexFunc(actions, func(a *Active) bool { return a.ID == id })
 		if i < 0 {
 			return nil, ErrNone
 		}
-		ended = all[i]
-		return slices.Delete(all, i, i+1), nil
+		ended = actions[i]
+		return slices.Delete(actions, i, i+1), nil
 	})
 	if err != nil {
 		return nil, err
@@ -123,27 +123,27 @@ func (t *Table) Refresh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.config.Now().UnixNano()
-	all := t.list()
-	if t.file.path != "" && t.file.isOther() {
-		if there, err := t.file.read(); err != nil {
+	actions := t.list()
+	if t.file.path != "" && t.file.isChanged() {
+		if stored, err := t.file.read(); err != nil {
 			t.file.warn(t.config.Log, err)
-		} else if there != nil {
-			all = t.adopt(there)
+		} else if stored != nil {
+			actions = t.adopt(stored)
 		}
 	}
-	t.publish(t.unended(all, now))
+	t.publish(t.dropEnded(actions, now))
 }
 
 func (t *Table) list() []*Active {
 	if s := t.current.Load(); s != nil {
-		return slices.Clone(s.all)
+		return slices.Clone(s.actions)
 	}
 	return nil
 }
 
-func (t *Table) unended(all []*Active, now int64) []*Active {
-	return slices.DeleteFunc(all, func(a *Active) bool {
-		if a.holds(now) {
+func (t *Table) dropEnded(actions []*Active, now int64) []*Active {
+	return slices.DeleteFunc(actions, func(a *Active) bool {
+		if a.isActive(now) {
 			return false
 		}
 		t.config.Log.Info("action: its time is over", "id", a.ID, "what", a.Action.String(), "who", a.Who, "hits", a.Hits())
@@ -151,39 +151,39 @@ func (t *Table) unended(all []*Active, now int64) []*Active {
 	})
 }
 
-func (t *Table) publish(all []*Active) {
-	if s := t.current.Load(); s != nil && slices.Equal(s.all, all) || s == nil && len(all) == 0 {
+func (t *Table) publish(actions []*Active) {
+	if s := t.current.Load(); s != nil && slices.Equal(s.actions, actions) || s == nil && len(actions) == 0 {
 		return
 	}
-	t.current.Store(newSnapshot(all))
+	t.current.Store(newSnapshot(actions))
 }
 
 // change replaces the list of actions. With a file, the new list is written first, so that the change survives a crash.
-func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
+func (t *Table) change(update func([]*Active) ([]*Active, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.changeFile(t.list(), to)
+	return t.changeFile(t.list(), update)
 }
 
 // changeFile is like change, but does not lock the table. It changes the list in the file. If there is no file, it
-// changes the list all.
-func (t *Table) changeFile(all []*Active, to func([]*Active) ([]*Active, error)) error {
+// changes the parameter actions.
+func (t *Table) changeFile(actions []*Active, update func([]*Active) ([]*Active, error)) error {
 	done, err := t.file.lock()
 	if err != nil {
 		return err
 	}
 	defer done()
-	if there, err := t.file.read(); err != nil {
+	if stored, err := t.file.read(); err != nil {
 		return err
-	} else if there != nil {
-		all = t.adopt(there)
+	} else if stored != nil {
+		actions = t.adopt(stored)
 	}
-	if all, err = to(t.unended(all, t.config.Now().UnixNano())); err != nil {
-		return err
-	}
-	if err := t.write(all); err != nil {
+	if actions, err = update(t.dropEnded(actions, t.config.Now().UnixNano())); err != nil {
 		return err
 	}
-	t.publish(all)
+	if err := t.write(actions); err != nil {
+		return err
+	}
+	t.publish(actions)
 	return nil
 }

@@ -58,7 +58,7 @@ type actionReply struct {
 }
 
 func (a *Admin) serveActions(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"actions": a.actionViews(a.rules()), "most": actions.Most})
+	writeJSON(w, http.StatusOK, map[string]any{"actions": a.actionViews(a.rules()), "most": actions.MaxActions})
 }
 
 func (a *Admin) actionViews(rules []Rule) []actionView {
@@ -115,7 +115,7 @@ func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	act.Who = actor
-	seen, warnings := a.config.Actions.Table.Foresee(&act, a.config.Actions.Client, a.config.Keys == KeysFull)
+	seen, warnings := a.config.Actions.Table.Preview(&act, a.config.Actions.Client, a.config.Keys == KeysFull)
 	if len(warnings) > 0 && !request.Confirm {
 		writeJSON(w, http.StatusConflict, actionReply{
 			Error: strings.Join(warnings, "; ") + ": confirm it", Warnings: warnings, Seen: seen,

@@ -122,7 +122,7 @@ type ruleClient struct {
 // compile makes the middleware of the rules that can be judged from the log.
 func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
 	client := logClient{r.clients.ip}
-	all, err := rules.Compile(f, rules.Told{Client: client})
+	all, err := rules.Compile(f, rules.Trusted{Client: client})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 // LimitOf returns the limit of a request as text. It is the limit of the request's key or tier, or else the rule's own.
 func (r *Rule) LimitOf(request *http.Request) string {
 	if r.lookup != nil {
-		return rulefile.LimitText(r.lookup.under(request))
+		return rulefile.LimitText(r.lookup.effectivePolicy(request))
 	}
 	return r.Rule.LimitIn(r.tierOf(request))
 }
@@ -50,7 +50,7 @@ func (r *Rule) Unmet(request *http.Request) (unmet []string) {
 // IsUnlimited reports whether the rule does not count a request, because its key or tier has no limit.
 func (r *Rule) IsUnlimited(request *http.Request) bool {
 	if r.lookup != nil {
-		return r.lookup.under(request) == engine.Unlimited()
+		return r.lookup.effectivePolicy(request) == engine.Unlimited()
 	}
 	return r.ConstantOf(r.tierOf(request)) == rulefile.Unlimited
 }

@@ -84,7 +84,7 @@ func ClientIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 
 // trusted returns a function that reports whether a trusted proxy sent a request.
 func trusted(f *rulefile.File, client Client) (func(*http.Request) bool, error) {
-	if _, ok := client.(Told); ok || len(f.TrustedProxies) == 0 {
+	if _, ok := client.(Trusted); ok || len(f.TrustedProxies) == 0 {
 		return func(*http.Request) bool { return ok }, nil
 	}
 	var options []httplimit.IPOption

@@ -20,19 +20,19 @@ import (
 // A lookup finds the limit of a request if the limit is not in the rule. It is then in a table by the request's key, or
 // in a header.
 type lookup struct {
-	of    *rulefile.Quota
-	by    httplimit.KeyFunc
-	own   engine.Policy
-	table *quotas.Live // nil for a header, and for a hash that was not read yet
+	quota      *rulefile.Quota
+	key        httplimit.KeyFunc
+	rulePolicy engine.Policy
+	table      *quotas.Live // nil for a header, and for a hash that was not read yet
 
-	field  *quotas.Field // reads a header; nil if the limit is not in a header
-	trusts func(*http.Request) bool
+	field     *quotas.Field // reads a header; nil if the limit is not in a header
+	isTrusted func(*http.Request) bool
 }
 
 // newLookup reads the file with the limits of a rule's quota. An error for a mistake has the line. If the limits are in
 // a hash, [Rule.ReadHash] reads them later.
-func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *lookup, err error) {
-	l = &lookup{of: r.Quota, own: r.PolicyIn(0), trusts: trusts}
+func (r *Rule) newLookup(client Client, isTrusted func(*http.Request) bool) (l *lookup, err error) {
+	l = &lookup{quota: r.Quota, rulePolicy: r.PolicyIn(0), isTrusted: isTrusted}
 	if r.Quota.Header != "" {
 		unit := ""
 		if r.Tokens != nil {
@@ -41,14 +41,14 @@ func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *loo
 		l.field = r.Quota.Field(unit)
 		return l, nil
 	}
-	if l.by, err = partKey(r.Quota.By, client.Key, &r.Match); err != nil || r.Quota.File == "" {
+	if l.key, err = partKey(r.Quota.By, client.Key, &r.Match); err != nil || r.Quota.File == "" {
 		return l, err
 	}
 	l.table, err = quotas.Open(context.Background(), func(context.Context) (*quotas.Table, error) {
-		return l.read(func(in quotas.Reader) (*quotas.Table, error) { return in.File(r.Quota.File) })
+		return l.read(func(reader quotas.Reader) (*quotas.Table, error) { return reader.File(r.Quota.File) })
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.Quota.File, unwrapped(err))
+		return nil, fmt.Errorf("%s: %w", r.Quota.File, withoutPath(err))
 	}
 	return l, nil
 }
@@ -63,8 +63,8 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 		return nil, nil
 	}
 	table, err := quotas.Open(ctx, func(ctx context.Context) (*quotas.Table, error) {
-		return r.lookup.read(func(in quotas.Reader) (*quotas.Table, error) {
-			return in.Pairs(func(yield func(key, limit string) error) error { return hash(ctx, r.Quota.Hash, yield) })
+		return r.lookup.read(func(reader quotas.Reader) (*quotas.Table, error) {
+			return reader.Pairs(func(yield func(key, limit string) error) error { return hash(ctx, r.Quota.Hash, yield) })
 		})
 	})
 	if err != nil {
@@ -78,37 +78,37 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 // and quota. UseHash must not be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read makes a reader for the keys and plans of the rule. It passes the reader to the function by, which returns the
-// table.
-func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
-	q := l.of
+// read makes a reader for the keys and plans of the rule. It passes the reader to the function readTable, which returns
+// the table.
+func (l *lookup) read(readTable func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
+	q := l.quota
 	numbers, err := q.Numbers()
 	if err != nil {
 		return nil, err
 	}
 	defer numbers.Close()
-	in := quotas.Reader{Plans: map[string]engine.Policy{}, Policy: numbers.Policy, Key: func(text string) (string, error) {
-		request, source := blank(), meant(q.By, text)
+	reader := quotas.Reader{Plans: map[string]engine.Policy{}, Policy: numbers.Policy, Key: func(text string) (string, error) {
+		request, source := emptyRequest(), sourceFor(q.By, text)
 		if _, err := netip.ParseAddr(text); source.Kind == rulefile.SourceIP && err != nil {
 			return "", errors.New("a key that is not an address, and the limits are by ip")
 		}
-		write(request, source, text)
-		key, ok := l.by.Text(request)
-		if !ok || !carries(request, source, text) || strings.HasPrefix(key, "number:") { // no request can have this key
+		writeSource(request, source, text)
+		key, ok := l.key.Text(request)
+		if !ok || !canCarry(request, source, text) || strings.HasPrefix(key, "number:") { // no request can have this key
 			return "", fmt.Errorf("a key that no request can have as its %s", q.By)
 		}
 		return key, nil
 	}}
 	for _, p := range q.Plans {
-		in.Plans[p.Name] = p.Policy
+		reader.Plans[p.Name] = p.Policy
 	}
-	return by(in)
+	return readTable(reader)
 }
 
-// unwrapped removes the name of the file from an error of the system.
-func unwrapped(err error) error {
-	if bad := (*fs.PathError)(nil); errors.As(err, &bad) {
-		return bad.Err
+// withoutPath removes the name of the file from an error of the system.
+func withoutPath(err error) error {
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return pathErr.Err
 	}
 	return err
 }
@@ -116,28 +116,28 @@ func unwrapped(err error) error {
 // policy returns the limit of a request. An error means that the request's header is wrong.
 func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	if l.field != nil {
-		return l.told(request)
+		return l.headerPolicy(request)
 	}
-	if key, ok := l.by.Text(request); ok && l.table != nil {
+	if key, ok := l.key.Text(request); ok && l.table != nil {
 		if p, ok := l.table.Of(key); ok {
 			return p, nil
 		}
 	}
-	return l.other(), nil
+	return l.unknownPolicy(), nil
 }
 
-// The method told returns the limit in the header of a trusted proxy.
-func (l *lookup) told(request *http.Request) (engine.Policy, error) {
-	lines := request.Header[l.of.Header]
-	if len(lines) == 0 || !l.trusts(request) {
-		return l.other(), nil
+// headerPolicy returns the limit in the header of a trusted proxy.
+func (l *lookup) headerPolicy(request *http.Request) (engine.Policy, error) {
+	lines := request.Header[l.quota.Header]
+	if len(lines) == 0 || !l.isTrusted(request) {
+		return l.unknownPolicy(), nil
 	}
 	p, ok, err := quotas.Read(l.field, lines, httpsfv.UnmarshalList, asItem)
 	switch {
 	case err != nil:
-		return p, fmt.Errorf("the header %s: %w", l.of.Header, err)
+		return p, fmt.Errorf("the header %s: %w", l.quota.Header, err)
 	case !ok:
-		return l.other(), nil
+		return l.unknownPolicy(), nil
 	}
 	return p, nil
 }
@@ -147,27 +147,27 @@ func asItem(member httpsfv.Member) quotas.Item {
 	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }
 
-// The method other returns the limit of requests for which the quota has no limit.
-func (l *lookup) other() engine.Policy {
-	if l.of.Unknown == rulefile.UnknownRefuse {
+// unknownPolicy returns the limit of requests for which the quota has no limit.
+func (l *lookup) unknownPolicy() engine.Policy {
+	if l.quota.Unknown == rulefile.UnknownRefuse {
 		return engine.Blocked()
 	}
-	return l.own
+	return l.rulePolicy
 }
 
-// The method instead returns the limit of requests for which the quota has an invalid limit.
-func (l *lookup) instead() engine.Policy {
+// invalidPolicy returns the limit of requests for which the quota has an invalid limit.
+func (l *lookup) invalidPolicy() engine.Policy {
 	if l.field != nil {
-		return l.other()
+		return l.unknownPolicy()
 	}
-	return l.own
+	return l.rulePolicy
 }
 
-// The method under returns the limit that applies to a request, even if the quota's limit for the request is invalid.
-func (l *lookup) under(request *http.Request) engine.Policy {
+// effectivePolicy returns the limit that applies to a request, even if the quota's limit for the request is invalid.
+func (l *lookup) effectivePolicy(request *http.Request) engine.Policy {
 	p, err := l.policy(request)
 	if err != nil {
-		return l.instead()
+		return l.invalidPolicy()
 	}
 	return p
 }

@@ -285,7 +285,7 @@ func TestAHeaderThatNobodyTells(t *testing.T) {
 	require.NoError(t, err)
 	ip, err := PeerIP(file)
 	require.NoError(t, err)
-	all, err := Compile(file, Told{ip})
+	all, err := Compile(file, Trusted{ip})
 	require.NoError(t, err)
 	assert.Equal(t, "token bucket 60/s burst 60", all[0].LimitOf(behind("192.0.2.1:1", `"a";q=60`)))
 }

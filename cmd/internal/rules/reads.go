@@ -17,61 +17,61 @@ type Reads struct {
 }
 
 // Reads returns what the rule reads.
-func (r *Rule) Reads() (all Reads) {
-	all.Match = readsOf(&r.Match)
+func (r *Rule) Reads() (reads Reads) {
+	reads.Match = matchSources(&r.Match)
 	for i := range r.Match.Not {
-		all.Match = append(all.Match, readsOf(&r.Match.Not[i])...)
+		reads.Match = append(reads.Match, matchSources(&r.Match.Not[i])...)
 	}
 	for _, part := range r.Key {
-		all.Key = append(all.Key, named(part)...)
+		reads.Key = append(reads.Key, optionalSources(part)...)
 	}
 	if r.Quota != nil {
-		all.Tier = append(all.Tier, named(r.Quota.By)...)
+		reads.Tier = append(reads.Tier, optionalSources(r.Quota.By)...)
 		if r.Quota.Header != "" {
-			all.Quota = []rulefile.Source{header(r.Quota.Header)}
+			reads.Quota = []rulefile.Source{header(r.Quota.Header)}
 		}
 	}
 	if r.Tiers != nil {
-		all.Tier = []rulefile.Source{header(r.Tiers.Header)}
+		reads.Tier = []rulefile.Source{header(r.Tiers.Header)}
 	}
 	if r.Cost.Header != "" {
-		all.Cost = []rulefile.Source{header(r.Cost.Header)}
+		reads.Cost = []rulefile.Source{header(r.Cost.Header)}
 	}
-	return all
+	return reads
 }
 
-// named returns the sources in a part of a key that a request may lack.
-func named(part rulefile.KeyPart) (all []rulefile.Source) {
+// optionalSources returns the sources in a part of a key that a request may lack.
+func optionalSources(part rulefile.KeyPart) (sources []rulefile.Source) {
 	for _, s := range part {
 		switch s.Kind {
 		case rulefile.SourceHeader, rulefile.SourceCookie, rulefile.SourceQuery, rulefile.SourceHost:
-			all = append(all, s)
+			sources = append(sources, s)
 		case rulefile.SourceIP, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceGlobal, rulefile.SourceNone:
 		}
 	}
-	return all
+	return sources
 }
 
-// readsOf returns the sources in a match that a request may lack.
-func readsOf(m *reading.Match) (all []rulefile.Source) {
+// matchSources returns the sources in a match that a request may lack.
+func matchSources(m *reading.Match) (sources []rulefile.Source) {
 	if len(m.Hosts) > 0 {
-		all = append(all, rulefile.Source{Kind: rulefile.SourceHost})
+		sources = append(sources, rulefile.Source{Kind: rulefile.SourceHost})
 	}
 	for _, f := range m.Headers {
-		all = append(all, header(f.Name))
+		sources = append(sources, header(f.Name))
 	}
 	for _, f := range m.Query {
-		all = append(all, rulefile.Source{Kind: rulefile.SourceQuery, Name: f.Name})
+		sources = append(sources, rulefile.Source{Kind: rulefile.SourceQuery, Name: f.Name})
 	}
-	return all
+	return sources
 }
 
 // ExemptReads returns what the exemptions of a file read.
-func ExemptReads(f *rulefile.File) (all []rulefile.Source) {
+func ExemptReads(f *rulefile.File) (sources []rulefile.Source) {
 	for i := range f.Exempt {
-		all = append(all, readsOf(&f.Exempt[i])...)
+		sources = append(sources, matchSources(&f.Exempt[i])...)
 	}
-	return all
+	return sources
 }
 
 func header(name string) rulefile.Source {

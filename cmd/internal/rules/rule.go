@@ -32,9 +32,9 @@ type Client interface {
 	Addr(*http.Request) netip.Addr
 }
 
-// Told is a Client for requests that are completely trusted, such as those of a log. With it, rules use the headers of
-// trusted proxies in every request.
-type Told struct{ Client }
+// Trusted is a Client for requests that are completely trusted, such as those of a log. With it, rules use the headers
+// of trusted proxies in every request.
+type Trusted struct{ Client }
 
 // Compile compiles the rules of a file, in their order, and reads the files of their quotas. Its only errors are about
 // these files, because [rulefile.Parse] has found all other mistakes.
@@ -44,11 +44,11 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 		matches[i] = &f.Rules[i].Match
 	}
 	index := reading.NewIndex(matches...)
-	trusts, err := trusted(f, client)
+	isTrusted, err := trusted(f, client)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*Rule, len(f.Rules))
+	compiled := make([]*Rule, len(f.Rules))
 	for i := range f.Rules {
 		rule := &Rule{Rule: &f.Rules[i], client: client.Addr, index: index, number: i}
 		for _, sources := range rule.Key {
@@ -60,13 +60,13 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 		}
 		if rule.Quota != nil {
 			var err error
-			if rule.lookup, err = rule.newLookup(client, trusts); err != nil {
+			if rule.lookup, err = rule.newLookup(client, isTrusted); err != nil {
 				return nil, fmt.Errorf("rule %s: quota: %w", rule.Name, err)
 			}
 		}
-		all[i] = rule
+		compiled[i] = rule
 	}
-	return all, nil
+	return compiled, nil
 }
 
 // Limit returns the limit of the rule. The caller must set its Limiter or Source. If the rule has Tokens, the caller
@@ -74,7 +74,7 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 func (r *Rule) Limit() httplimit.Limit {
 	l := httplimit.Limit{
 		Name:   r.Name,
-		Match:  r.isFor,
+		Match:  r.appliesTo,
 		Key:    httplimit.Join(r.parts...),
 		Cost:   cost(r.Cost),
 		Tier:   r.tier(),
@@ -87,14 +87,14 @@ func (r *Rule) Limit() httplimit.Limit {
 	if l.Quota != nil {
 		l.QuotaElse = r.PolicyIn(0)
 		if r.lookup != nil {
-			l.QuotaElse = r.lookup.instead()
+			l.QuotaElse = r.lookup.invalidPolicy()
 		}
 	}
 	if t := r.Tokens; t != nil {
 		l.Hold, l.Unit = true, t.Unit()
 		l.Cost = func(*http.Request) uint64 { return max(t.Estimate.N, 1) }
 		if t.From == (rulefile.CostPlace{}) {
-			l.Match = func(request *http.Request) bool { return !metering.IsFree(request) && r.isFor(request) }
+			l.Match = func(request *http.Request) bool { return !metering.IsFree(request) && r.appliesTo(request) }
 		}
 	}
 	return l
@@ -125,7 +125,7 @@ func (r *Rule) KeyTexts(request *http.Request) []string {
 	return texts
 }
 
-const longestNumber = 64
+const maxNumberLen = 64
 
 // cost returns a function that returns how many tokens a request takes, or nil if every request takes one.
 func cost(c rulefile.Cost) func(*http.Request) uint64 {
@@ -133,11 +133,11 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	case c.Header != "":
 		return func(r *http.Request) uint64 {
 			value := valueOf(r, c.Header)
-			if len(value) > longestNumber {
+			if len(value) > maxNumberLen {
 				if value[0] == '0' {
 					return c.Max // the number is unknown, so it may be large
 				}
-				value = value[:longestNumber] // out of range in any case, or not a number
+				value = value[:maxNumberLen] // out of range in any case, or not a number
 			}
 			n, err := strconv.ParseUint(value, 10, 64)
 			if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -152,16 +152,16 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 }
 
 // isFor reports whether the rule counts a request. If the request's tier is unlimited, it is not counted.
-func (r *Rule) isFor(request *http.Request) bool {
+func (r *Rule) appliesTo(request *http.Request) bool {
 	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
 
 // Meets reports whether the rule applies to a request. It also applies if its limit for the request is unlimited.
 func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
-// denied is a tier that no limiter has. So the limiter refuses every request with it, without a record
+// deniedTier is a tier that no limiter has. So the limiter refuses every request with it, without a record
 // ([engine.Key.Tier]).
-const denied = math.MaxInt
+const deniedTier = math.MaxInt
 
 // tier returns a function that finds the tier of a request. It is nil if the tier is always 0.
 func (r *Rule) tier() func(*http.Request) int {
@@ -171,7 +171,7 @@ func (r *Rule) tier() func(*http.Request) int {
 	return func(request *http.Request) int {
 		tier := r.tierOf(request)
 		if r.ConstantOf(tier) == rulefile.Denied {
-			return denied
+			return deniedTier
 		}
 		return tier
 	}

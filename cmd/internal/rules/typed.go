@@ -15,23 +15,23 @@ import (
 // finds the same key for this request. If a part can be an address or something else, a text that looks like an address
 // counts as an address.
 func (r *Rule) Typed(texts []string) *http.Request {
-	request := blank()
+	request := emptyRequest()
 	for i, sources := range r.Key {
 		text := ""
 		if i < len(texts) {
 			text = texts[i]
 		}
-		write(request, meant(sources, text), text)
+		writeSource(request, sourceFor(sources, text), text)
 	}
 	return request
 }
 
-func blank() *http.Request {
+func emptyRequest() *http.Request {
 	return &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}
 }
 
-// meant returns the source that a text is meant for.
-func meant(sources rulefile.KeyPart, text string) rulefile.Source {
+// sourceFor returns the source that a text is meant for.
+func sourceFor(sources rulefile.KeyPart, text string) rulefile.Source {
 	_, err := netip.ParseAddr(text)
 	if last := sources[len(sources)-1]; last.Kind == rulefile.SourceIP && err == nil {
 		return last
@@ -39,9 +39,9 @@ func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	return sources[0]
 }
 
-// carries reports whether a request can have a text in a source. It is called after the text was written into the
+// canCarry reports whether a request can have a text in a source. It is called after the text was written into the
 // request.
-func carries(r *http.Request, s rulefile.Source, text string) bool {
+func canCarry(r *http.Request, s rulefile.Source, text string) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:
 		return httpguts.ValidHeaderFieldValue(text) && strings.Trim(text, " \t") == text
@@ -52,8 +52,8 @@ func carries(r *http.Request, s rulefile.Source, text string) bool {
 	return true
 }
 
-// write puts text where the source is read.
-func write(r *http.Request, s rulefile.Source, text string) {
+// writeSource puts text where the source is read.
+func writeSource(r *http.Request, s rulefile.Source, text string) {
 	switch s.Kind {
 	case rulefile.SourceIP:
 		r.RemoteAddr = text

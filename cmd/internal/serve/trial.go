@@ -42,7 +42,7 @@ func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.rules, err = rules.Compile(file, rules.Told{Client: ip}); err != nil {
+	if t.rules, err = rules.Compile(file, rules.Trusted{Client: ip}); err != nil {
 		return nil, err
 	}
 	now := time.Unix(1_000_000_000, 0)

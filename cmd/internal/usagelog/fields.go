@@ -18,8 +18,8 @@ var (
 	timeNames = []string{
 		"start_time", "startTime", "started_at", "timestamp", "@timestamp", "time", "ts", "created_at", "created", "date",
 	}
-	endNames  = []string{"end_time", "endTime", "completed_at", "finished_at"}
-	tookNames = map[string]time.Duration{
+	endNames      = []string{"end_time", "endTime", "completed_at", "finished_at"}
+	durationNames = map[string]time.Duration{
 		"duration_ms": time.Millisecond, "latency_ms": time.Millisecond, "response_time_ms": time.Millisecond,
 		"duration_seconds": time.Second, "seconds": time.Second,
 	}
@@ -30,22 +30,22 @@ var (
 	modelNames = []string{"model", "modelVersion", "response.model"}
 )
 
-// The method at returns the value at a path of names.
-func (f fields) at(path string) any {
+// value returns the value at a path of names.
+func (f fields) value(path string) any {
 	if value, ok := f[path]; ok {
 		return value
 	}
-	name, rest, more := strings.Cut(path, ".")
+	name, innerPath, hasPath := strings.Cut(path, ".")
 	inner, ok := f[name].(map[string]any)
-	if !more || !ok {
+	if !hasPath || !ok {
 		return nil
 	}
-	return fields(inner).at(rest)
+	return fields(inner).value(innerPath)
 }
 
 // text returns the text or number at a path. For any other value, it returns "".
 func (f fields) text(path string) string {
-	switch v := f.at(path).(type) {
+	switch v := f.value(path).(type) {
 	case string:
 		return v
 	case json.Number:
@@ -54,8 +54,8 @@ func (f fields) text(path string) string {
 	return ""
 }
 
-// The method first returns the text of the first of the names that has a text.
-func (f fields) first(names []string) string {
+// firstText returns the text of the first of the names that has a text.
+func (f fields) firstText(names []string) string {
 	for _, name := range names {
 		if text := f.text(name); text != "" {
 			return text
@@ -71,7 +71,7 @@ func (f fields) count(name string) (uint64, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > mostTokens {
+	if err != nil || n > maxTokens {
 		return 0, fmt.Errorf("%s is %.40q: want a whole number from 0 to 10^15", name, text)
 	}
 	return n, nil
@@ -79,21 +79,21 @@ func (f fields) count(name string) (uint64, error) {
 
 // times returns when a request began, and how long it took. The result took is 0 if the duration is unknown.
 func (f fields) times() (at time.Time, took time.Duration, err error) {
-	text := f.first(timeNames)
+	text := f.firstText(timeNames)
 	if text == "" {
 		return at, 0, fmt.Errorf("no time: want one of %s", strings.Join(timeNames, ", "))
 	}
 	if at, err = parseTime(text); err != nil {
 		return at, 0, err
 	}
-	if text = f.first(endNames); text != "" {
+	if text = f.firstText(endNames); text != "" {
 		end, err := parseTime(text)
 		if err != nil {
 			return at, 0, err
 		}
 		return at, max(end.Sub(at), 0), nil
 	}
-	for name, unit := range tookNames {
+	for name, unit := range durationNames {
 		if text = f.text(name); text != "" {
 			n, err := strconv.ParseFloat(text, 64)
 			if err != nil || !(n >= 0 && n*float64(unit) <= float64(1000*time.Hour)) {
@@ -110,10 +110,10 @@ var errTime = errors.New("want RFC 3339, or seconds, milliseconds, microseconds 
 
 // parseTime parses a time. If the text has no zone, the time is UTC.
 func parseTime(text string) (time.Time, error) {
-	bad := fmt.Errorf("the time %.40q: %w", text, errTime)
+	invalid := fmt.Errorf("the time %.40q: %w", text, errTime)
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		if !(n >= 0 && n < math.MaxInt64) {
-			return time.Time{}, bad
+			return time.Time{}, invalid
 		}
 		switch { // the units differ by a factor of a thousand, and no log is from 1970
 		case n >= 1e17:
@@ -124,19 +124,19 @@ func parseTime(text string) (time.Time, error) {
 			n /= 1e3
 		}
 		if n > math.MaxInt64/1e9 {
-			return time.Time{}, bad
+			return time.Time{}, invalid
 		}
-		whole := math.Floor(n)
-		return time.Unix(int64(whole), int64((n-whole)*1e9)).UTC(), nil
+		seconds := math.Floor(n)
+		return time.Unix(int64(seconds), int64((n-seconds)*1e9)).UTC(), nil
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
 		"2006-01-02 15:04:05.999999999", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
 			if at.Year() < 1970 || at.Year() > 2261 {
-				return time.Time{}, bad
+				return time.Time{}, invalid
 			}
 			return at.UTC(), nil
 		}
 	}
-	return time.Time{}, bad
+	return time.Time{}, invalid
 }

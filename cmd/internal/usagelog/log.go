@@ -46,16 +46,16 @@ const (
 	maxReasons  = 5
 	maxLine     = 16 << 20
 	maxRequests = 20_000_000
-	mostTokens  = 1e15
+	maxTokens   = 1e15
 )
 
 // Read reads logs from files, or from standard input for "-". It returns an error if something is wrong with a file, or
 // if the files have no request. If a record cannot be used, it is skipped and counted.
 func Read(names []string, o Options) (*Log, error) { return readUpTo(names, o, maxRequests) }
 
-// readUpTo is like Read, but the parameter most is the largest number of requests that it reads.
-func readUpTo(names []string, o Options, most int) (*Log, error) {
-	r := &reader{options: o, most: most, log: &Log{}, texts: map[string]string{}}
+// readUpTo is like Read, but reads at most limit requests.
+func readUpTo(names []string, o Options, limit int) (*Log, error) {
+	r := &reader{options: o, limit: limit, log: &Log{}, texts: map[string]string{}}
 	for _, name := range names {
 		if len(names) > 1 {
 			r.file = name
@@ -78,7 +78,7 @@ func readUpTo(names []string, o Options, most int) (*Log, error) {
 // A reader reads logs.
 type reader struct {
 	options Options
-	most    int // largest number of requests
+	limit   int // largest number of requests
 	log     *Log
 	file    string            // name of the file, if there are several
 	latest  time.Time         // latest time of the requests so far
@@ -122,8 +122,8 @@ func (r *reader) skip(line int, err error) {
 	}
 }
 
-// format notes in which form a record is.
-func (r *reader) format(name string) {
+// noteFormat notes in which form a record is.
+func (r *reader) noteFormat(name string) {
 	switch {
 	case r.log.Format == "":
 		r.log.Format = name
@@ -134,16 +134,16 @@ func (r *reader) format(name string) {
 
 // add adds a request.
 func (r *reader) add(q Request) error {
-	if len(r.log.Requests) >= r.most {
-		return r.errMany()
+	if len(r.log.Requests) >= r.limit {
+		return r.errTooMany()
 	}
-	q.Key, q.Model = r.same(q.Key), r.same(q.Model)
+	q.Key, q.Model = r.intern(q.Key), r.intern(q.Model)
 	r.log.Requests = append(r.log.Requests, q)
 	return nil
 }
 
-// The method one adds a single request of the log.
-func (r *reader) one(q Request) error {
+// addOne adds a single request of the log.
+func (r *reader) addOne(q Request) error {
 	if q.Took == 0 {
 		r.log.Untimed++
 	}
@@ -155,14 +155,14 @@ func (r *reader) one(q Request) error {
 	return r.add(q)
 }
 
-// sum adds n requests that together have the cost of q. Their times are evenly spread over the given time.
-func (r *reader) sum(q Request, n uint64, over time.Duration) error {
-	if n = max(n, 1); n > uint64(r.most) {
-		return r.errMany()
+// addSum adds n requests that together have the cost of q. Their times are evenly spread over the period.
+func (r *reader) addSum(q Request, n uint64, period time.Duration) error {
+	if n = max(n, 1); n > uint64(r.limit) {
+		return r.errTooMany()
 	}
 	total, from := q.Cost, q.At
 	for i := range n {
-		q.At = from.Add(time.Duration(float64(over) / float64(n) * float64(i)))
+		q.At = from.Add(time.Duration(float64(period) / float64(n) * float64(i)))
 		q.Cost = total / n
 		if i < total%n {
 			q.Cost++
@@ -175,18 +175,18 @@ func (r *reader) sum(q Request, n uint64, over time.Duration) error {
 	return nil
 }
 
-func (r *reader) errMany() error {
-	return fmt.Errorf("more than %d requests: use a part of the log", r.most)
+func (r *reader) errTooMany() error {
+	return fmt.Errorf("more than %d requests: use a part of the log", r.limit)
 }
 
-// The method same returns the stored copy of a text. If there is none, it stores the text.
-func (r *reader) same(text string) string {
-	kept, ok := r.texts[text]
+// intern returns the stored copy of a text. If there is none, it stores the text.
+func (r *reader) intern(text string) string {
+	stored, ok := r.texts[text]
 	if !ok {
-		kept = text
+		stored = text
 		r.texts[text] = text
 	}
-	return kept
+	return stored
 }
 
 // keyOf returns the key of a record. The first record that has a key determines the field of the key: it is the first

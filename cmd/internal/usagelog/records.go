@@ -23,7 +23,7 @@ const (
 
 // values reads JSON: one value per line, or values that take several lines.
 func (r *reader) values(in *bufio.Reader) error {
-	line, rest, err := nextLine(in)
+	line, more, err := nextLine(in)
 	if err != nil {
 		return err
 	}
@@ -36,10 +36,10 @@ func (r *reader) values(in *bufio.Reader) error {
 				return err
 			}
 		}
-		if !rest {
+		if !more {
 			return nil
 		}
-		if line, rest, err = nextLine(in); err != nil {
+		if line, more, err = nextLine(in); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func (r *reader) stream(in io.Reader) error {
 func (r *reader) value(number int, value any, text []byte) error {
 	switch v := value.(type) {
 	case []any:
-		for _, one := range v {
-			if err := r.value(number, one, nil); err != nil {
+		for _, item := range v {
+			if err := r.value(number, item, nil); err != nil {
 				return err
 			}
 		}
@@ -124,7 +124,7 @@ func (r *reader) value(number int, value any, text []byte) error {
 
 // record reads the record of one request.
 func (r *reader) record(number int, f fields, text []byte) error {
-	r.format(formatLines)
+	r.noteFormat(formatLines)
 	at, took, err := f.times()
 	if err != nil {
 		r.skip(number, err)
@@ -143,7 +143,7 @@ func (r *reader) record(number int, f fields, text []byte) error {
 		r.skip(number, errors.New("no usage in the form of a known API"))
 		return nil
 	}
-	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Cost(u)})
+	return r.addOne(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.firstText(modelNames), Cost: r.options.Counts.Cost(u)})
 }
 
 // scan returns the usage that a document has.
@@ -156,14 +156,14 @@ func scan(text []byte) (usage.Usage, bool) {
 }
 
 // bucket reads the sums of an interval.
-func (r *reader) bucket(number int, of fields, results []any) error {
-	for _, one := range results {
-		f, ok := one.(map[string]any)
+func (r *reader) bucket(number int, bucket fields, results []any) error {
+	for _, item := range results {
+		f, ok := item.(map[string]any)
 		if !ok {
 			r.skip(number, errors.New("a result that is not a JSON object"))
 			continue
 		}
-		if err := r.result(number, of, f); err != nil {
+		if err := r.result(number, bucket, f); err != nil {
 			return err
 		}
 	}
@@ -172,17 +172,17 @@ func (r *reader) bucket(number int, of fields, results []any) error {
 
 // result reads one sum. Its time is the interval of the bucket.
 func (r *reader) result(number int, bucket, f fields) error {
-	r.format(formatOpenAI)
-	at, over, err := bucket.times()
+	r.noteFormat(formatOpenAI)
+	at, period, err := bucket.times()
 	var n, input, cached, output uint64
-	for name, to := range map[string]*uint64{
+	for name, dest := range map[string]*uint64{
 		"num_model_requests": &n, "input_tokens": &input, "input_cached_tokens": &cached, "output_tokens": &output,
 	} {
-		count, bad := f.count(name)
-		*to, err = count, errors.Join(err, bad)
+		count, countErr := f.count(name)
+		*dest, err = count, errors.Join(err, countErr)
 	}
-	if err == nil && (over < 0 || n > 1 && over < time.Second) {
-		err = fmt.Errorf("a sum of %d requests over %v: want a start_time and a later end_time", n, over)
+	if err == nil && (period < 0 || n > 1 && period < time.Second) {
+		err = fmt.Errorf("a sum of %d requests over %v: want a start_time and a later end_time", n, period)
 	}
 	if err != nil {
 		r.skip(number, err)
@@ -192,7 +192,7 @@ func (r *reader) result(number int, bucket, f fields) error {
 		return nil // an interval without requests
 	}
 	u := usage.Usage{Input: input, Cached: min(cached, input), Output: output, Total: input + output}
-	return r.sum(Request{At: at, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Cost(u)}, n, over)
+	return r.addSum(Request{At: at, Key: r.keyOf(f), Model: f.firstText(modelNames), Cost: r.options.Counts.Cost(u)}, n, period)
 }
 
 // table reads a table. The first line has the names of the columns. The separator is a comma, a semicolon or a tab.
@@ -257,8 +257,8 @@ func (r *reader) row(number int, names, row []string) error {
 		r.skip(number, err)
 		return nil
 	}
-	r.format(formatTable)
-	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: cost})
+	r.noteFormat(formatTable)
+	return r.addOne(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.firstText(modelNames), Cost: cost})
 }
 
 // cost returns the cost that a row of a table has.
