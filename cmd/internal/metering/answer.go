@@ -17,19 +17,19 @@ import (
 // An answer passes on an upstream's answer to the client, and reads the cost of the request from it.
 type answer struct {
 	http.ResponseWriter
-	q        *Request
-	held     []*held
-	readings []reading
-	status   int
-	hiding   bool // hides the usage event from a client that has not asked for the usage
-	events   bool
-	drain    *drain // nil if the answer is not read after the client has gone
+	q             *Request
+	holds         []*meterHold
+	readings      []reading
+	status        int
+	hidesUsage    bool // hides the usage event from a client that has not asked for the usage
+	isEventStream bool
+	drain         *drain // nil if the answer is not read after the client has gone
 }
 
 // A reading reads the body of an answer once for all rules that need the same fields.
 type reading struct {
 	fields *usage.Fields
-	of     *usage.Answer
+	answer *usage.Answer
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -37,7 +37,7 @@ func (a *answer) WriteHeader(status int) {
 	if a.status == 0 && status >= 200 {
 		a.begin(status)
 	}
-	if !a.drain.isAlone() {
+	if !a.drain.isClientGone() {
 		a.ResponseWriter.WriteHeader(status)
 	}
 }
@@ -51,15 +51,15 @@ func (a *answer) begin(status int) {
 			a.readings = append(a.readings, reading{f, usage.NewAnswer(contentType, encoding, f)})
 		}
 	}
-	for _, held := range a.held {
-		read(held.meter.fields)
+	for _, hold := range a.holds {
+		read(hold.meter.fields)
 	}
-	if a.q.asked { // even without a hold, because the client must not see the usage event
+	if a.q.usageRequested { // even without a hold, because the client must not see the usage event
 		read(usage.Models)
 	}
-	a.events = strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
-	if of := a.reader(usage.Models); of != nil && a.q.asked && a.events && of.Plain() {
-		a.hiding = true
+	a.isEventStream = strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
+	if reader := a.reader(usage.Models); reader != nil && a.q.usageRequested && a.isEventStream && reader.Plain() {
+		a.hidesUsage = true
 		delete(h, "Content-Length")
 	}
 }
@@ -68,33 +68,32 @@ func (a *answer) begin(status int) {
 func (a *answer) reader(f *usage.Fields) *usage.Answer {
 	for _, r := range a.readings {
 		if r.fields == f {
-			return r.of
+			return r.answer
 		}
 	}
 	return nil
 }
 
-// Write implements [http.ResponseWriter]. If the cost is settled piece by piece, Write settles the cost of a piece
-// before the client gets the piece.
+// Write implements [http.ResponseWriter]. If the final cost is known, Write settles it before it passes on the bytes.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
 	}
 	out := p
 	for _, r := range a.readings {
-		if a.hiding && r.fields == usage.Models {
-			out = r.of.Filter(p)
+		if a.hidesUsage && r.fields == usage.Models {
+			out = r.answer.Filter(p)
 		} else {
-			r.of.Write(p)
+			r.answer.Write(p)
 		}
 	}
 	a.settleFinal()
-	if a.drain.isAlone() {
+	if a.drain.isClientGone() {
 		return len(p), nil
 	}
 	if len(out) > 0 {
 		if n, err := a.ResponseWriter.Write(out); err != nil {
-			if a.drain.leave() {
+			if a.drain.detach() {
 				return len(p), nil
 			}
 			return min(n, len(p)), err
@@ -103,10 +102,10 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// rest passes on the bytes that were held back. It is called when the answer is complete.
-func (a *answer) rest() {
-	if of := a.reader(usage.Models); a.hiding && of != nil && !a.drain.isAlone() {
-		if rest := of.Rest(); len(rest) > 0 {
+// writeRest passes on the bytes that were held back. It is called when the answer is complete.
+func (a *answer) writeRest() {
+	if reader := a.reader(usage.Models); a.hidesUsage && reader != nil && !a.drain.isClientGone() {
+		if rest := reader.Rest(); len(rest) > 0 {
 			_, _ = a.ResponseWriter.Write(rest) // an error means that the client has gone
 		}
 	}
@@ -117,7 +116,7 @@ func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
 	}
-	if a.drain.isAlone() {
+	if a.drain.isClientGone() {
 		return nil
 	}
 	return http.NewResponseController(a.ResponseWriter).Flush()
@@ -136,21 +135,21 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // maxDrains is how many answers may be read at the same time although their clients have gone.
 const maxDrains = 1000
 
-var draining atomic.Int64
+var activeDrains atomic.Int64
 
 // A drain continues to read an answer for some time after the client has gone. A nil drain does not continue.
 type drain struct {
-	longest time.Duration
-	cancel  context.CancelFunc
-	mu      sync.Mutex
-	alone   bool        // the client has gone
-	over    bool        // the request has ended
-	timer   *time.Timer // ends the reading; nil if the client has not gone
+	maxTime    time.Duration
+	cancel     context.CancelFunc
+	mu         sync.Mutex
+	clientGone bool        // the client has gone
+	ended      bool        // the request has ended
+	timer      *time.Timer // ends the reading; nil if the client has not gone
 }
 
-// drainOf returns the longest time for which a rule continues to read an answer after the client has gone. It is 0 if
+// maxDrain returns the longest time for which a rule continues to read an answer after the client has gone. It is 0 if
 // no rule does so.
-func drainOf(meters []*Meter) (longest time.Duration) {
+func maxDrain(meters []*Meter) (longest time.Duration) {
 	for _, m := range meters {
 		if m.tokens.Abort.Kind == rulefile.AbortDrain {
 			longest = max(longest, m.tokens.Abort.Drain)
@@ -164,52 +163,52 @@ func drainOf(meters []*Meter) (longest time.Duration) {
 func (d *drain) begin(r *http.Request, base context.Context) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	d.cancel = cancel
-	forget := context.AfterFunc(r.Context(), func() { d.leave() })
-	unlink := context.AfterFunc(base, cancel)
+	stopDetach := context.AfterFunc(r.Context(), func() { d.detach() })
+	stopCancel := context.AfterFunc(base, cancel)
 	return r.WithContext(ctx), func() {
-		forget()
-		unlink()
+		stopDetach()
+		stopCancel()
 		cancel()
 		d.end()
 	}
 }
 
-func (d *drain) isAlone() bool {
+func (d *drain) isClientGone() bool {
 	if d == nil {
 		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.alone
+	return d.clientGone
 }
 
-// leave notes that the client has gone. It reports whether the answer may still have to be read.
-func (d *drain) leave() bool {
+// detach notes that the client has gone. It reports whether the answer may still have to be read.
+func (d *drain) detach() bool {
 	if d == nil {
 		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.alone || d.over {
+	if d.clientGone || d.ended {
 		return true
 	}
-	d.alone = true
-	if draining.Add(1) > maxDrains {
-		draining.Add(-1)
+	d.clientGone = true
+	if activeDrains.Add(1) > maxDrains {
+		activeDrains.Add(-1)
 		d.cancel()
 		return true
 	}
-	d.timer = time.AfterFunc(d.longest, d.cancel)
+	d.timer = time.AfterFunc(d.maxTime, d.cancel)
 	return true
 }
 
 func (d *drain) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.over = true
+	d.ended = true
 	if d.timer != nil {
 		d.timer.Stop()
 		d.timer = nil
-		draining.Add(-1)
+		activeDrains.Add(-1)
 	}
 }

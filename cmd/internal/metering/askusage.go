@@ -12,29 +12,29 @@ import (
 	paths "github.com/weir-go/weir/httplimit/reading"
 )
 
-// usageAdds returns by how many bytes stream_options.include_usage makes a body longer. ok is false if the body is not
-// an object.
-func usageAdds(body []byte) (longer int, ok bool) {
-	ok = eachOption(body, func(from, to int, text string) { longer += len(text) - (to - from) })
-	return longer, ok
+// usageEditSize returns by how many bytes stream_options.include_usage makes a body longer. ok is false if the body is
+// not an object.
+func usageEditSize(body []byte) (added int, ok bool) {
+	ok = eachEdit(body, func(from, to int, text string) { added += len(text) - (to - from) })
+	return added, ok
 }
 
-func addUsage(body []byte, longer int) []byte {
-	out, done := make([]byte, 0, len(body)+longer), 0
-	eachOption(body, func(from, to int, text string) {
-		out = append(append(out, body[done:from]...), text...)
-		done = to
+func addUsage(body []byte, added int) []byte {
+	out, copied := make([]byte, 0, len(body)+added), 0
+	eachEdit(body, func(from, to int, text string) {
+		out = append(append(out, body[copied:from]...), text...)
+		copied = to
 	})
-	return append(out, body[done:]...)
+	return append(out, body[copied:]...)
 }
 
-// eachOption calls put for each edit that makes a body ask for usage. An edit is a range of the body and its
+// eachEdit calls put for each edit that makes a body ask for usage. An edit is a range of the body and its
 // replacement. Every member with the name stream_options is edited.
 //
 // Of members with equal names, servers use the last one, and some servers ignore case. So if no member has the name, or
-// the last one has it in another case, eachOption also adds a member at the end. eachOption returns false if the body
-// is not an object.
-func eachOption(body []byte, put func(from, to int, text string)) bool {
+// the last one has it in another case, eachEdit also adds a member at the end. eachEdit returns false if the body is
+// not an object.
+func eachEdit(body []byte, put func(from, to int, text string)) bool {
 	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() != '{' {
@@ -47,15 +47,15 @@ func eachOption(body []byte, put func(from, to int, text string)) bool {
 		if err != nil {
 			return false
 		}
-		spelled := nameOf(key)
+		member := nameOf(key)
 		value, err := d.ReadValue()
 		if err != nil {
 			return false
 		}
-		if empty = false; usage.Fold(spelled) != name {
+		if empty = false; usage.Fold(member) != name {
 			continue
 		}
-		if found = spelled == name; !found {
+		if found = member == name; !found {
 			continue
 		}
 		end := int(d.InputOffset())
@@ -90,35 +90,35 @@ func nameOf(text []byte) string {
 }
 
 // askForUsage inserts include_usage into the body of a request. Its parameter text is the body as it came, and plain is
-// the decompressed body. It returns the body to pass on, and the body to read. It returns the error of claim.take.
+// the decompressed body. It returns the body to pass on, and the body to parse. It returns the error of claim.take.
 //
 // A body that could be decompressed is passed on uncompressed. If a JSON body has a wrong Content-Encoding, the field
 // stays, because the upstream may ignore it.
-func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
-	longer, ok := usageAdds(plain)
+func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (forwarded, parsed []byte, err error) {
+	added, ok := usageEditSize(plain)
 	if !ok {
 		return text, plain, nil
 	}
-	if err := q.memory.take(sizeOf(len(plain) + longer)); err != nil {
+	if err := q.memory.take(sizeOf(len(plain) + added)); err != nil {
 		return nil, nil, err
 	}
-	asking := addUsage(plain, longer)
-	q.asked = true
+	body := addUsage(plain, added)
+	q.usageRequested = true
 	q.memory.give(sizeOf(cap(plain)))
-	if isOther(text, plain) {
+	if isSeparate(text, plain) {
 		q.memory.give(sizeOf(cap(text)))
 	}
 	if encoded {
 		delete(r.Header, "Content-Encoding")
 	}
 	if r.ContentLength >= 0 {
-		r.ContentLength = int64(len(asking))
+		r.ContentLength = int64(len(body))
 		delete(r.Header, "Content-Length")
 	}
-	return asking, asking, nil
+	return body, body, nil
 }
 
-func isOther(text, plain []byte) bool {
+func isSeparate(text, plain []byte) bool {
 	return len(text) > 0 && len(plain) > 0 && &plain[0] != &text[0]
 }
 

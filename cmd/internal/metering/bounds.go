@@ -23,8 +23,8 @@ var (
 
 // boundsAt has the bounds of each API by the end of the path, longer ends first.
 var boundsAt = map[rulefile.API][]struct {
-	end string
-	of  *usage.Bounds
+	suffix string
+	bounds *usage.Bounds
 }{
 	rulefile.APIOpenAI: {
 		{"/chat/completions", boundsOfChat}, {"/completions", boundsOfMessages}, {"/responses", boundsOfResponses},
@@ -40,9 +40,9 @@ var boundsAt = map[rulefile.API][]struct {
 
 // boundsOf returns the bounds that a request to an API can have at a path, or nil if they are unknown.
 func boundsOf(api rulefile.API, path string) *usage.Bounds {
-	for _, at := range boundsAt[api] {
-		if strings.HasSuffix(path, at.end) {
-			return at.of
+	for _, entry := range boundsAt[api] {
+		if strings.HasSuffix(path, entry.suffix) {
+			return entry.bounds
 		}
 	}
 	// At Bedrock, the form of the body depends on the model. A region can precede the name of the model.

@@ -18,13 +18,13 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A cut is the body of a request in which the bounds of the answer can be lowered. All other bytes stay unchanged.
-type cut struct {
-	body    []byte // not compressed
-	of      *usage.Bounds
-	bounded bool   // one of the bounds is one that the server obeys
-	edits   []edit // for each member that looks like a bound, and for each place for a new bound, in order
-	found   bool   // there is an object for bounds, however its name is spelled
+// A boundEditor lowers the bounds of the answer in the body of a request. All other bytes stay unchanged.
+type boundEditor struct {
+	body      []byte // not compressed
+	bounds    *usage.Bounds
+	hasBound  bool   // the server obeys one of the bounds
+	edits     []edit // for each member that looks like a bound, and for each place for a new bound, in order
+	hasObject bool   // there is an object for bounds, however its name is spelled
 }
 
 const maxBounds = 64
@@ -32,21 +32,21 @@ const maxBounds = 64
 type edit struct {
 	from, to      int
 	before, after string
-	bounds        bool   // the bytes are a bound
+	isBound       bool   // the bytes are a bound
 	tokens        uint64 // the bound, or the number in a text that looks like one; 0 for none
 }
 
 // boundsInside has the members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns the cut of a complete body. Its last parameters are the bounds that the server knows, and whether the
-// body has a bound that the server obeys. newCut returns nil if the body is not a JSON object or the server knows no
-// bounds.
-func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
-	if of == nil || len(of.Fields) == 0 {
+// newBoundEditor returns the editor of a complete body. Its last parameters are the bounds that the server knows, and
+// whether the body has a bound that the server obeys. newBoundEditor returns nil if the body is not a JSON object or
+// the server knows no bounds.
+func newBoundEditor(body []byte, bounds *usage.Bounds, hasBound bool) *boundEditor {
+	if bounds == nil || len(bounds.Fields) == 0 {
 		return nil
 	}
-	c := &cut{body: body, of: of, bounded: bounded}
+	c := &boundEditor{body: body, bounds: bounds, hasBound: hasBound}
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() != '{' || !c.read(d, "") {
 		return nil
@@ -59,11 +59,11 @@ func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 
 // read reads an object of the body. The paths of its members begin with path. If the object can have a bound but has
 // none, read notes the place for one. It returns false if the text is not JSON or needs too many edits.
-func (c *cut) read(d *jsontext.Decoder, path string) bool {
+func (c *boundEditor) read(d *jsontext.Decoder, path string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
 	}
-	has := false
+	hasBound := false
 	for d.PeekKind() == '"' {
 		key, err := d.ReadValue()
 		if err != nil {
@@ -80,49 +80,49 @@ func (c *cut) read(d *jsontext.Decoder, path string) bool {
 		if err != nil {
 			return false
 		}
-		if has = c.value(member, value, int(d.InputOffset())) || has; len(c.edits) > maxBounds {
+		if hasBound = c.value(member, value, int(d.InputOffset())) || hasBound; len(c.edits) > maxBounds {
 			return false
 		}
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return false
 	}
-	c.place(strings.TrimSuffix(path, "."), int(d.InputOffset())-1, has)
+	c.notePlace(strings.TrimSuffix(path, "."), int(d.InputOffset())-1, hasBound)
 	return len(c.edits) <= maxBounds
 }
 
 // value notes the value of a member. The parameter end is the offset in the body at which the value ends. exact reports
 // whether the member has exactly the name of a bound.
-func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
-	e, folded, null := edit{from: end - len(value), to: end}, usage.Fold(member), value.Kind() == 'n'
-	field, exact := c.of.Find(member)
+func (c *boundEditor) value(member string, value jsontext.Value, end int) (exact bool) {
+	e, folded, isNull := edit{from: end - len(value), to: end}, usage.Fold(member), value.Kind() == 'n'
+	field, exact := c.bounds.Find(member)
 	switch {
-	case usage.IsBound(folded) && (field >= 0 || !null):
+	case usage.IsBound(folded) && (field >= 0 || !isNull):
 		e.tokens = usage.Bound(bytes.Trim(value, `"`))
-		e.bounds = value.Kind() == '0' && e.tokens > 0
+		e.isBound = value.Kind() == '0' && e.tokens > 0
 		c.edits = append(c.edits, e)
-	case null && c.of.IsObject(folded):
-		e.before, e.after = `{"`+c.of.Fields[0][0]+`":`, "}"
+	case isNull && c.bounds.IsObject(folded):
+		e.before, e.after = `{"`+c.bounds.Fields[0][0]+`":`, "}"
 		c.edits = append(c.edits, e)
-		c.note(member)
+		c.noteObject(member)
 	}
 	return exact
 }
 
-// place notes that a bound can be inserted at the end of an object, unless the object has a bound or none belongs
-// there. The parameter object is the name of the object, "" for the body itself. The parameter has says whether the
-// object has a bound.
-func (c *cut) place(object string, end int, has bool) {
-	before, after := `"`+c.of.Fields[0][0]+`":`, ""
-	switch inside := len(c.of.Object) > 0; {
-	case object != "" && !c.of.IsObject(usage.Fold(object)), object == "" && inside && c.found:
+// notePlace notes that a bound can be inserted at the end of an object, unless the object has a bound or none belongs
+// there. The parameter object is the name of the object, "" for the body itself. The parameter hasBound says whether
+// the object has a bound.
+func (c *boundEditor) notePlace(object string, end int, hasBound bool) {
+	before, after := `"`+c.bounds.Fields[0][0]+`":`, ""
+	switch inside := len(c.bounds.Object) > 0; {
+	case object != "" && !c.bounds.IsObject(usage.Fold(object)), object == "" && inside && c.hasObject:
 		return
 	case object != "":
-		c.note(object)
+		c.noteObject(object)
 	case inside:
-		before, after = `"`+c.of.Object[0]+`":{`+before, "}"
+		before, after = `"`+c.bounds.Object[0]+`":{`+before, "}"
 	}
-	if has {
+	if hasBound {
 		return
 	}
 	if last := bytes.TrimRight(c.body[:end], " \t\r\n"); last[len(last)-1] != '{' {
@@ -131,22 +131,24 @@ func (c *cut) place(object string, end int, has bool) {
 	c.edits = append(c.edits, edit{from: end, to: end, before: before, after: after})
 }
 
-// note records that the body has an object for bounds, if the given name is exactly the name of such an object.
-func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Object, object) }
+// noteObject records that the body has an object for bounds, if the given name is exactly the name of such an object.
+func (c *boundEditor) noteObject(object string) {
+	c.hasObject = c.hasObject || slices.Contains(c.bounds.Object, object)
+}
 
 // size returns the largest length of the body after its bounds are changed.
-func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
+func (c *boundEditor) size() int { return len(c.body) + len(c.edits)*64 }
 
-// The method to returns the body, with every bound above the parameter most lowered to most. The parameter is at least
-// 1. If the body has no bound, one is inserted.
-func (c *cut) to(most uint64) (body []byte) {
+// lowerTo returns the body, with every bound above limit lowered to limit, which is at least 1. If the body has no
+// bound, one is inserted.
+func (c *boundEditor) lowerTo(limit uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())
 	for _, e := range c.edits {
-		if e.bounds && e.tokens <= most || !e.bounds && c.bounded {
+		if e.isBound && e.tokens <= limit || !e.isBound && c.hasBound {
 			continue
 		}
-		n := most
+		n := limit
 		if e.tokens > 0 {
 			n = min(n, e.tokens)
 		}
@@ -157,8 +159,8 @@ func (c *cut) to(most uint64) (body []byte) {
 	return append(body, c.body[from:]...)
 }
 
-// cuttable reports whether weir can lower the bounds of the request. For example, it cannot change a signed body.
-func (q *Request) cuttable() bool { return q.cut != nil && !q.embeds && !q.body.IsBatch() }
+// canClamp reports whether weir can lower the bounds of the request. For example, it cannot change a signed body.
+func (q *Request) canClamp() bool { return q.editor != nil && !q.isEmbedding && !q.body.IsBatch() }
 
 // isSigned reports whether the header has a field, such as a digest, that would be wrong after a change of the body.
 func isSigned(h http.Header) bool {
@@ -177,7 +179,7 @@ func (m *Meter) Clamps() bool { return m.tokens.Clamp }
 // prompt, and one token for each answer.
 func (m *Meter) Least(r *http.Request) uint64 {
 	q := requestOf(r)
-	if !q.cuttable() {
+	if !q.canClamp() {
 		return m.Estimate(r)
 	}
 	return max(m.units(q, q.body.Input(), q.body.Times()), 1)
@@ -186,39 +188,39 @@ func (m *Meter) Least(r *http.Request) uint64 {
 // clamp lowers the bounds of an admitted request. Then its longest answer fits into the tokens held for it and the
 // tokens left under its rules. Only the estimate of the prompt can be wrong.
 func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
-	most, over, by := uint64(math.MaxUint64), false, (*Meter)(nil)
+	limit, exceeds, tightest := uint64(math.MaxUint64), false, (*Meter)(nil)
 	for i := range res.Len() {
 		c := res.Check(i)
 		m := a.meterOf(c)
-		if m == nil || !m.Clamps() || c.Shadow() || c.Unlimited() || !a.q.cuttable() {
+		if m == nil || !m.Clamps() || c.Shadow() || c.Unlimited() || !a.q.canClamp() {
 			continue
 		}
-		held := uint64(0)
-		for _, h := range a.held {
+		heldTokens := uint64(0)
+		for _, h := range a.holds {
 			if h.meter == m {
-				held += h.tokens
+				heldTokens += h.tokens
 			}
 		}
-		if held == 0 { // the request is not counted, because the store is lost and the rule admits everything
+		if heldTokens == 0 { // the request is not counted, because the store is lost and the rule admits everything
 			continue
 		}
-		left := c.Decision.Remaining + held
-		n := m.answerIn(a.q, left)
-		over = over || n < a.q.body.Answer(m.tokens.DefaultOutput)
-		if n < most {
-			most, by = n, m
+		left := c.Decision.Remaining + heldTokens
+		n := m.maxAnswer(a.q, left)
+		exceeds = exceeds || n < a.q.body.Answer(m.tokens.DefaultOutput)
+		if n < limit {
+			limit, tightest = n, m
 		}
 	}
-	if !over {
+	if !exceeds {
 		a.q.memory.giveSpare()
 		return
 	}
-	by.state.clamped.Add(1)
-	a.q.replaceBody(r, a.q.cut.to(most))
+	tightest.state.clamped.Add(1)
+	a.q.replaceBody(r, a.q.editor.lowerTo(limit))
 }
 
 func (a *answer) meterOf(c *httplimit.Check) *Meter {
-	for _, h := range a.held {
+	for _, h := range a.holds {
 		if h.meter.Rule == c.Name() {
 			return h.meter
 		}
@@ -226,9 +228,9 @@ func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	return nil
 }
 
-// answerIn returns how long each answer of a request may be, so that the request costs at most the given tokens of the
+// maxAnswer returns how long each answer of a request may be, so that the request costs at most the given tokens of the
 // limit. The result is at least 1.
-func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
+func (m *Meter) maxAnswer(q *Request, tokens uint64) uint64 {
 	w := m.weights(q)
 	if w == usage.Total {
 		w = usage.Weights{Input: 1000, Output: 1000}

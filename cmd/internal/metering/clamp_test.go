@@ -64,20 +64,20 @@ func TestCut(t *testing.T) {
 		}
 	}
 	for _, body := range []string{"", "[]", "1", `{"a"`, `{"a":}`, `{"a":1}{"a":1}`, `{"a":1,}`, `{"options":{"a":}}`, `{'a':1}`} {
-		assert.Nil(t, newCut([]byte(body), boundsOfChat, false), body)
+		assert.Nil(t, newBoundEditor([]byte(body), boundsOfChat, false), body)
 	}
-	assert.Nil(t, newCut([]byte(`{"max_tokens":1}`), nil, false), "nobody knows where a bound goes")
-	assert.Nil(t, newCut([]byte(`{"max_tokens":1}`), boundsOfBatch, false))
+	assert.Nil(t, newBoundEditor([]byte(`{"max_tokens":1}`), nil, false), "nobody knows where a bound goes")
+	assert.Nil(t, newBoundEditor([]byte(`{"max_tokens":1}`), boundsOfBatch, false))
 }
 
 func cutTo70(body string, api rulefile.API, path string) string {
 	of := boundsOf(api, path)
 	q := usage.ReadRequest([]byte(body), 0, of)
-	cut := newCut([]byte(body), of, q.Cap() > 0)
+	cut := newBoundEditor([]byte(body), of, q.Cap() > 0)
 	if cut == nil {
 		return ""
 	}
-	return string(cut.to(70))
+	return string(cut.lowerTo(70))
 }
 
 // TestBoundsOf: a field counts as a bound at a path only if the server certainly obeys it there.

@@ -22,26 +22,26 @@ type Meter struct {
 
 // A State has what was learned and counted for a rule. It outlives the configuration of the rule.
 type State struct {
-	learned usage.Learned
-	held    atomic.Int64
-	settled [reasons]atomic.Uint64 // number of tokens
-	ended   [reasons]atomic.Uint64 // number of requests
-	bad     atomic.Uint64          // number of fields in usages that are not counts
-	unread  atomic.Uint64          // number of answers whose encoding could not be read
-	lost    atomic.Uint64          // number of tokens that were not charged because of MaxDebt
-	clamped atomic.Uint64          // number of requests whose bound was lowered
-	ratio   histogram
-	warned  [len(warnings)]atomic.Uint64 // number of requests
-	watch   watch
+	learned    usage.Learned
+	heldTokens atomic.Int64
+	settled    [numReasons]atomic.Uint64 // number of tokens
+	ended      [numReasons]atomic.Uint64 // number of requests
+	badFields  atomic.Uint64             // number of fields in usages that are not counts
+	unread     atomic.Uint64             // number of answers whose encoding could not be read
+	lost       atomic.Uint64             // number of tokens that were not charged because of MaxDebt
+	clamped    atomic.Uint64             // number of requests whose bound was lowered
+	ratio      histogram
+	warned     [len(warnings)]atomic.Uint64 // number of requests
+	watch      watch
 }
 
 // States has the states of all rules, by name. The zero States has none.
 type States struct {
 	Clock func() time.Time // set before the States is used; nil is the clock of the system
 
-	mu sync.Mutex
-	of map[string]*State
-	in room
+	mu     sync.Mutex
+	byRule map[string]*State
+	room   room
 }
 
 func (s *States) now() time.Time {
@@ -55,20 +55,20 @@ func (s *States) now() time.Time {
 func (s *States) Of(rule string) *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[string]*State{}
+	if s.byRule == nil {
+		s.byRule = map[string]*State{}
 	}
-	if s.of[rule] == nil {
-		s.of[rule] = &State{}
+	if s.byRule[rule] == nil {
+		s.byRule[rule] = &State{}
 	}
-	return s.of[rule]
+	return s.byRule[rule]
 }
 
 // Keep forgets the states of rules that have no meter in meters.
 func (s *States) Keep(meters *Meters) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.of, func(rule string, _ *State) bool { return meters.Of(rule) == nil })
+	maps.DeleteFunc(s.byRule, func(rule string, _ *State) bool { return meters.Of(rule) == nil })
 }
 
 // NewMeter returns the meter of a rule whose Tokens is set. match reports whether the rule applies to a request.
@@ -95,12 +95,12 @@ func (m *Meter) Estimate(r *http.Request) uint64 {
 	case rulefile.EstimateNone:
 		return 1
 	case rulefile.EstimateFixed:
-		return m.scaled(m.tokens.Estimate.N)
+		return m.toTokens(m.tokens.Estimate.N)
 	case rulefile.EstimateWorst, rulefile.EstimateLearned:
 	}
 	worst := m.units(q, q.body.Input(), q.output(m.tokens.DefaultOutput))
 	if m.tokens.Estimate.Kind == rulefile.EstimateLearned {
-		if usual, known := m.state.learned.Usual(q.model()); known && q.isLike() {
+		if usual, known := m.state.learned.Usual(q.model()); known && q.isTypical() {
 			worst = min(worst, usual)
 		}
 	}
@@ -117,11 +117,11 @@ func (m *Meter) weights(q *Request) usage.Weights {
 }
 
 func (m *Meter) units(q *Request, input, output uint64) uint64 {
-	return m.scaled(m.weights(q).Estimate(input, output))
+	return m.toTokens(m.weights(q).Estimate(input, output))
 }
 
-// scaled converts units to tokens of the limit. It rounds up, so that no request with a cost is free.
-func (m *Meter) scaled(units uint64) uint64 {
+// toTokens converts units to tokens of the limit. It rounds up, so that no request with a cost is free.
+func (m *Meter) toTokens(units uint64) uint64 {
 	if m.tokens.Scale <= 1 {
 		return units
 	}
@@ -141,12 +141,12 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 		u.Input = q.body.Input()
 		u.Total += u.Input
 	}
-	return m.scaled(m.weights(q).Cost(u))
+	return m.toTokens(m.weights(q).Cost(u))
 }
 
-// delivered returns the cost of a request for its prompt and the text that its answer had so far. The parameter text is
-// the number of bytes of this text.
-func (m *Meter) delivered(q *Request, text uint64) uint64 {
+// deliveredCost returns the cost of a request for its prompt and the text that its answer had so far. The parameter
+// text is the number of bytes of this text.
+func (m *Meter) deliveredCost(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0
 	}

@@ -13,8 +13,8 @@ import (
 var ratios = [...]float64{0.1, 0.25, 0.5, 0.75, 1, 1.1, 1.5, 2, 5}
 
 type histogram struct {
-	in  [len(ratios) + 1]atomic.Uint64
-	sum atomic.Uint64 // in thousandths
+	counts [len(ratios) + 1]atomic.Uint64
+	sum    atomic.Uint64 // in thousandths
 }
 
 func (h *histogram) observe(ratio float64) {
@@ -22,23 +22,23 @@ func (h *histogram) observe(ratio float64) {
 	for i < len(ratios) && ratio > ratios[i] {
 		i++
 	}
-	h.in[i].Add(1)
+	h.counts[i].Add(1)
 	h.sum.Add(uint64(min(ratio, 1e9) * 1000))
 }
 
-// quantile returns the smallest bound that at least the given part of the observations does not exceed. If there is no
-// such bound, it returns the last bound. Without observations it returns 0.
-func (h *histogram) quantile(part float64) float64 {
-	all := uint64(0)
-	for i := range h.in {
-		all += h.in[i].Load()
+// quantile returns the smallest bound that at least the given fraction of the observations does not exceed. If there is
+// no such bound, it returns the last bound. Without observations it returns 0.
+func (h *histogram) quantile(fraction float64) float64 {
+	total := uint64(0)
+	for i := range h.counts {
+		total += h.counts[i].Load()
 	}
-	if all == 0 {
+	if total == 0 {
 		return 0
 	}
-	below := uint64(0)
+	cumulative := uint64(0)
 	for i, bound := range ratios {
-		if below += h.in[i].Load(); float64(below) >= part*float64(all) {
+		if cumulative += h.counts[i].Load(); float64(cumulative) >= fraction*float64(total) {
 			return bound
 		}
 	}
@@ -47,8 +47,8 @@ func (h *histogram) quantile(part float64) float64 {
 
 func (h *histogram) metric(rule string) prometheus.Metric {
 	buckets, n := map[float64]uint64{}, uint64(0)
-	for i := range h.in {
-		if n += h.in[i].Load(); i < len(ratios) {
+	for i := range h.counts {
+		if n += h.counts[i].Load(); i < len(ratios) {
 			buckets[ratios[i]] = n
 		}
 	}
@@ -87,23 +87,23 @@ func (s *States) Describe(out chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (s *States) Collect(out chan<- prometheus.Metric) {
 	s.mu.Lock()
-	all := maps.Clone(s.of)
+	states := maps.Clone(s.byRule)
 	s.mu.Unlock()
-	if len(all) > 0 {
-		out <- prometheus.MustNewConstMetric(bodiesDesc, prometheus.GaugeValue, float64(s.in.taken.Load()))
+	if len(states) > 0 {
+		out <- prometheus.MustNewConstMetric(bodiesDesc, prometheus.GaugeValue, float64(s.room.used.Load()))
 	}
-	for _, rule := range slices.Sorted(maps.Keys(all)) {
-		st := all[rule]
+	for _, rule := range slices.Sorted(maps.Keys(states)) {
+		st := states[rule]
 		counter := func(d *prometheus.Desc, n uint64, labels ...string) {
 			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{rule}, labels...)...)
 		}
-		for by, name := range reasonNames {
-			counter(settledDesc, st.settled[by].Load(), name)
-			counter(endedDesc, st.ended[by].Load(), name)
+		for r, name := range reasonNames {
+			counter(settledDesc, st.settled[r].Load(), name)
+			counter(endedDesc, st.ended[r].Load(), name)
 		}
-		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(st.held.Load()), rule)
+		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(st.heldTokens.Load()), rule)
 		out <- st.ratio.metric(rule)
-		counter(badDesc, st.bad.Load())
+		counter(badDesc, st.badFields.Load())
 		counter(unreadDesc, st.unread.Load())
 		counter(lostDesc, st.lost.Load())
 		counter(clampedDesc, st.clamped.Load())

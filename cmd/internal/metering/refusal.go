@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// longWait is the longest Retry-After that SDKs obey. If an answer has a longer one, an SDK sends the request again at
-// once.
-const longWait = time.Minute
+// maxRetryAfter is the longest Retry-After that SDKs obey. If an answer has a longer one, an SDK sends the request
+// again at once.
+const maxRetryAfter = time.Minute
 
 // Speaks reports whether a rule's refusals have the form of a model's API ([Refuse]).
 func (ms *Meters) Speaks(rule string) bool {
@@ -33,7 +33,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *ht
 		text += fmt.Sprintf(" Try again in %v.", wait)
 	}
 	h := w.Header()
-	if wait > longWait {
+	if wait > maxRetryAfter {
 		h.Set("X-Should-Retry", "false")
 	}
 	h.Set("Content-Type", "application/json")
@@ -65,25 +65,25 @@ func errorOf(api rulefile.API, status int, text string) any {
 // WriteFields writes the header fields in which the APIs report what a key has left. It reports the rule with the least
 // left.
 func (ms *Meters) WriteFields(h http.Header, res *httplimit.Result, now time.Time) {
-	var least [2]*httplimit.Check
+	var tightest [2]*httplimit.Check
 	for i := range res.Len() {
 		c := res.Check(i)
 		m := ms.Of(c.Name())
 		if m == nil || c.Shadow() || c.Unlimited() || !c.Answered() {
 			continue
 		}
-		for j, of := range []rulefile.TokenFields{rulefile.TokenFieldsOpenAI, rulefile.TokenFieldsAnthropic} {
-			if m.tokens.Fields == of && (least[j] == nil || c.Decision.Remaining < least[j].Decision.Remaining) {
-				least[j] = c
+		for j, style := range []rulefile.TokenFields{rulefile.TokenFieldsOpenAI, rulefile.TokenFieldsAnthropic} {
+			if m.tokens.Fields == style && (tightest[j] == nil || c.Decision.Remaining < tightest[j].Decision.Remaining) {
+				tightest[j] = c
 			}
 		}
 	}
-	if c := least[0]; c != nil {
+	if c := tightest[0]; c != nil {
 		h.Set("X-Ratelimit-Limit-Tokens", strconv.FormatUint(c.Decision.Limit, 10))
 		h.Set("X-Ratelimit-Remaining-Tokens", strconv.FormatUint(c.Decision.Remaining, 10))
 		h.Set("X-Ratelimit-Reset-Tokens", c.Decision.ResetAfter.Round(time.Millisecond).String())
 	}
-	if c := least[1]; c != nil {
+	if c := tightest[1]; c != nil {
 		h.Set("Anthropic-Ratelimit-Tokens-Limit", strconv.FormatUint(c.Decision.Limit, 10))
 		h.Set("Anthropic-Ratelimit-Tokens-Remaining", strconv.FormatUint(c.Decision.Remaining, 10))
 		h.Set("Anthropic-Ratelimit-Tokens-Reset", now.Add(c.Decision.ResetAfter).UTC().Format(time.RFC3339))

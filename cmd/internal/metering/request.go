@@ -16,7 +16,7 @@ import (
 
 // Meters has the meters of a configuration.
 type Meters struct {
-	all    []*Meter
+	list   []*Meter
 	states *States
 	client func(*http.Request) netip.Prefix
 }
@@ -32,7 +32,7 @@ func (ms *Meters) Of(rule string) *Meter {
 	if ms == nil {
 		return nil
 	}
-	for _, m := range ms.all {
+	for _, m := range ms.list {
 		if m.Rule == rule {
 			return m
 		}
@@ -43,22 +43,22 @@ func (ms *Meters) Of(rule string) *Meter {
 // A Request has what meters know about a request.
 type Request struct {
 	context.Context
-	API    rulefile.API
-	meters []*Meter // the meters of the rules that apply to it
-	body   usage.Request
-	whole  bool   // its complete body was read
-	embeds bool   // it is for embeddings, so it has no output
-	asked  bool   // weir has asked for the usage, because the client has not
-	inPath string // the model that is named in the path
-	cut    *cut   // lowers the bounds of the answer; nil if that is not possible
-	memory claim  // memory for its body
+	API            rulefile.API
+	meters         []*Meter // the meters of the rules that apply to it
+	body           usage.Request
+	isComplete     bool         // its complete body was read
+	isEmbedding    bool         // it is for embeddings, so it has no output
+	usageRequested bool         // weir has asked for the usage, because the client has not
+	pathModel      string       // the model that is named in the path
+	editor         *boundEditor // lowers the bounds of the answer; nil if that is not possible
+	memory         claim        // memory for its body
 }
 
 type requestKey struct{}
 
 // Value implements [context.Context].
 func (q *Request) Value(key any) any {
-	if _, is := key.(requestKey); is {
+	if _, ok := key.(requestKey); ok {
 		return q
 	}
 	return q.Context.Value(key)
@@ -73,11 +73,11 @@ func requestOf(r *http.Request) *Request {
 	return q
 }
 
-func (q *Request) output(standard uint64) uint64 {
-	if q.embeds {
+func (q *Request) output(defaultOutput uint64) uint64 {
+	if q.isEmbedding {
 		return 0
 	}
-	return q.body.Output(standard)
+	return q.body.Output(defaultOutput)
 }
 
 // IsFree reports whether a request costs no tokens because it does not ask a model for an answer. A GET can ask a model
@@ -91,19 +91,19 @@ func IsFree(r *http.Request) bool {
 	if path == "/v1/messages/count_tokens" || path == "/v1/responses/input_tokens" {
 		return true
 	}
-	_, model, is := strings.Cut(path, "/models/")
-	name, is2 := strings.CutSuffix(model, ":countTokens")
-	return is && is2 && r.URL.RawPath == "" && !strings.ContainsFunc(name, func(c rune) bool {
+	_, model, hasModel := strings.Cut(path, "/models/")
+	name, countsTokens := strings.CutSuffix(model, ":countTokens")
+	return hasModel && countsTokens && r.URL.RawPath == "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	}) && !strings.Contains(name, "..")
 }
 
 func modelIn(api rulefile.API, path string) string {
-	after := map[rulefile.API]string{rulefile.APIGemini: "/models/", rulefile.APIBedrock: "/model/"}[api]
-	if after == "" {
+	prefix := map[rulefile.API]string{rulefile.APIGemini: "/models/", rulefile.APIBedrock: "/model/"}[api]
+	if prefix == "" {
 		return ""
 	}
-	_, model, _ := strings.Cut(path, after)
+	_, model, _ := strings.Cut(path, prefix)
 	end := strings.IndexAny(model, map[rulefile.API]string{rulefile.APIGemini: ":", rulefile.APIBedrock: "/"}[api])
 	return model[:max(end, 0)]
 }
@@ -112,17 +112,17 @@ func modelIn(api rulefile.API, path string) string {
 // models. It is also "" for a batch, because each part of a batch names a model.
 func (q *Request) model() string {
 	switch {
-	case q.inPath != "":
-		return q.inPath
-	case q.isLike():
+	case q.pathModel != "":
+		return q.pathModel
+	case q.isTypical():
 		return q.body.Model
 	}
 	return ""
 }
 
-// isLike reports whether the request is like other requests for its model. Then the usual cost of the model can be
+// isTypical reports whether the request is like other requests for its model. Then the usual cost of the model can be
 // learned from it, and can estimate its cost. A request that is a batch or was not read completely is not like others.
-func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
+func (q *Request) isTypical() bool { return q.isComplete && !q.body.IsBatch() }
 
 func apiOf(path string) rulefile.API {
 	switch {
@@ -139,8 +139,8 @@ func apiOf(path string) rulefile.API {
 	return rulefile.APIOpenAI
 }
 
-// embeds reports whether a path is for embeddings. Such requests have no output.
-func embeds(path string) bool {
+// isEmbeddingPath reports whether a path is for embeddings. Such requests have no output.
+func isEmbeddingPath(path string) bool {
 	for _, end := range []string{"/embeddings", "/api/embed", ":embedContent", ":batchEmbedContents"} {
 		if strings.HasSuffix(path, end) {
 			return true
@@ -156,35 +156,35 @@ func embeds(path string) bool {
 // If the body breaks off, the next reader of the body gets the error. Read itself returns only [ErrNoRoom] and
 // [ErrShare].
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
-	var of []*Meter
-	most, reads := 0, false
-	for _, m := range ms.all {
+	var matching []*Meter
+	maxBody, readsAnswer := 0, false
+	for _, m := range ms.list {
 		if !m.match(r) {
 			continue
 		}
-		of, reads = append(of, m), reads || m.fields != nil
+		matching, readsAnswer = append(matching, m), readsAnswer || m.fields != nil
 		if m.readsRequest() {
-			most = max(most, m.tokens.MaxBody)
+			maxBody = max(maxBody, m.tokens.MaxBody)
 		}
 	}
-	if of == nil {
+	if matching == nil {
 		return r, func() {}, nil
 	}
-	q := &Request{Context: r.Context(), API: of[0].tokens.API, meters: of, embeds: embeds(r.URL.Path)}
+	q := &Request{Context: r.Context(), API: matching[0].tokens.API, meters: matching, isEmbedding: isEmbeddingPath(r.URL.Path)}
 	if q.API == rulefile.APIAuto || q.API == "" {
 		q.API = apiOf(r.URL.Path)
 	}
-	q.inPath = modelIn(q.API, r.URL.Path)
+	q.pathModel = modelIn(q.API, r.URL.Path)
 	r = r.WithContext(q)
-	if reads {
+	if readsAnswer {
 		r.Header["Accept-Encoding"] = []string{"identity"}
 	}
-	q.memory = claim{in: &ms.states.in, who: func() netip.Prefix { return ms.client(r) }}
+	q.memory = claim{room: &ms.states.room, clientOf: func() netip.Prefix { return ms.client(r) }}
 	done = func() { q.memory.give(q.memory.bytes) }
-	if r.Body == nil || r.Body == http.NoBody || most == 0 {
+	if r.Body == nil || r.Body == http.NoBody || maxBody == 0 {
 		return r, done, nil
 	}
-	if err := q.read(r, most); err != nil {
+	if err := q.read(r, maxBody); err != nil {
 		done()
 		return r, func() {}, err
 	}
@@ -195,45 +195,45 @@ func (m *Meter) readsRequest() bool {
 	return m.tokens.From == (rulefile.CostPlace{})
 }
 
-// read reads the body, up to the number of bytes in most. After that, a reader of the body still gets all its bytes.
-func (q *Request) read(r *http.Request, most int) error {
-	text, end, err := q.memory.read(r.Body, r.ContentLength, most)
+// read reads at most maxBody bytes of the body. After that, a reader of the body still gets all its bytes.
+func (q *Request) read(r *http.Request, maxBody int) error {
+	text, end, err := q.memory.read(r.Body, r.ContentLength, maxBody)
 	if err != nil {
 		return err
 	}
-	complete := errors.Is(end, io.EOF)
-	plain, whole, err := q.decompress(text, encodingOf(r.Header), most)
+	allRead := errors.Is(end, io.EOF)
+	plain, allInflated, err := q.decompress(text, encodingOf(r.Header), maxBody)
 	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrShare) {
 		return err
 	}
 	size := int64(len(plain))
 	if err != nil {
 		plain, size = text, max(int64(len(text)), r.ContentLength) // the length is used, because the text is unknown
-	} else if !whole || !complete {
+	} else if !allInflated || !allRead {
 		size = max(size, r.ContentLength)
 	}
-	of := boundsOf(q.API, r.URL.Path)
-	q.body, q.whole = usage.ReadRequest(plain, size, of), complete && whole && err == nil
-	if complete && (whole || err != nil) && q.wantsUsage(r) {
+	bounds := boundsOf(q.API, r.URL.Path)
+	q.body, q.isComplete = usage.ReadRequest(plain, size, bounds), allRead && allInflated && err == nil
+	if allRead && (allInflated || err != nil) && q.wantsUsage(r) {
 		if text, plain, err = q.askForUsage(r, text, plain, err == nil); err != nil {
 			return err
 		}
 	}
-	if q.whole && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
-		if q.cut = newCut(plain, of, q.body.Cap() > 0); q.cut != nil {
-			spare := sizeOf(q.cut.size())
+	if q.isComplete && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
+		if q.editor = newBoundEditor(plain, bounds, q.body.Cap() > 0); q.editor != nil {
+			spare := sizeOf(q.editor.size())
 			if err := q.memory.take(spare); err != nil {
 				return err
 			}
 			q.memory.spare = spare
 		}
 	}
-	if q.cut == nil && isOther(text, plain) {
+	if q.editor == nil && isSeparate(text, plain) {
 		q.memory.give(sizeOf(cap(plain)))
 	}
 	rest := io.Reader(r.Body)
 	if end != nil {
-		rest = failing{end}
+		rest = errReader{end}
 	}
 	r.Body = &readBody{io.MultiReader(bytes.NewReader(text), rest), r.Body}
 	return nil
@@ -244,30 +244,30 @@ func (q *Request) read(r *http.Request, most int) error {
 var inflating = make(chan struct{}, 8)
 
 func encodingOf(h http.Header) string {
-	var all []string
+	var encodings []string
 	for _, e := range strings.Split(strings.Join(h["Content-Encoding"], ","), ",") {
 		if e = strings.ToLower(strings.TrimSpace(e)); e != "" && e != "identity" {
-			all = append(all, e)
+			encodings = append(encodings, e)
 		}
 	}
-	return strings.Join(all, ",")
+	return strings.Join(encodings, ",")
 }
 
-// decompress returns the decompressed body, up to the number of bytes in most, and whether it is complete. Its error is
-// the error of claim.take, or says that the body does not have the given encoding.
-func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
+// decompress returns at most maxLen bytes of the decompressed body, and whether they are the complete body. Its error
+// is the error of claim.take, or says that the body does not have the given encoding.
+func (q *Request) decompress(text []byte, encoding string, maxLen int) (plain []byte, complete bool, err error) {
 	if encoding == "" {
 		return text, true, nil
 	}
 	inflating <- struct{}{}
 	defer func() { <-inflating }()
-	z, closed, err := usage.Decompressor(bytes.NewReader(text), encoding)
+	z, closeReader, err := usage.Decompressor(bytes.NewReader(text), encoding)
 	if err != nil {
 		return nil, false, err
 	}
-	defer closed()
+	defer closeReader()
 	before := q.memory.bytes
-	plain, end, err := q.memory.read(z, -1, most+1)
+	plain, end, err := q.memory.read(z, -1, maxLen+1)
 	switch {
 	case err != nil:
 		return nil, false, err
@@ -275,7 +275,7 @@ func (q *Request) decompress(text []byte, encoding string, most int) (plain []by
 		q.memory.give(q.memory.bytes - before)
 		return nil, false, end
 	}
-	return plain[:min(len(plain), most)], len(plain) <= most, nil
+	return plain[:min(len(plain), maxLen)], len(plain) <= maxLen, nil
 }
 
 // A readBody is a body from which some bytes were read. It returns them again.
@@ -287,7 +287,7 @@ type readBody struct {
 // Close implements [io.Closer].
 func (b *readBody) Close() error { return b.closer.Close() }
 
-// failing is a reader that only returns an error. It is the end of a body that broke off.
-type failing struct{ err error }
+// errReader is a reader that only returns an error. It is the end of a body that broke off.
+type errReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f errReader) Read([]byte) (int, error) { return 0, f.err }

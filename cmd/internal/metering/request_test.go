@@ -32,7 +32,7 @@ func TestAskForUsage(t *testing.T) {
 		`{"stream_options":1,"b":2}`:                                      `{` + asks + `,"b":2}`,
 		`{"stream_options":[]}`:                                           `{` + asks + `}`,
 	} {
-		longer, ok := usageAdds([]byte(body))
+		longer, ok := usageEditSize([]byte(body))
 		assert.True(t, ok, body)
 		got := addUsage([]byte(body), longer)
 		assert.Equal(t, want, string(got))
@@ -48,7 +48,7 @@ func TestAskForUsage(t *testing.T) {
 		assert.Equal(t, true, folds.Options.IncludeUsage, "a server that does not mind the case of keys: %s", got)
 	}
 	for _, body := range []string{"", "[]", "1", `{"a"`, `{"a":}`, `{"stream_options":{"a":`} {
-		_, ok := usageAdds([]byte(body))
+		_, ok := usageEditSize([]byte(body))
 		assert.False(t, ok, body)
 	}
 }

@@ -29,54 +29,54 @@ var (
 )
 
 type room struct {
-	taken atomic.Int64
+	used atomic.Int64
 
-	mu sync.Mutex
-	of map[netip.Prefix]int64 // bytes that count for the share of a client
+	mu     sync.Mutex
+	shares map[netip.Prefix]int64 // bytes that count for the share of a client
 }
 
 func (o *room) take(n int64) bool {
-	if o.taken.Add(n) > maxRoom {
-		o.taken.Add(-n)
+	if o.used.Add(n) > maxRoom {
+		o.used.Add(-n)
 		return false
 	}
 	return true
 }
 
-// share adds n bytes of a request to a client's share. The parameter own is how many bytes of this request count
+// share adds n bytes of a request to a client's share. The parameter counted is how many bytes of this request count
 // already. share returns false if the client would exceed its share. It never does so for the client's only request.
-func (o *room) share(client netip.Prefix, n, own int64) bool {
+func (o *room) share(client netip.Prefix, n, counted int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	has := o.of[client]
-	if n > 0 && has > own && has+n > maxShare {
+	current := o.shares[client]
+	if n > 0 && current > counted && current+n > maxShare {
 		return false
 	}
-	if o.of == nil {
-		o.of = map[netip.Prefix]int64{}
+	if o.shares == nil {
+		o.shares = map[netip.Prefix]int64{}
 	}
-	if o.of[client] = has + n; has+n == 0 {
-		delete(o.of, client)
+	if o.shares[client] = current + n; current+n == 0 {
+		delete(o.shares, client)
 	}
 	return true
 }
 
 // A claim is the part of the room that one request uses. Memory is claimed before it is allocated.
 type claim struct {
-	in     *room
-	who    func() netip.Prefix // returns the client; the zero Prefix for a client without a share
-	bytes  int64
-	spare  int64        // part of bytes, for a buffer that may be allocated later
-	client netip.Prefix // the client for whose share the bytes count; the zero Prefix if they do not count yet
+	room     *room
+	clientOf func() netip.Prefix // returns the client; the zero Prefix for a client without a share
+	bytes    int64
+	spare    int64        // part of bytes, for a buffer that may be allocated later
+	client   netip.Prefix // the client for whose share the bytes count; the zero Prefix if they do not count yet
 }
 
 // take claims n more bytes. It returns [ErrNoRoom] or [ErrShare] if they are not available.
 func (c *claim) take(n int64) error {
-	if !c.in.take(n) {
+	if !c.room.take(n) {
 		return ErrNoRoom
 	}
-	if c.client.IsValid() && !c.in.share(c.client, n, c.bytes) {
-		c.in.taken.Add(-n)
+	if c.client.IsValid() && !c.room.share(c.client, n, c.bytes) {
+		c.room.used.Add(-n)
 		return ErrShare
 	}
 	c.bytes += n
@@ -86,18 +86,18 @@ func (c *claim) take(n int64) error {
 func (c *claim) give(n int64) {
 	c.bytes -= n
 	if c.client.IsValid() {
-		c.in.share(c.client, -n, 0)
+		c.room.share(c.client, -n, 0)
 	}
-	c.in.taken.Add(-n)
+	c.room.used.Add(-n)
 }
 
-// count makes all bytes of the claim, now and later, count for the client's share.
-func (c *claim) count() error {
+// countForClient makes all bytes of the claim, now and later, count for the client's share.
+func (c *claim) countForClient() error {
 	if c.client.IsValid() {
 		return nil
 	}
-	client := c.who()
-	if client.IsValid() && !c.in.share(client, c.bytes, 0) {
+	client := c.clientOf()
+	if client.IsValid() && !c.room.share(client, c.bytes, 0) {
 		return ErrShare
 	}
 	c.client = client
@@ -119,40 +119,39 @@ func sizeOf(n int) int64 {
 	return (int64(n) + 8191) &^ 8191
 }
 
-// read reads the number of bytes in most, or fewer if the body ends. The parameter length is the announced length, or
-// -1. The bytes stay in pieces until all have arrived. So an incomplete body uses only the memory of its bytes and of
-// one piece.
+// read reads maxBytes bytes, or fewer if the body ends. The parameter length is the announced length, or -1. The bytes
+// stay in pieces until all have arrived. So an incomplete body uses only the memory of its bytes and of one piece.
 //
 // The result end is the error that ended the reading: io.EOF at the end of the body, nil if there may be more. The
 // result err is [ErrNoRoom] or [ErrShare].
-func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
+func (c *claim) read(from io.Reader, length int64, maxBytes int) (text []byte, end, err error) {
 	var pieces [][]byte
-	n, room, size := 0, 0, int64(0)
-	for n < most && end == nil {
-		if n == room {
-			next := nextPiece(n, length, most)
+	n, capacity, size := 0, 0, int64(0)
+	for n < maxBytes && end == nil {
+		if n == capacity {
+			next := nextPiece(n, length, maxBytes)
 			if n+next > maxPiece {
-				if err := c.count(); err != nil {
+				if err := c.countForClient(); err != nil {
 					return nil, nil, err
 				}
 			}
 			if err := c.take(sizeOf(next)); err != nil {
 				return nil, nil, err
 			}
-			pieces, room, size = append(pieces, make([]byte, 0, next)), room+next, size+sizeOf(next)
+			pieces, capacity, size = append(pieces, make([]byte, 0, next)), capacity+next, size+sizeOf(next)
 		}
 		piece := &pieces[len(pieces)-1]
-		var came int
-		came, end = from.Read((*piece)[len(*piece):cap(*piece)])
-		*piece, n = (*piece)[:len(*piece)+came], n+came
+		var received int
+		received, end = from.Read((*piece)[len(*piece):cap(*piece)])
+		*piece, n = (*piece)[:len(*piece)+received], n+received
 	}
 	if len(pieces) == 1 {
 		return pieces[0], end, nil
 	}
-	if !c.in.take(sizeOf(n)) { // while the pieces are copied, they are still in memory, too
+	if !c.room.take(sizeOf(n)) { // while the pieces are copied, they are still in memory, too
 		return nil, nil, ErrNoRoom
 	}
-	defer c.in.taken.Add(-sizeOf(n))
+	defer c.room.used.Add(-sizeOf(n))
 	if err := c.take(max(sizeOf(n)-size, 0)); err != nil {
 		return nil, nil, err
 	}
@@ -162,10 +161,10 @@ func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, 
 }
 
 // nextPiece returns the size of the next piece after n bytes were read.
-func nextPiece(n int, length int64, most int) int {
+func nextPiece(n int, length int64, maxBytes int) int {
 	next := int64(max(n, minPiece))
 	if length >= int64(n) {
 		next = length - int64(n) + 1 // one byte more, so that the same read reports the end
 	}
-	return int(min(next, maxPiece, int64(most-n)))
+	return int(min(next, maxPiece, int64(maxBytes-n)))
 }

@@ -30,7 +30,7 @@ func metersWith(t *testing.T, tokens rulefile.Tokens) (*Meters, *room) {
 			return netip.PrefixFrom(addr, addr.BitLen())
 		}
 		return netip.Prefix{}
-	}), &states.in
+	}), &states.room
 }
 
 func asks(client string, body io.Reader) *http.Request {
@@ -44,23 +44,23 @@ func letters(n int) io.Reader { return strings.NewReader(strings.Repeat("a", n))
 // TestRoom: all bodies together use at most the memory in maxRoom, and give it back.
 func TestRoom(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 1 << 20})
-	in.taken.Store(maxRoom - 64<<10)
+	in.used.Store(maxRoom - 64<<10)
 	_, _, err := ms.Read(asks("", letters(100<<10)))
 	assert.ErrorIs(t, err, ErrNoRoom)
-	assert.Equal(t, int64(maxRoom-64<<10), in.taken.Load(), "what it had taken comes back")
-	in.taken.Store(0)
+	assert.Equal(t, int64(maxRoom-64<<10), in.used.Load(), "what it had taken comes back")
+	in.used.Store(0)
 	_, done, err := ms.Read(asks("", letters(100<<10)))
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, in.taken.Load(), int64(100<<10))
-	assert.LessOrEqual(t, in.taken.Load(), int64(128<<10))
+	assert.GreaterOrEqual(t, in.used.Load(), int64(100<<10))
+	assert.LessOrEqual(t, in.used.Load(), int64(128<<10))
 	done()
-	assert.Zero(t, in.taken.Load())
+	assert.Zero(t, in.used.Load())
 
 	for range 10_000 { // these are all in progress at the same time
 		_, _, err := ms.Read(asks("", letters(2<<10)))
 		require.NoError(t, err)
 	}
-	assert.Less(t, in.taken.Load(), int64(10_000*(4<<10)))
+	assert.Less(t, in.used.Load(), int64(10_000*(4<<10)))
 }
 
 // A stalled is a reader that stops after its bytes: it sends to the channel stalls, and waits for the channel end.
@@ -99,13 +99,13 @@ func TestStalledBodies(t *testing.T) {
 				}()
 				<-stalls
 			}
-			assert.LessOrEqual(t, heap()-before, in.taken.Load()+256<<10)
-			assert.LessOrEqual(t, in.taken.Load(), int64(n*(size+64<<10)))
+			assert.LessOrEqual(t, heap()-before, in.used.Load()+256<<10)
+			assert.LessOrEqual(t, in.used.Load(), int64(n*(size+64<<10)))
 			close(end)
 			for range 2 * n {
 				assert.NoError(t, <-over)
 			}
-			assert.Zero(t, in.taken.Load())
+			assert.Zero(t, in.used.Load())
 			runtime.KeepAlive(text)
 		})
 	}
@@ -147,22 +147,22 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 			ms, in := metersWith(t, c.tokens)
 			r := asks("", strings.NewReader(c.body))
 			r.Header.Set("Content-Encoding", c.encoding)
-			in.taken.Store(maxRoom - c.left)
+			in.used.Store(maxRoom - c.left)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, _, err := ms.Read(r)
 			runtime.ReadMemStats(&after)
 			assert.ErrorIs(t, err, ErrNoRoom)
 			assert.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), c.left+256<<10)
-			assert.Equal(t, maxRoom-c.left, in.taken.Load())
+			assert.Equal(t, maxRoom-c.left, in.used.Load())
 
-			in.taken.Store(0)
+			in.used.Store(0)
 			r = asks("", strings.NewReader(c.body))
 			r.Header.Set("Content-Encoding", c.encoding)
 			_, done, err := ms.Read(r)
 			require.NoError(t, err)
 			done()
-			assert.Zero(t, in.taken.Load())
+			assert.Zero(t, in.used.Load())
 		})
 	}
 }
@@ -191,10 +191,10 @@ func TestAskingInACompressedBody(t *testing.T) {
 		assert.NotContains(t, r.Header, "Content-Length")
 		spare := requestOf(r).memory.spare
 		assert.Equal(t, clamp, spare > 0)
-		assert.GreaterOrEqual(t, in.taken.Load()-spare, int64(len(body)))
-		assert.LessOrEqual(t, in.taken.Load()-spare, int64(size+16<<10))
+		assert.GreaterOrEqual(t, in.used.Load()-spare, int64(len(body)))
+		assert.LessOrEqual(t, in.used.Load()-spare, int64(size+16<<10))
 		done()
-		assert.Zero(t, in.taken.Load())
+		assert.Zero(t, in.used.Load())
 	}
 }
 
@@ -214,16 +214,16 @@ func TestShareOfAClient(t *testing.T) {
 			done()
 		}
 		all = nil
-		assert.Zero(t, in.taken.Load())
-		assert.Empty(t, in.of)
+		assert.Zero(t, in.used.Load())
+		assert.Empty(t, in.shares)
 	}
 	for range 4 {
 		require.NoError(t, read(ann, 8<<20-1))
 	}
-	held := in.taken.Load()
+	held := in.used.Load()
 	assert.ErrorIs(t, read(ann, 64<<10+1), ErrShare)
 	assert.ErrorIs(t, read(ann, 8<<20), ErrShare)
-	assert.Equal(t, held, in.taken.Load(), "what they had taken comes back")
+	assert.Equal(t, held, in.used.Load(), "what they had taken comes back")
 	for range 100 {
 		require.NoError(t, read(ann, 64<<10-1), "small bodies are exempt")
 	}
@@ -246,7 +246,7 @@ func TestManyBounds(t *testing.T) {
 		body := `{"prompt":"hello"` + strings.Repeat(`,"max_tokens":9`, n) + "}"
 		r, done, err := ms.Read(asks("", strings.NewReader(body)))
 		require.NoError(t, err)
-		assert.Equal(t, cuttable, requestOf(r).cuttable(), "%d", n)
+		assert.Equal(t, cuttable, requestOf(r).canClamp(), "%d", n)
 		done()
 	}
 }

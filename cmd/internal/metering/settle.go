@@ -16,20 +16,20 @@ import (
 type reason uint8
 
 const (
-	byUsage reason = iota
-	kept
-	delivered
-	free
-	canceled
-	reasons
+	reasonUsage reason = iota
+	reasonKept
+	reasonDelivered
+	reasonFree
+	reasonCanceled
+	numReasons
 )
 
-var reasonNames = [reasons]string{"usage", "kept", "delivered", "free", "canceled"}
+var reasonNames = [numReasons]string{"usage", "kept", "delivered", "free", "canceled"}
 
-// held has the tokens that a rule has taken for a request.
-type held struct {
+// A meterHold has the tokens that a rule has taken for a request.
+type meterHold struct {
 	meter   *Meter
-	of      *limits.Hold
+	hold    *limits.Hold
 	tokens  uint64
 	settled bool
 	cost    uint64
@@ -37,8 +37,8 @@ type held struct {
 
 // A Settled describes how an answer has ended. The http.ResponseWriter of the answer does not know this.
 type Settled struct {
-	Whole   bool // the answer is complete
-	Reached bool // an upstream may have received the request
+	Complete bool // the answer is complete
+	Reached  bool // an upstream may have received the request
 }
 
 // Serve passes an admitted request to the function next, and then settles the tokens held for it. The request may
@@ -54,28 +54,28 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 			a.hold(m, c, r, ms.states.now())
 		}
 	}
-	if len(a.held) == 0 && !q.asked {
+	if len(a.holds) == 0 && !q.usageRequested {
 		next(w, r)
 		return
 	}
 	a.clamp(r, res)
-	if longest := drainOf(q.meters); longest > 0 {
+	if maxTime := maxDrain(q.meters); maxTime > 0 {
 		var end func()
-		a.drain = &drain{longest: longest}
+		a.drain = &drain{maxTime: maxTime}
 		r, end = a.drain.begin(r, base)
 		defer end()
 	}
 	defer func() { a.end(ended()) }() // a panic is not recovered
 	next(a, r)
-	a.rest()
+	a.writeRest()
 }
 
 func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request, now time.Time) {
-	of := limits.HoldFrom(r.Context(), m.Rule)
-	h := &held{meter: m, of: of, tokens: of.Taken()}
-	m.state.held.Add(int64(min(h.tokens, math.MaxInt64)))
-	a.held = append(a.held, h)
-	if warning := m.state.watch.note(watched{c.Key(), c.Text()}, c.Decision, h.tokens, now); warning >= 0 {
+	hold := limits.HoldFrom(r.Context(), m.Rule)
+	h := &meterHold{meter: m, hold: hold, tokens: hold.Taken()}
+	m.state.heldTokens.Add(int64(min(h.tokens, math.MaxInt64)))
+	a.holds = append(a.holds, h)
+	if warning := m.state.watch.note(watchedKey{c.Key(), c.Text()}, c.Decision, h.tokens, now); warning >= 0 {
 		m.state.warned[warning].Add(1)
 	}
 }
@@ -83,40 +83,40 @@ func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request, now time.Ti
 // settleFinal settles each hold whose final cost the answer has already reported.
 func (a *answer) settleFinal() {
 	for _, r := range a.readings {
-		u, final := r.of.Final()
+		u, final := r.answer.Final()
 		if !final {
 			continue
 		}
-		for _, h := range a.held {
+		for _, h := range a.holds {
 			if h.meter.fields == r.fields {
-				h.settle(h.meter.cost(u, a.q), byUsage, a.q)
+				h.settle(h.meter.cost(u, a.q), reasonUsage, a.q)
 			}
 		}
 	}
 }
 
 // settle settles the hold. If the answer reports more in a later usage, the key is charged the difference.
-func (h *held) settle(cost uint64, why reason, q *Request) {
+func (h *meterHold) settle(cost uint64, r reason, q *Request) {
 	s := h.meter.state
 	if h.settled && cost <= h.cost {
 		return
 	}
-	if why == canceled {
-		_, lost := h.of.Release()
+	if r == reasonCanceled {
+		_, lost := h.hold.Release()
 		s.lost.Add(lost)
 	} else {
-		s.lost.Add(h.of.Settle(cost))
+		s.lost.Add(h.hold.Settle(cost))
 	}
-	s.settled[why].Add(cost - h.cost)
+	s.settled[r].Add(cost - h.cost)
 	h.cost = cost
 	if h.settled {
 		return
 	}
 	h.settled = true
-	s.held.Add(-int64(min(h.tokens, math.MaxInt64)))
-	s.ended[why].Add(1)
-	if why == byUsage {
-		if q.isLike() {
+	s.heldTokens.Add(-int64(min(h.tokens, math.MaxInt64)))
+	s.ended[r].Add(1)
+	if r == reasonUsage {
+		if q.isTypical() {
 			s.learned.Note(q.model(), cost)
 		}
 		if h.tokens > 0 { // otherwise nothing was held, because a rule in shadow mode would have refused the request
@@ -126,61 +126,61 @@ func (h *held) settle(cost uint64, why reason, q *Request) {
 }
 
 // end settles the remaining holds at the end of the answer.
-func (a *answer) end(how Settled) {
+func (a *answer) end(outcome Settled) {
 	for _, r := range a.readings {
-		if how.Whole {
-			r.of.End()
+		if outcome.Complete {
+			r.answer.End()
 		} else {
-			r.of.Close()
+			r.answer.Close()
 		}
 	}
 	a.settleFinal()
-	for _, h := range a.held {
-		a.endHold(h, how)
+	for _, h := range a.holds {
+		a.endHold(h, outcome)
 	}
 }
 
 // endHold settles a hold that no usage has settled.
-func (a *answer) endHold(h *held, how Settled) {
+func (a *answer) endHold(h *meterHold, outcome Settled) {
 	m := h.meter
-	seen, text := uint64(0), uint64(0)
-	if of := a.reader(m.fields); of != nil {
-		of.Scanner(func(s *usage.Scanner) {
+	reported, text := uint64(0), uint64(0)
+	if reader := a.reader(m.fields); reader != nil {
+		reader.Scanner(func(s *usage.Scanner) {
 			u, known, _ := s.Usage()
 			if known {
-				seen = m.cost(u, a.q)
+				reported = m.cost(u, a.q)
 			}
-			text, how.Whole = s.Text(), how.Whole || s.Ended()
-			m.state.bad.Add(s.Bad())
+			text, outcome.Complete = s.Text(), outcome.Complete || s.Ended()
+			m.state.badFields.Add(s.Bad())
 		})
-		if of.Unread() {
+		if reader.Unread() {
 			m.state.unread.Add(1)
 		}
 	}
 	if h.settled {
 		return
 	}
-	if n, ok := a.told(m); ok {
-		if seen = n; how.Whole {
-			h.settle(n, byUsage, a.q)
+	if n, ok := a.reportedCost(m); ok {
+		if reported = n; outcome.Complete {
+			h.settle(n, reasonUsage, a.q)
 			return
 		}
 	}
 	switch {
-	case !how.Reached, how.Whole && (a.status < 200 || a.status > 299) && a.status != http.StatusSwitchingProtocols:
-		h.settle(0, canceled, a.q)
-	case how.Whole && m.tokens.Unknown == rulefile.UnknownFree:
-		h.settle(seen, free, a.q)
-	case how.Whole && m.tokens.Unknown == rulefile.UnknownDelivered,
-		!how.Whole && m.tokens.Abort.Kind == rulefile.AbortDelivered:
-		h.settle(max(seen, m.delivered(a.q, text)), delivered, a.q)
+	case !outcome.Reached, outcome.Complete && (a.status < 200 || a.status > 299) && a.status != http.StatusSwitchingProtocols:
+		h.settle(0, reasonCanceled, a.q)
+	case outcome.Complete && m.tokens.Unknown == rulefile.UnknownFree:
+		h.settle(reported, reasonFree, a.q)
+	case outcome.Complete && m.tokens.Unknown == rulefile.UnknownDelivered,
+		!outcome.Complete && m.tokens.Abort.Kind == rulefile.AbortDelivered:
+		h.settle(max(reported, m.deliveredCost(a.q, text)), reasonDelivered, a.q)
 	default:
-		h.settle(max(seen, h.tokens, m.delivered(a.q, text)), kept, a.q)
+		h.settle(max(reported, h.tokens, m.deliveredCost(a.q, text)), reasonKept, a.q)
 	}
 }
 
-// The method told returns the cost that the header or the trailer of the answer reports.
-func (a *answer) told(m *Meter) (cost uint64, ok bool) {
+// reportedCost returns the cost that the header or the trailer of the answer reports.
+func (a *answer) reportedCost(m *Meter) (cost uint64, ok bool) {
 	from, h, text := m.tokens.From, a.Header(), ""
 	switch from.Kind {
 	case rulefile.InTrailer:
@@ -193,7 +193,7 @@ func (a *answer) told(m *Meter) (cost uint64, ok bool) {
 		text = h.Get(from.Name)
 	}
 	if cost, ok = usage.Number(text); !ok && text != "" {
-		m.state.bad.Add(1)
+		m.state.badFields.Add(1)
 	}
 	return cost, ok
 }

@@ -16,7 +16,7 @@ func TestWatch(t *testing.T) {
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1000), engine.MaxKeys(10))
 	assert.NoError(t, err)
 	defer l.Close()
-	blue, red := watched{of: l.Key("blue")}, watched{text: "red"}
+	blue, red := watchedKey{key: l.Key("blue")}, watchedKey{text: "red"}
 	now := time.Unix(1_000_000_000, 0)
 	var w watch
 	left := func(n uint64) engine.Decision { return engine.Decision{Allowed: true, Limit: 1000, Remaining: n} }
@@ -31,7 +31,7 @@ func TestWatch(t *testing.T) {
 	assert.Equal(t, 2, w.note(red, left(20), 580, now), "past 80 and 95 %")
 	assert.Equal(t, &admin.Budget{Left: 20, Limit: 1000}, w.budget(now))
 	assert.Equal(t, -1, w.note(red, left(10), 10, now))
-	now = now.Add(lately)
+	now = now.Add(maxIdle)
 	assert.Nil(t, w.budget(now), "nothing was seen lately")
 	w.note(blue, left(700), 1, now)
 	assert.Equal(t, uint64(700), w.budget(now).Left)

@@ -63,7 +63,7 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 		x := exchangeOf(r)
 		ended := func() metering.Settled {
 			byUs := x.by == byWeir
-			return metering.Settled{Whole: x.whole && !byUs, Reached: !byUs || x.sent}
+			return metering.Settled{Complete: x.whole && !byUs, Reached: !byUs || x.sent}
 		}
 		res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
 			g.meters.Serve(w, r, &res, s.life.base, next.ServeHTTP, ended)
