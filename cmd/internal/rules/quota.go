@@ -94,7 +94,7 @@ func (l *lookup) read(readTable func(quotas.Reader) (*quotas.Table, error)) (*qu
 		}
 		writeSource(request, source, text)
 		key, ok := l.key.Text(request)
-		if !ok || !canCarry(request, source, text) || strings.HasPrefix(key, "number:") { // no request can have this key
+		if !ok || !canCarry(request, source, text) || strings.HasPrefix(key, "number:") { // no request has this key
 			return "", fmt.Errorf("a key that no request can have as its %s", q.By)
 		}
 		return key, nil
