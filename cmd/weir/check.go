@@ -48,7 +48,7 @@ func (c *checkCommand) Run() error {
 	if c.File == "" {
 		return limit.Misuse("which file? Name a rule file: weir check weir.yaml")
 	}
-	var asked rulefile.Asked
+	var asked rulefile.TestRequest
 	if c.Explain != "" {
 		var err error
 		if asked, err = c.asked(); err != nil {

@@ -27,7 +27,7 @@ func runTests(f *rulefile.File) error {
 		}
 		for _, message := range differs {
 			failed = append(failed, &yamlfile.Error{
-				File: f.Name, Line: t.Line, Column: t.Column, Message: "test " + t.Asked.Line + ": " + message,
+				File: f.Name, Line: t.Line, Column: t.Column, Message: "test " + t.Request.Line + ": " + message,
 			})
 		}
 	}
@@ -44,7 +44,7 @@ func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, trial.Close()) }()
-	r, err := t.Asked.Request()
+	r, err := t.Request.HTTPRequest()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 	}
 	// ask sends the request once more. It returns what is wrong with the answer, or "" if nothing is.
 	ask := func(want int) (string, error) {
-		r, err := t.Asked.Request()
+		r, err := t.Request.HTTPRequest()
 		if err != nil {
 			return "", err
 		}
@@ -97,8 +97,8 @@ func listed(names []string) string {
 }
 
 // asked returns the request that the flags --explain, --client and --header describe.
-func (c *checkCommand) asked() (a rulefile.Asked, err error) {
-	a = rulefile.Asked{Line: c.Explain, Client: rulefile.DefaultClient, Header: http.Header{}}
+func (c *checkCommand) asked() (a rulefile.TestRequest, err error) {
+	a = rulefile.TestRequest{Line: c.Explain, Client: rulefile.DefaultClient, Header: http.Header{}}
 	if c.Client != "" {
 		if a.Client, err = netip.ParseAddr(c.Client); err != nil || a.Client.Zone() != "" {
 			return a, limit.Misuse("--client %q: want an address, such as 203.0.113.7", c.Client)
@@ -111,20 +111,20 @@ func (c *checkCommand) asked() (a rulefile.Asked, err error) {
 		}
 		a.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
-	if _, err := a.Request(); err != nil {
+	if _, err := a.HTTPRequest(); err != nil {
 		return a, limit.Misuse("--explain %v", err)
 	}
 	return a, nil
 }
 
 // explain writes which rules count a request. For each other rule, it writes why the rule does not count it.
-func explain(w io.Writer, f *rulefile.File, asked rulefile.Asked) (err error) {
+func explain(w io.Writer, f *rulefile.File, asked rulefile.TestRequest) (err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, trial.Close()) }()
-	r, err := asked.Request()
+	r, err := asked.HTTPRequest()
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestTheTestsOfARuleFile(t *testing.T) {
 		var messages []string
 		if err := runTests(f); err != nil {
 			for _, line := range strings.Split(err.Error(), "\n") {
-				message, ok := strings.CutPrefix(line, "weir.yaml:13:5: test "+f.Tests[0].Asked.Line+": ")
+				message, ok := strings.CutPrefix(line, "weir.yaml:13:5: test "+f.Tests[0].Request.Line+": ")
 				assert.True(t, ok, line)
 				messages = append(messages, message)
 			}
@@ -123,7 +123,7 @@ func TestTheTestsOfTheDocument(t *testing.T) {
 	assert.Contains(t, section, "\n    "+err.Error()+"\n")
 
 	var out strings.Builder
-	require.NoError(t, explain(&out, f, rulefile.Asked{Line: "GET /login", Client: netip.MustParseAddr("203.0.113.7")}))
+	require.NoError(t, explain(&out, f, rulefile.TestRequest{Line: "GET /login", Client: netip.MustParseAddr("203.0.113.7")}))
 	explained := strings.ReplaceAll("    "+strings.TrimSpace(strings.ReplaceAll(out.String(), "\n", "\n    ")), "    \n", "\n")
 	assert.Contains(t, section, explained)
 }

@@ -17,16 +17,16 @@ func (c *ClientIP) section() section {
 			name: "from", schema: func() schema { return pattern("", "^(x-forwarded-for|forwarded|socket|header:.+)$") },
 			help: "`x-forwarded-for`, `forwarded` (RFC 7239), `header:NAME` or `socket`. A header is read from the " +
 				"right, and only in requests from `trusted_proxies`",
-			instead: "`x-forwarded-for` with `trusted_proxies`, otherwise `socket`",
-			fill:    func() {}, read: func(d *decoder, n *yaml.Node, what string) { c.readFrom(d, n, what) },
+			defaultNote: "`x-forwarded-for` with `trusted_proxies`, otherwise `socket`",
+			fill:        func() {}, read: func(d *decoder, n *yaml.Node, keyName string) { c.readFrom(d, n, keyName) },
 		},
-		at("ipv4_prefix", whole[int](1, 32), &c.IPv4Prefix, "32", "how many bits of an IPv4 address count"),
-		at("ipv6_prefix", whole[int](1, 128), &c.IPv6Prefix, fmt.Sprint(spec.IPv6Prefix), "how many bits of an IPv6 address count"),
+		newEntry("ipv4_prefix", integer[int](1, 32), &c.IPv4Prefix, "32", "how many bits of an IPv4 address count"),
+		newEntry("ipv6_prefix", integer[int](1, 128), &c.IPv6Prefix, fmt.Sprint(spec.IPv6Prefix), "how many bits of an IPv6 address count"),
 	}}
 }
 
-func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, what string) {
-	s, ok := d.text(n, what)
+func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, keyName string) {
+	s, ok := d.text(n, keyName)
 	if !ok {
 		return
 	}
@@ -38,7 +38,7 @@ func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, what string) {
 	if name, ok := d.headerReference(n, s); ok {
 		c.From, c.Header = FromHeader, name
 	} else if name == "" {
-		d.Fail(n, "unknown %s %s%s", what, yamlfile.Quote(s), didYouMean(s, []string{
+		d.Fail(n, "unknown %s %s%s", keyName, yamlfile.Quote(s), didYouMean(s, []string{
 			string(FromXForwardedFor), string(FromForwarded), "header:NAME", string(FromSocket)}))
 	}
 }
@@ -57,19 +57,19 @@ func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
 }
 
 func (c *ClientIP) describe(proxies int) string {
-	from := "the connection's address"
+	source := "the connection's address"
 	if c.From != FromSocket {
-		source := string(c.From)
+		header := string(c.From)
 		if c.From == FromHeader {
-			source = "the header " + c.Header
+			header = "the header " + c.Header
 		}
-		from = fmt.Sprintf("%s of %d trusted %s, otherwise %s", source, proxies,
-			english.PluralWord(proxies, "proxy", ""), from)
+		source = fmt.Sprintf("%s of %d trusted %s, otherwise %s", header, proxies,
+			english.PluralWord(proxies, "proxy", ""), source)
 	}
 	if c.IPv4Prefix < 32 {
-		from += fmt.Sprintf("; IPv4 by /%d", c.IPv4Prefix)
+		source += fmt.Sprintf("; IPv4 by /%d", c.IPv4Prefix)
 	}
-	return from + fmt.Sprintf("; IPv6 by /%d", c.IPv6Prefix)
+	return source + fmt.Sprintf("; IPv6 by /%d", c.IPv6Prefix)
 }
 
 func (c *ClientIP) header() string {
@@ -83,25 +83,25 @@ func (c *ClientIP) header() string {
 	return "X-Forwarded-For"
 }
 
-var prefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) netip.Prefix {
+var prefix = scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) netip.Prefix {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
-		addr, notAddr := netip.ParseAddr(s)
-		if notAddr != nil || addr.Zone() != "" {
-			d.Fail(n, "%s: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1", what, yamlfile.Quote(s))
+		addr, addrErr := netip.ParseAddr(s)
+		if addrErr != nil || addr.Zone() != "" {
+			d.Fail(n, "%s: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1", keyName, yamlfile.Quote(s))
 			return p
 		}
 		p = netip.PrefixFrom(addr, addr.BitLen())
 	}
 	if addr := p.Addr(); addr.Is4In6() {
 		if p.Bits() < 96 {
-			d.Fail(n, "%s: %s: write ranges of IPv4 addresses in IPv4 notation, such as 10.0.0.0/8", what, yamlfile.Quote(s))
+			d.Fail(n, "%s: %s: write ranges of IPv4 addresses in IPv4 notation, such as 10.0.0.0/8", keyName, yamlfile.Quote(s))
 			return p
 		}
 		p = netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
 	}
 	if p != p.Masked() {
-		d.Fail(n, "%s: %s has bits after the prefix: did you mean %q?", what, yamlfile.Quote(s), p.Masked())
+		d.Fail(n, "%s: %s has bits after the prefix: did you mean %q?", keyName, yamlfile.Quote(s), p.Masked())
 	}
 	return p
 })

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Constant is a rate with the same decision for every request. So the requests need not be counted.
+// A Constant is a rate with the same decision for every request, so that requests need not be counted.
 type Constant uint8
 
 const (
@@ -101,9 +101,9 @@ func (r *Rule) Counts() bool {
 	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
 }
 
-// fillConstant sets a policy if the rule's own rate is a constant. It counts no request, but a limiter needs a policy
-// that fits the tiers and plans. So it is the policy of a tier or plan that counts requests, or else the smallest
-// policy.
+// fillConstant sets a policy if the rule's own rate is a constant. Such a policy counts no request, but a limiter needs
+// a policy that fits the tiers and plans. So it is the policy of a tier or plan that counts requests, or else the
+// smallest policy.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

@@ -30,39 +30,39 @@ func (c *CORS) AnyOrigin() bool { return c.Origins[0] == "*" }
 // Allows reports whether an origin is allowed.
 func (c *CORS) Allows(origin string) bool {
 	origin = strings.ToLower(origin)
-	return c.AnyOrigin() || slices.ContainsFunc(c.Origins, func(want string) bool {
-		scheme, below, ok := strings.Cut(want, "*")
-		return want == origin || ok && len(origin) > len(scheme)+len(below) && strings.HasPrefix(origin, scheme) &&
-			strings.HasSuffix(origin, below) && !strings.ContainsAny(origin[len(scheme):len(origin)-len(below)], "/:@")
+	return c.AnyOrigin() || slices.ContainsFunc(c.Origins, func(pattern string) bool {
+		prefix, suffix, ok := strings.Cut(pattern, "*")
+		return pattern == origin || ok && len(origin) > len(prefix)+len(suffix) && strings.HasPrefix(origin, prefix) &&
+			strings.HasSuffix(origin, suffix) && !strings.ContainsAny(origin[len(prefix):len(origin)-len(suffix)], "/:@")
 	})
 }
 
 func (c *CORS) section() section {
-	field := one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	field := scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 		if !httpguts.ValidHeaderFieldName(s) {
-			d.Fail(n, "%s: %s is not the name of an HTTP header; write for example X-Request-Id", what, yamlfile.Quote(s))
+			d.Fail(n, "%s: %s is not the name of an HTTP header; write for example X-Request-Id", keyName, yamlfile.Quote(s))
 		}
 		return http.CanonicalHeaderKey(s)
 	})
 	return section{
 		name: "cors", entries: []entry{
-			at("origins", list(origin, nil), &c.Origins, "",
+			newEntry("origins", list(origin, nil), &c.Origins, "",
 				"scheme and host of pages that may read answers, as browsers send them; `https://*.example.com` for "+
-					"all hosts below; `*` for all origins, not with `credentials`").needed("write for example origins: https://app.example.com"),
-			at("methods", list(method, nil), &c.Methods, "[GET, HEAD, POST]", "the methods of requests that need a preflight"),
-			at("headers", list(field, nil), &c.Headers, "", "header fields that these requests may have").unless("any"),
-			at("expose", list(field, nil), &c.Expose, "", "header fields of the upstream's answers that scripts may "+
+					"all hosts below; `*` for all origins, not with `credentials`").required("write for example origins: https://app.example.com"),
+			newEntry("methods", list(method, nil), &c.Methods, "[GET, HEAD, POST]", "the methods of requests that need a preflight"),
+			newEntry("headers", list(field, nil), &c.Headers, "", "header fields that these requests may have").withDefaultText("any"),
+			newEntry("expose", list(field, nil), &c.Expose, "", "header fields of the upstream's answers that scripts may "+
 				"read, in addition to those about limits"),
-			at("credentials", yes, &c.Credentials, "", "whether scripts may send cookies and HTTP authentication"),
-			at("max_age", seconds(24*time.Hour, ""), &c.MaxAge, "10m", "how long a browser keeps the answer to a preflight"),
+			newEntry("credentials", boolean, &c.Credentials, "", "whether scripts may send cookies and HTTP authentication"),
+			newEntry("max_age", seconds(24*time.Hour, ""), &c.MaxAge, "10m", "how long a browser keeps the answer to a preflight"),
 		},
-		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+		check: func(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {
 			switch {
 			case !slices.Contains(c.Origins, "*"):
 			case len(c.Origins) > 1:
-				d.Fail(seen["origins"], "origins: * stands for all origins: leave the others out")
+				d.Fail(nodes["origins"], "origins: * stands for all origins: leave the others out")
 			case c.Credentials:
-				d.Fail(seen["origins"], "origins: with credentials, every page on the web could act as your users: list the origins")
+				d.Fail(nodes["origins"], "origins: with credentials, every page on the web could act as your users: list the origins")
 			}
 		},
 	}
@@ -76,21 +76,21 @@ func (c *CORS) describe() string {
 }
 
 // origin describes an origin, as browsers write it.
-var origin = one(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, what, s string) string {
+var origin = scalar(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if s == "*" {
 		return s
 	}
 	u, err := url.Parse(strings.Replace(s, "://*.", "://any.", 1))
-	bad := err != nil || u.Scheme == "" || u.Hostname() == "" || strings.Contains(u.Host, "*") ||
+	isInvalid := err != nil || u.Scheme == "" || u.Hostname() == "" || strings.Contains(u.Host, "*") ||
 		*u != url.URL{Scheme: u.Scheme, Host: u.Host}
-	if !bad {
+	if !isInvalid {
 		_, err := netip.ParseAddr(u.Hostname())
-		bad = err == nil && u.Host != s[strings.Index(s, "://")+3:] ||
+		isInvalid = err == nil && u.Host != s[strings.Index(s, "://")+3:] ||
 			u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
 	}
-	if bad {
+	if isInvalid {
 		d.Fail(n, "%s: %s: want scheme and host as browsers send them, such as https://app.example.com, without a path "+
-			"and without the scheme's own port; https://*.example.com for all below it; or *", what, yamlfile.Quote(s))
+			"and without the scheme's own port; https://*.example.com for all below it; or *", keyName, yamlfile.Quote(s))
 	}
 	return strings.ToLower(s)
 })

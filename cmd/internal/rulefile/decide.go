@@ -10,10 +10,10 @@ import (
 
 func (c *Decide) section() section {
 	return section{
-		name: "decide", brief: "address", entries: []entry{
+		name: "decide", shorthand: "address", entries: []entry{
 			addressEntry(&c.Address, "127.0.0.1:8090"), modeEntry(&c.Mode), reusePortEntry(&c.ReusePort),
 		},
-		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) { d.checkAddress(seen, c.Listener()) },
+		check: func(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) { d.checkAddress(nodes, c.Listener()) },
 	}
 }
 
@@ -21,7 +21,7 @@ func (c *Decide) describe() string {
 	if c == nil {
 		return ""
 	}
-	return c.Address + when(c.ReusePort, reusable) + ", for other proxies"
+	return c.Address + textIf(c.ReusePort, reusePortText) + ", for other proxies"
 }
 
 // checkDecide refuses settings that would treat all clients as the same client.

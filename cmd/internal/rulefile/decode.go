@@ -17,16 +17,16 @@ const maxNodes = 200_000
 type decoder struct {
 	yamlfile.Walker
 
-	certificates []certificate // to be read by Load
-	proxied      *yaml.Node    // the node of a proxy_protocol that is true
-	concurrent   *yaml.Node    // the node of the first concurrency of a rule
-	settled      *yaml.Node    // the node of the first cost that is known only from answers
-	passwords    *yaml.Node    // the node of password_file or password_env of redis; Load reads the passwords
-	tokens       *yaml.Node    // the node of token_file of admin; Load reads the tokens
+	certificates      []certificate // Load reads them
+	proxyProtocolNode *yaml.Node    // a proxy_protocol that is true
+	concurrencyNode   *yaml.Node    // the first concurrency of a rule
+	answerCostNode    *yaml.Node    // the first cost that is known only from answers
+	passwordsNode     *yaml.Node    // password_file or password_env of redis; Load reads the passwords
+	tokensNode        *yaml.Node    // token_file of admin; Load reads the tokens
 }
 
 type certificate struct {
-	at    *yaml.Node
+	node  *yaml.Node
 	files *TLS
 }
 

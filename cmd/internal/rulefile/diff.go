@@ -63,72 +63,72 @@ func Diff(before, after *File) *Changes {
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
 		Decide: !equal(before.Decide, after.Decide),
 		Redis:  !reflect.DeepEqual(before.Redis, after.Redis),
-		Other:  after.others(before),
+		Other:  after.changedKeys(before),
 	}
 	c.RedisTable, c.RedisReason = after.Redis.compare(before.Redis)
 	for i := range after.Rules {
-		now := &after.Rules[i]
-		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == now.Name })
+		rule := &after.Rules[i]
+		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == rule.Name })
 		if j < 0 {
-			c.Rules = append(c.Rules, RuleChange{Name: now.Name, Limit: Add, To: now.limits()})
+			c.Rules = append(c.Rules, RuleChange{Name: rule.Name, Limit: Add, To: rule.limits()})
 			continue
 		}
-		change := Compare(&before.Rules[j], now)
-		change.Other = now.others(&before.Rules[j])
+		change := Compare(&before.Rules[j], rule)
+		change.Other = rule.changedKeys(&before.Rules[j])
 		c.Rules = append(c.Rules, change)
 	}
 	for _, r := range before.Rules {
-		if !slices.ContainsFunc(after.Rules, func(now Rule) bool { return now.Name == r.Name }) {
+		if !slices.ContainsFunc(after.Rules, func(rule Rule) bool { return rule.Name == r.Name }) {
 			c.Removed = append(c.Removed, r.Name)
 		}
 	}
-	c.Opened = missing(after.Listen, before.Listen)
-	c.Closed = missing(before.Listen, after.Listen)
+	c.Opened = listenersOnlyIn(after.Listen, before.Listen)
+	c.Closed = listenersOnlyIn(before.Listen, after.Listen)
 	return c
 }
 
 // Compare returns what happens to the limiter of a rule.
-func Compare(before, now *Rule) RuleChange {
-	c := RuleChange{Name: now.Name, From: before.limits(), To: now.limits()}
-	if c.Reason = now.another(before); c.Reason != "" {
+func Compare(before, after *Rule) RuleChange {
+	c := RuleChange{Name: after.Name, From: before.limits(), To: after.limits()}
+	if c.Reason = after.reasonToReplace(before); c.Reason != "" {
 		c.Limit = Replace
 		return c
 	}
-	if !now.Counts() { // the limiter stays until the rule counts requests again
-		if now.Constant != before.Constant {
+	if !after.Counts() { // the limiter stays until the rule counts requests again
+		if after.Constant != before.Constant {
 			c.Limit = Adjust
 		}
 		return c
 	}
-	c.Reason = now.incompatible(before)
+	c.Reason = after.reasonToCarry(before)
 	switch {
 	case c.Reason != "":
 		c.Limit = Carry
-	case now.Constant != before.Constant || !slices.Equal(before.Policies(), now.Policies()):
+	case after.Constant != before.Constant || !slices.Equal(before.Policies(), after.Policies()):
 		c.Limit = Adjust
 	}
 	return c
 }
 
-// Correct corrects a change that keeps the limiter. The limiter's real policies are in the parameter has. They can
+// Correct corrects a change that keeps the limiter. The parameter policies has the limiter's real policies. They can
 // differ from the policies in the previous file, because another process may have set them in a state folder.
-func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
-	if slices.Equal(has, now.Policies()) {
+func (c *RuleChange) Correct(after *Rule, policies []engine.Policy) {
+	if slices.Equal(policies, after.Policies()) {
 		return
 	}
 	c.Limit = Adjust
-	before := *now
-	before.Policy = has[0]
-	if now.Tiers != nil && !now.ByQuota() {
-		tiers := *now.Tiers
-		tiers.Policies = has[1:]
+	before := *after
+	before.Policy = policies[0]
+	if after.Tiers != nil && !after.ByQuota() {
+		tiers := *after.Tiers
+		tiers.Policies = policies[1:]
 		before.Tiers = &tiers
 	}
 	c.From = before.limits()
 }
 
-// The method another returns why the counts of the previous rule cannot be used. If they can be used, it returns "".
-func (r *Rule) another(before *Rule) string {
+// reasonToReplace returns why the counts of the previous rule cannot be used. If they can be used, it returns "".
+func (r *Rule) reasonToReplace(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
 	case !r.Key.Equal(before.Key):
@@ -140,13 +140,13 @@ func (r *Rule) another(before *Rule) string {
 	case r.Counts() && before.Counts() && !r.Store.Same(before.Store):
 		return "the store is a different one"
 	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // other processes may use the file
-		return r.incompatible(before)
+		return r.reasonToCarry(before)
 	}
 	return ""
 }
 
-// incompatible returns why the limiter of the previous rule cannot be used. If the limiter can be used, it returns "".
-func (r *Rule) incompatible(before *Rule) string {
+// reasonToCarry returns why the limiter of the previous rule cannot be used. If the limiter can be used, it returns "".
+func (r *Rule) reasonToCarry(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():
 		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
@@ -165,43 +165,43 @@ func (r *Rule) incompatible(before *Rule) string {
 		return fmt.Sprintf("overflow was %v and is %v", before.Overflow, r.Overflow)
 	}
 	if r.Store != nil {
-		was, is := before.Policy, r.Policy
-		if is.Algorithm() != engine.AlgorithmTokenBucket && (was.Window() != is.Window() || was.IsAligned() != is.IsAligned()) {
-			return fmt.Sprintf("the store keeps limits with other windows separately: it was %v and is %v", was, is)
+		oldPolicy, newPolicy := before.Policy, r.Policy
+		if newPolicy.Algorithm() != engine.AlgorithmTokenBucket && (oldPolicy.Window() != newPolicy.Window() || oldPolicy.IsAligned() != newPolicy.IsAligned()) {
+			return fmt.Sprintf("the store keeps limits with other windows separately: it was %v and is %v", oldPolicy, newPolicy)
 		}
 		return ""
 	}
-	if was, is := before.limitedTiers(), r.limitedTiers(); r.State != "" && before.State != "" && !slices.Equal(was, is) {
-		return fmt.Sprintf("the tiers with limits were %q and are %q, in this order", was, is)
+	if oldTiers, newTiers := before.limitedTiers(), r.limitedTiers(); r.State != "" && before.State != "" && !slices.Equal(oldTiers, newTiers) {
+		return fmt.Sprintf("the tiers with limits were %q and are %q, in this order", oldTiers, newTiers)
 	}
-	if was, is := before.room(), r.room(); was != is {
-		return fmt.Sprintf("limits of requests had room for %d tokens and now for %d", was, is)
+	if oldRoom, newRoom := before.room(), r.room(); oldRoom != newRoom {
+		return fmt.Sprintf("limits of requests had room for %d tokens and now for %d", oldRoom, newRoom)
 	}
 	if r.State != before.State {
-		return fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
+		return fmt.Sprintf("its file was %s and is %s", pathOrNone(before.State), pathOrNone(r.State))
 	}
 	if err := engine.CheckChange(before.Policies(), r.Policies()); err != nil {
-		return "the limiter does not accept the new numbers: " + plain(err)
+		return "the limiter does not accept the new numbers: " + messageOf(err)
 	}
 	return ""
 }
 
-// The function named returns a path, or "none" for an empty path.
-func named(path string) string {
+// pathOrNone returns a path, or "none" for an empty path.
+func pathOrNone(path string) string {
 	if path == "" {
 		return "none"
 	}
 	return path
 }
 
-// The function missing returns the listeners of the list a that are not in the list b.
-func missing(a, b []Listener) (all []Listener) {
+// listenersOnlyIn returns the listeners of the list a that are not in the list b.
+func listenersOnlyIn(a, b []Listener) (listeners []Listener) {
 	for _, l := range a {
 		if !slices.ContainsFunc(b, l.Equal) {
-			all = append(all, l)
+			listeners = append(listeners, l)
 		}
 	}
-	return all
+	return listeners
 }
 
 // Equal reports whether all settings of the listeners are equal.
@@ -212,15 +212,15 @@ func (l Listener) Equal(other Listener) bool {
 
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-func (f *File) others(before *File) []string {
+func (f *File) changedKeys(before *File) []string {
 	s := f.section()
-	return s.differing(before.section())
+	return s.changedKeys(before.section())
 }
 
-// The method others returns the changed keys of the rule. It leaves out keys whose change needs another limiter.
-func (r *Rule) others(before *Rule) []string {
+// changedKeys returns the changed keys of the rule. It leaves out keys whose change needs another limiter.
+func (r *Rule) changedKeys(before *Rule) []string {
 	s := (&ruleText{Rule: *r}).section()
-	return s.differing((&ruleText{Rule: *before}).section())
+	return s.changedKeys((&ruleText{Rule: *before}).section())
 }
 
 // tierNames returns, as text, the parts of the tiers that are not in the limiter.
@@ -243,50 +243,50 @@ func (c *Changes) Empty() bool {
 
 // Lines returns one sentence for each change, for the log.
 func (c *Changes) Lines() (lines []string) {
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, r := range c.Rules {
 		switch r.Limit {
 		case Adjust:
-			say("rule %s: %s, was %s; the tokens that a key has used still count, and what exceeds a lower limit "+
+			add("rule %s: %s, was %s; the tokens that a key has used still count, and what exceeds a lower limit "+
 				"must come back first", r.Name, r.To, r.From)
 		case Carry:
-			say("rule %s: %s, was %s; it has a new limiter, because %s; what keys have used still counts", r.Name, r.To, r.From, r.Reason)
+			add("rule %s: %s, was %s; it has a new limiter, because %s; what keys have used still counts", r.Name, r.To, r.From, r.Reason)
 		case Replace:
-			say("rule %s: starts over with full buckets, because %s", r.Name, r.Reason)
+			add("rule %s: starts over with full buckets, because %s", r.Name, r.Reason)
 		case Add:
-			say("rule %s: new, %s", r.Name, r.To)
+			add("rule %s: new, %s", r.Name, r.To)
 		}
 		if len(r.Other) > 0 {
-			say("rule %s: changed: %s", r.Name, strings.Join(r.Other, ", "))
+			add("rule %s: changed: %s", r.Name, strings.Join(r.Other, ", "))
 		}
 	}
 	for _, name := range c.Removed {
-		say("rule %s: gone", name)
+		add("rule %s: gone", name)
 	}
 	for _, l := range c.Opened {
-		say("listening on %s", l)
+		add("listening on %s", l)
 	}
 	for _, l := range c.Closed {
-		say("no longer listening on %s", l)
+		add("no longer listening on %s", l)
 	}
 	if c.Admin {
-		say("the admin listener changes")
+		add("the admin listener changes")
 	}
 	if c.Decide {
-		say("the listener for decisions changes")
+		add("the listener for decisions changes")
 	}
 	if c.Redis {
-		say("the listener for clients of Redis changes")
+		add("the listener for clients of Redis changes")
 	}
 	switch c.RedisTable {
 	case Carry:
-		say("redis: it has a new table, because %s; what keys have used still counts", c.RedisReason)
+		add("redis: it has a new table, because %s; what keys have used still counts", c.RedisReason)
 	case Replace:
-		say("redis: starts over with full buckets, because %s", c.RedisReason)
+		add("redis: starts over with full buckets, because %s", c.RedisReason)
 	case Keep, Adjust, Add:
 	}
 	if len(c.Other) > 0 {
-		say("changed: %s", strings.Join(c.Other, ", "))
+		add("changed: %s", strings.Join(c.Other, ", "))
 	}
 	return lines
 }

@@ -14,120 +14,120 @@ import (
 
 // doubts returns warnings about a valid file. They are about rules, exceptions and routes that do less than they seem
 // to do, and say what to write instead.
-func (f *File) doubts(upstreams []*Upstream) (all []string) {
+func (f *File) doubts(upstreams []*Upstream) (warnings []string) {
 	for i := range f.Exempt {
-		all = append(all, exceptionDoubts("exempt", &f.Exempt[i])...)
+		warnings = append(warnings, exceptionDoubts("exempt", &f.Exempt[i])...)
 	}
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		where := "rule " + r.Name
 		for j := range r.Match.Not {
-			all = append(all, exceptionDoubts(where+": not", &r.Match.Not[j])...)
+			warnings = append(warnings, exceptionDoubts(where+": not", &r.Match.Not[j])...)
 		}
-		all = append(all, literalDoubts(where+": match", &r.Match)...)
-		all = append(all, f.slashDoubts(r)...)
+		warnings = append(warnings, literalDoubts(where+": match", &r.Match)...)
+		warnings = append(warnings, f.slashDoubts(r)...)
 		if r.Constant == Unlimited && r.Tiers == nil && r.Quota == nil {
-			all = append(all, f.liftsNothing(r)...)
+			warnings = append(warnings, f.unlimitedDoubts(r)...)
 		}
 		if len(r.Refund) > 0 && returnsAll(r.Refund) {
-			all = append(all, where+": refund_status: every answer has one of these, so every request gets its "+
+			warnings = append(warnings, where+": refund_status: every answer has one of these, so every request gets its "+
 				"tokens back and the rule limits nothing: leave out the statuses that should count")
 		}
 	}
 	for i := range f.Routes {
-		all = append(all, literalDoubts(fmt.Sprintf("route %d", i+1), &f.Routes[i].Match)...)
+		warnings = append(warnings, literalDoubts(fmt.Sprintf("route %d", i+1), &f.Routes[i].Match)...)
 		for j := range i {
 			if covers(&f.Routes[j].Match, &f.Routes[i].Match) {
-				all = append(all, fmt.Sprintf("route %d: no request reaches it, because route %d, for %s, gets all "+
+				warnings = append(warnings, fmt.Sprintf("route %d: no request reaches it, because route %d, for %s, gets all "+
 					"of them: move it before that route",
 					i+1, j+1, f.Routes[j].Match))
 				break
 			}
 		}
 	}
-	return append(all, f.inventedKeys(upstreams)...)
+	return append(warnings, f.inventedKeyDoubts(upstreams)...)
 }
 
 // exceptionDoubts returns warnings about an exception, which applies to one rule or to all rules.
 func exceptionDoubts(where string, m *reading.Match) []string {
-	all := literalDoubts(where, m)
+	warnings := literalDoubts(where, m)
 	onlyPaths := len(m.Hosts)+len(m.Methods)+len(m.Headers)+len(m.Query)+len(m.Clients) == 0
 	if onlyPaths && slices.ContainsFunc(m.Paths, isEveryPath) {
-		all = append(all, where+": path: / is every path, so no request is limited: write /{$} for that page alone")
+		warnings = append(warnings, where+": path: / is every path, so no request is limited: write /{$} for that page alone")
 	}
 	if len(m.Clients) > 0 {
-		return all
+		return warnings
 	}
 	for _, field := range m.Headers {
-		all = append(all, fmt.Sprintf("%s: header %s: any client can send it to avoid the limit: add the client it "+
+		warnings = append(warnings, fmt.Sprintf("%s: header %s: any client can send it to avoid the limit: add the client it "+
 			"comes from, such as client: 10.0.0.0/8", where, field.Name))
 	}
 	for _, field := range m.Query {
-		all = append(all, fmt.Sprintf("%s: query %s: any client can send it to avoid the limit: add the client it "+
+		warnings = append(warnings, fmt.Sprintf("%s: query %s: any client can send it to avoid the limit: add the client it "+
 			"comes from, such as client: 10.0.0.0/8", where, field.Name))
 	}
-	return all
+	return warnings
 }
 
 func isEveryPath(p reading.Path) bool { return p.String() == "/" || p.String() == "prefix /" }
 
 // literalDoubts returns warnings about parts of a path that are patterns in other programs. In a rule file, they are
 // literal text.
-func literalDoubts(where string, m *reading.Match) (all []string) {
+func literalDoubts(where string, m *reading.Match) (warnings []string) {
 	for _, p := range m.Paths {
 		if p.IsText() {
 			continue
 		}
 		for _, segment := range strings.Split(p.String(), "/") {
 			if name, ok := strings.CutPrefix(segment, ":"); ok && name != "" {
-				all = append(all, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p, name))
+				warnings = append(warnings, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p, name))
 			} else if name, ok := strings.CutPrefix(segment, "<"); ok && strings.HasSuffix(name, ">") {
 				_, name, _ = strings.Cut(":"+strings.TrimSuffix(name, ">"), ":")
-				all = append(all, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p,
+				warnings = append(warnings, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p,
 					name[strings.LastIndex(name, ":")+1:]))
 			}
 		}
 	}
-	return append(append(all, valueDoubts(where+": header", m.Headers)...), valueDoubts(where+": query", m.Query)...)
+	return append(append(warnings, valueDoubts(where+": header", m.Headers)...), valueDoubts(where+": query", m.Query)...)
 }
 
-func valueDoubts(where string, fields []reading.Field) (all []string) {
+func valueDoubts(where string, fields []reading.Field) (warnings []string) {
 	for _, field := range fields {
 		for _, value := range field.Values {
 			if !strings.Contains(value, "/") && (strings.HasPrefix(value, "*") || strings.HasSuffix(value, "*")) {
-				all = append(all, fmt.Sprintf("%s %s: %q is only that value: values are not patterns, and only a single * means any",
+				warnings = append(warnings, fmt.Sprintf("%s %s: %q is only that value: values are not patterns, and only a single * means any",
 					where, field.Name, value))
 			}
 		}
 	}
-	return all
+	return warnings
 }
 
 // slashDoubts returns a warning if a path of a rule matches only one page, but the file has other paths below this
 // page.
-func (f *File) slashDoubts(r *Rule) (all []string) {
+func (f *File) slashDoubts(r *Rule) (warnings []string) {
 	for _, p := range r.Match.Paths {
 		page := p.String()
 		if p.IsText() || strings.HasSuffix(page, "/") || strings.Contains(page, "{") {
 			continue
 		}
-		below := func(m *reading.Match) bool {
+		hasPathBelow := func(m *reading.Match) bool {
 			return slices.ContainsFunc(m.Paths, func(other reading.Path) bool { return strings.HasPrefix(other.String(), page+"/") })
 		}
 		switch {
-		case below(&r.Match):
-		case slices.ContainsFunc(f.Rules, func(other Rule) bool { return below(&other.Match) }),
-			slices.ContainsFunc(f.Routes, func(other Route) bool { return below(&other.Match) }):
-			all = append(all, fmt.Sprintf("rule %s: path: %s is only that page, and the file has paths below it: "+
+		case hasPathBelow(&r.Match):
+		case slices.ContainsFunc(f.Rules, func(other Rule) bool { return hasPathBelow(&other.Match) }),
+			slices.ContainsFunc(f.Routes, func(other Route) bool { return hasPathBelow(&other.Match) }):
+			warnings = append(warnings, fmt.Sprintf("rule %s: path: %s is only that page, and the file has paths below it: "+
 				"write %s/ for all paths that begin with it, or %s/{$} for the page", r.Name, page, page, page))
 		}
 	}
-	return all
+	return warnings
 }
 
-// liftsNothing returns a warning about an unlimited rule if other rules may still limit its requests. The warning names
-// these rules.
-func (f *File) liftsNothing(unlimited *Rule) []string {
+// unlimitedDoubts returns a warning about an unlimited rule if other rules may still limit its requests. The warning
+// names these rules.
+func (f *File) unlimitedDoubts(unlimited *Rule) []string {
 	var others []string
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -146,10 +146,10 @@ func (f *File) liftsNothing(unlimited *Rule) []string {
 
 // mayOverlap reports whether a request could meet both matches. It returns false only if this is obviously impossible.
 func mayOverlap(a, b *reading.Match) bool {
-	apart := func(a, b []string) bool {
+	areDisjoint := func(a, b []string) bool {
 		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 	}
-	if apart(a.Methods, b.Methods) || apart(a.Hosts, b.Hosts) {
+	if areDisjoint(a.Methods, b.Methods) || areDisjoint(a.Hosts, b.Hosts) {
 		return false
 	}
 	if len(a.Paths) == 0 || len(b.Paths) == 0 {
@@ -157,7 +157,7 @@ func mayOverlap(a, b *reading.Match) bool {
 	}
 	for _, p := range a.Paths {
 		for _, q := range b.Paths {
-			if begins(p, q) || begins(q, p) {
+			if mayBeginLike(p, q) || mayBeginLike(q, p) {
 				return true
 			}
 		}
@@ -165,43 +165,42 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether the pattern p begins like the pattern q, so that its paths may be below q. It compares only
-// the text up to the first { of each pattern. If p or q is not a pattern, begins returns true.
-func begins(p, q reading.Path) bool {
+// mayBeginLike reports whether the pattern p begins with the pattern q, so that paths of p may be below q. It compares
+// only the text before the first { of each pattern. If p or q is not a pattern, it returns true.
+func mayBeginLike(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
 	}
-	plain := func(p reading.Path) string {
+	literalPrefix := func(p reading.Path) string {
 		s, _, _ := strings.Cut(p.String(), "{")
 		return strings.ToLower(strings.TrimSuffix(s, "/"))
 	}
-	return strings.HasPrefix(plain(p), plain(q))
+	return strings.HasPrefix(literalPrefix(p), literalPrefix(q))
 }
 
-// covers reports whether the first match obviously covers the second match. Then every request that meets the second
-// match also meets the first.
-func covers(m, of *reading.Match) bool {
-	within := func(narrow, wide []string) bool {
+// covers reports whether every request that meets the match inner obviously meets the match outer, too.
+func covers(outer, inner *reading.Match) bool {
+	isSubset := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })
 	}
-	if !within(of.Hosts, m.Hosts) || !within(of.Methods, m.Methods) || len(m.Query)+len(m.Not) > 0 {
+	if !isSubset(inner.Hosts, outer.Hosts) || !isSubset(inner.Methods, outer.Methods) || len(outer.Query)+len(outer.Not) > 0 {
 		return false
 	}
-	for _, field := range m.Headers {
-		if !slices.ContainsFunc(of.Headers, func(f reading.Field) bool {
-			return f.Name == field.Name && (len(field.Values) == 0 || len(f.Values) > 0 && within(f.Values, field.Values))
+	for _, field := range outer.Headers {
+		if !slices.ContainsFunc(inner.Headers, func(other reading.Field) bool {
+			return other.Name == field.Name && (len(field.Values) == 0 || len(other.Values) > 0 && isSubset(other.Values, field.Values))
 		}) {
 			return false
 		}
 	}
-	if len(m.Clients) > 0 && !slices.Equal(m.Clients, of.Clients) {
+	if len(outer.Clients) > 0 && !slices.Equal(outer.Clients, inner.Clients) {
 		return false
 	}
-	if len(m.Paths) == 0 {
+	if len(outer.Paths) == 0 {
 		return true
 	}
-	return len(of.Paths) > 0 && !slices.ContainsFunc(of.Paths, func(narrow reading.Path) bool {
-		return !slices.ContainsFunc(m.Paths, func(wide reading.Path) bool {
+	return len(inner.Paths) > 0 && !slices.ContainsFunc(inner.Paths, func(narrow reading.Path) bool {
+		return !slices.ContainsFunc(outer.Paths, func(wide reading.Path) bool {
 			w, n := wide.String(), narrow.String()
 			return w == n || !wide.IsText() && !narrow.IsText() && strings.HasSuffix(w, "/") && !strings.Contains(w, "{") && strings.HasPrefix(n, w)
 		})
@@ -217,8 +216,8 @@ func returnsAll(s Statuses) bool {
 	return true
 }
 
-// inventedKeys returns a warning if the keys of all rules are values that clients can choose.
-func (f *File) inventedKeys(upstreams []*Upstream) []string {
+// inventedKeyDoubts returns a warning if the keys of all rules are values that clients can choose.
+func (f *File) inventedKeyDoubts(upstreams []*Upstream) []string {
 	var keys []string
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -226,7 +225,7 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 			continue
 		}
 		bounded := true
-		if r.Quota.refusesOthers(r.Key) {
+		if r.Quota.refusesOtherKeys(r.Key) {
 			return nil // only values in the rule's file of limits have a bucket
 		}
 		for _, part := range r.Key {
@@ -234,7 +233,7 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 			case SourceHeader, SourceCookie, SourceQuery:
 				bounded = false
 				if !s.isDropped(upstreams) && !slices.Contains(keys, s.String()) {
-					keys = append(keys, s.String()) // droppedKeys warns about dropped headers
+					keys = append(keys, s.String()) // droppedKeyWarnings has the warnings about dropped headers
 				}
 			case SourceIP, SourcePath, SourceMethod, SourceHost, SourceGlobal, SourceNone:
 			}
@@ -251,12 +250,12 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		"checked", strings.Join(keys, " and "), strings.Join(keys, " and "))}
 }
 
-const muchMemory = 32 << 30
+const memoryWarningBytes = 32 << 30
 
 // MemoryWarning returns a warning if the limits may need much memory, or "". If a machine has less memory than the
 // limits need, a server on it refuses the file.
 func (f *File) MemoryWarning() string {
-	total, most := uint64(0), uint64(0)
+	total, largestBytes := uint64(0), uint64(0)
 	var largest *Rule
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -264,17 +263,17 @@ func (f *File) MemoryWarning() string {
 		if err != nil || !r.Counts() {
 			continue
 		}
-		if total += bytes; bytes > most {
-			most, largest = bytes, r
+		if total += bytes; bytes > largestBytes {
+			largestBytes, largest = bytes, r
 		}
 	}
-	if total <= muchMemory {
+	if total <= memoryWarningBytes {
 		return ""
 	}
-	cure := "lower max_keys"
+	advice := "lower max_keys"
 	if spec.Logs(largest.Policy.Algorithm()) {
-		cure += ", or use algorithm: sliding-window"
+		advice += ", or use algorithm: sliding-window"
 	}
 	return fmt.Sprintf("memory: the limits take %s when their tables are full, %s of it for rule %s: %s", humanize.IBytes(total),
-		humanize.IBytes(most), largest.Name, cure)
+		humanize.IBytes(largestBytes), largest.Name, advice)
 }

@@ -54,17 +54,17 @@ type Listener struct {
 
 // String returns the address and its protocols.
 func (l Listener) String() string {
-	spoken := "HTTP/1.1"
+	protocols := "HTTP/1.1"
 	switch {
 	case l.TLS != nil:
-		spoken = "TLS, HTTP/1.1 and HTTP/2"
+		protocols = "TLS, HTTP/1.1 and HTTP/2"
 	case l.H2C:
-		spoken = "HTTP/1.1 and HTTP/2 without TLS"
+		protocols = "HTTP/1.1 and HTTP/2 without TLS"
 	}
-	return fmt.Sprintf("%s (%s)%s", l.Address, spoken, when(l.ReusePort, reusable))
+	return fmt.Sprintf("%s (%s)%s", l.Address, protocols, textIf(l.ReusePort, reusePortText))
 }
 
-const reusable = ", beside other processes"
+const reusePortText = ", beside other processes"
 
 // TLS has the names of the files of a certificate. In the rule file, a relative name is relative to the directory of
 // the rule file. CertFile and KeyFile include this directory. Load reads both files to check them.
@@ -107,7 +107,7 @@ func (u *Upstream) String() string {
 	for i, t := range u.Targets {
 		names[i] = t.String()
 	}
-	return oneOf(names)
+	return joinOr(names)
 }
 
 // A Route passes matching requests to another upstream.

@@ -12,7 +12,7 @@ import (
 // line and column.
 
 // ParseKey parses a key.
-func ParseKey(text string) (Key, error) { return value(text, "key", list(keyPart, notTwice)) }
+func ParseKey(text string) (Key, error) { return value(text, "key", list(keyPart, checkUnique)) }
 
 // ParseAddress checks an address to listen on, and returns it unchanged.
 func ParseAddress(text string) (string, error) { return value(text, "address", address) }
@@ -32,9 +32,9 @@ func ParseProxies(text string) ([]netip.Prefix, error) {
 	return value(text, "trusted_proxies", list(prefix, nil))
 }
 
-func value[V any](text, what string, k kind[V]) (v V, err error) {
+func value[V any](text, keyName string, k kind[V]) (v V, err error) {
 	d := &decoder{}
-	k.read(d, scalar(text), what, &v)
+	k.read(d, parseNode(text), keyName, &v)
 	if len(d.Errors) == 0 {
 		return v, nil
 	}
@@ -42,16 +42,16 @@ func value[V any](text, what string, k kind[V]) (v V, err error) {
 	for i, e := range d.Errors {
 		lines[i] = e.Message
 	}
-	var none V
-	return none, errors.New(strings.Join(lines, "; "))
+	var zero V
+	return zero, errors.New(strings.Join(lines, "; "))
 }
 
-// scalar parses a text as a value, or as a list of values in brackets.
-func scalar(text string) *yaml.Node {
+// parseNode returns the node of a text: a single value, or a list of values in brackets.
+func parseNode(text string) *yaml.Node {
 	if items, isList := strings.CutPrefix(text, "["); isList && strings.HasSuffix(items, "]") {
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, item := range strings.Split(strings.TrimSuffix(items, "]"), ", ") {
-			list.Content = append(list.Content, scalar(item))
+			list.Content = append(list.Content, parseNode(item))
 		}
 		return list
 	}

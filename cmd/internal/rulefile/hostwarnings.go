@@ -11,29 +11,29 @@ import (
 // hostWarnings returns warnings about rules and exceptions for a host whose upstream does not get the Host header. Such
 // an upstream answers requests for any host in the same way. So a client can choose whether the rule or exception
 // applies.
-func (f *File) hostWarnings() (all []string) {
+func (f *File) hostWarnings() (warnings []string) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
-		if u := f.blindTo(r.Match.Hosts); u != nil {
-			all = append(all, fmt.Sprintf("rule %s: match: host: a client that sends another host avoids the limit, "+
+		if u := f.upstreamWithoutHost(r.Match.Hosts); u != nil {
+			warnings = append(warnings, fmt.Sprintf("rule %s: match: host: a client that sends another host avoids the limit, "+
 				"and %s answers it in the same way because it does not get the host: set keep_host, or a route for the host", r.Name, u))
 		}
-		if u := f.blindTo([]string{"any"}); u != nil && len(r.Match.Hosts) == 0 && r.Key.Uses(SourceHost) {
-			all = append(all, fmt.Sprintf("rule %s: key: host: each host that a client sends is a bucket of its "+
+		if u := f.upstreamWithoutHost([]string{"any"}); u != nil && len(r.Match.Hosts) == 0 && r.Key.Uses(SourceHost) {
+			warnings = append(warnings, fmt.Sprintf("rule %s: key: host: each host that a client sends is a bucket of its "+
 				"own, and %s answers all in the same way because it does not get the host: set keep_host, or a route for the host", r.Name, u))
 		}
-		for _, not := range r.Match.Not {
-			all = append(all, f.blindException(fmt.Sprintf("rule %s: not", r.Name), not.Hosts)...)
+		for _, m := range r.Match.Not {
+			warnings = append(warnings, f.exceptionHostWarnings(fmt.Sprintf("rule %s: not", r.Name), m.Hosts)...)
 		}
 	}
 	for _, m := range f.Exempt {
-		all = append(all, f.blindException("exempt", m.Hosts)...)
+		warnings = append(warnings, f.exceptionHostWarnings("exempt", m.Hosts)...)
 	}
-	return all
+	return warnings
 }
 
-func (f *File) blindException(where string, hosts []string) []string {
-	u := f.blindTo(hosts)
+func (f *File) exceptionHostWarnings(where string, hosts []string) []string {
+	u := f.upstreamWithoutHost(hosts)
 	if u == nil {
 		return nil
 	}
@@ -41,9 +41,9 @@ func (f *File) blindException(where string, hosts []string) []string {
 		"not get the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
 }
 
-// blindTo returns an upstream that does not get the Host header, although it serves these hosts and other hosts. It
-// returns nil if there is none.
-func (f *File) blindTo(hosts []string) *Upstream {
+// upstreamWithoutHost returns an upstream that does not get the Host header, although it serves these hosts and other
+// hosts. It returns nil if there is none.
+func (f *File) upstreamWithoutHost(hosts []string) *Upstream {
 	if len(hosts) == 0 {
 		return nil
 	}

@@ -15,8 +15,8 @@ func (r *Rule) IsInFlight() bool { return r.Policy.Algorithm() == engine.Algorit
 
 // checkInFlight refuses a concurrency together with decide, because weir cannot know when such a request has ended.
 func (d *decoder) checkInFlight(f *File) {
-	if d.concurrent != nil && f.Decide != nil {
-		d.Fail(d.concurrent, "concurrency: a proxy that asks at decide does not report when a request is over: "+
+	if d.concurrencyNode != nil && f.Decide != nil {
+		d.Fail(d.concurrencyNode, "concurrency: a proxy that asks at decide does not report when a request is over: "+
 			"leave out decide, or limit the requests in the proxy")
 	}
 }

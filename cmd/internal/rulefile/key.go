@@ -25,8 +25,8 @@ type Source struct {
 
 type SourceKind string
 
-// A request may lack the header, the cookie or the query parameter that a Source names. For every other kind of Source,
-// it always has a value.
+// A request may lack the header, the cookie or the query parameter that a Source names. It has a value for every other
+// kind of Source.
 const (
 	SourceIP     SourceKind = "ip" // the client's address, as ClientIP finds it
 	SourceHeader SourceKind = "header"
@@ -79,7 +79,7 @@ func (k Key) Equal(other Key) bool {
 	return slices.EqualFunc(k, other, func(a, b KeyPart) bool { return slices.Equal(a, b) })
 }
 
-var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
+var keyPart = scalar(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // keyPart parses "A or B or C". If a header, cookie or query parameter has no alternative, keyPart adds the client's
 // address. Otherwise a client could avoid the limit by leaving out the header, cookie or parameter.
@@ -94,17 +94,17 @@ func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 		if !ok {
 			return nil
 		}
-		may := s.Kind == SourceHeader || s.Kind == SourceCookie || s.Kind == SourceQuery
+		canBeMissing := s.Kind == SourceHeader || s.Kind == SourceCookie || s.Kind == SourceQuery
 		switch {
 		case s.Kind == SourceNone && i == 0:
 			d.Fail(n, "key: none is an alternative to a header or cookie: write for example header:X-API-Key or none")
 			return nil
-		case !may && i < len(words)-1:
+		case !canBeMissing && i < len(words)-1:
 			d.Fail(n, "key: %s: every request has %s, so the alternative after it is never used", yamlfile.Quote(text), s)
 			return nil
 		}
 		part = append(part, s)
-		if may && i == len(words)-1 {
+		if canBeMissing && i == len(words)-1 {
 			part = append(part, Source{Kind: SourceIP})
 		}
 	}
@@ -132,9 +132,9 @@ func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
 		}
 		return Source{SourceQuery, name}, name != ""
 	}
-	kind, name, named := strings.Cut(word, ":")
-	if near := nearest(kind, []string{"header", "cookie", "query"}); named && near != "" {
-		d.Fail(n, "unknown key %s: did you mean %q?", yamlfile.Quote(word), near+":"+name)
+	kind, name, hasName := strings.Cut(word, ":")
+	if meant := nearest(kind, []string{"header", "cookie", "query"}); hasName && meant != "" {
+		d.Fail(n, "unknown key %s: did you mean %q?", yamlfile.Quote(word), meant+":"+name)
 	} else {
 		d.Fail(n, "unknown key %s%s", yamlfile.Quote(word), didYouMean(word, sourceWords))
 	}

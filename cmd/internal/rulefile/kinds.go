@@ -16,25 +16,25 @@ import (
 // A kind describes which values an entry can have: how they are read, their schema, and their text in
 // docs/configuration.md.
 type kind[V any] struct {
-	read   func(d *decoder, n *yaml.Node, what string, into *V)
-	fill   func(into *V) // sets the value if the file has none; nil means the zero value
-	schema func() schema
-	span   string
+	read      func(d *decoder, n *yaml.Node, keyName string, dst *V)
+	fill      func(dst *V) // sets the value if the file has none; nil means the zero value
+	schema    func() schema
+	rangeText string
 }
 
-// The method within returns a copy of the kind with another text for its range in docs/configuration.md.
-func (k kind[V]) within(span string) kind[V] {
-	k.span = span
+// withRange returns a copy of the kind with another text for its range in docs/configuration.md.
+func (k kind[V]) withRange(text string) kind[V] {
+	k.rangeText = text
 	return k
 }
 
-// The function one describes a value that is a single text. The function parse makes the value from the text, or
-// refuses the text.
-func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string) V) kind[V] {
+// scalar describes a value that is a single text. The function parse makes the value from the text, or refuses the
+// text.
+func scalar[V any](s schema, parse func(d *decoder, n *yaml.Node, keyName, text string) V) kind[V] {
 	return kind[V]{
-		read: func(d *decoder, n *yaml.Node, what string, into *V) {
-			if text, ok := d.text(n, what); ok {
-				*into = parse(d, n, what, text)
+		read: func(d *decoder, n *yaml.Node, keyName string, dst *V) {
+			if text, ok := d.text(n, keyName); ok {
+				*dst = parse(d, n, keyName, text)
 			}
 		},
 		schema: func() schema { return s },
@@ -42,64 +42,64 @@ func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string
 }
 
 // text returns any single value as it is written in the file.
-func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
+func (d *decoder) text(n *yaml.Node, keyName string) (string, bool) {
 	s := d.enter(n)
 	if s == nil {
 		return "", false
 	}
 	if s.Kind != yaml.ScalarNode || yamlfile.IsNull(s) {
-		d.Fail(n, "%s: want a text, got %s", what, yamlfile.KindOf(s))
+		d.Fail(n, "%s: want a text, got %s", keyName, yamlfile.KindOf(s))
 		return "", false
 	}
 	return s.Value, true
 }
 
-var text = one(textSchema, func(_ *decoder, _ *yaml.Node, _, text string) string { return text })
+var text = scalar(textSchema, func(_ *decoder, _ *yaml.Node, _, text string) string { return text })
 
-var yes = kind[bool]{
-	read: func(d *decoder, n *yaml.Node, what string, into *bool) {
+var boolean = kind[bool]{
+	read: func(d *decoder, n *yaml.Node, keyName string, dst *bool) {
 		s := d.enter(n)
 		if s == nil {
 			return
 		}
 		if s.Kind != yaml.ScalarNode || s.Tag != "!!bool" {
-			d.Fail(n, "%s: want true or false, got %s", what, yamlfile.KindOf(s))
+			d.Fail(n, "%s: want true or false, got %s", keyName, yamlfile.KindOf(s))
 			return
 		}
-		*into = s.Value == "true" || s.Value == "True" || s.Value == "TRUE"
+		*dst = s.Value == "true" || s.Value == "True" || s.Value == "TRUE"
 	},
 	schema: func() schema { return schema{"type": "boolean"} },
 }
 
-// The function whole describes a whole number from low to high.
-func whole[V int | uint64](low, high uint64) kind[V] {
+// integer describes a whole number from low to high.
+func integer[V int | uint64](low, high uint64) kind[V] {
 	return kind[V]{
-		read: func(d *decoder, n *yaml.Node, what string, into *V) {
+		read: func(d *decoder, n *yaml.Node, keyName string, dst *V) {
 			s := d.enter(n)
 			if s == nil {
 				return
 			}
 			value, err := strconv.ParseUint(s.Value, 10, 64)
 			if s.Kind != yaml.ScalarNode || err != nil || value < low || value > high {
-				d.Fail(n, "%s: want a whole number from %d to %d, got %s", what, low, high, bare(s))
+				d.Fail(n, "%s: want a whole number from %d to %d, got %s", keyName, low, high, describeNode(s))
 				return
 			}
 			if len(s.Value) > 1 && s.Value[0] == '0' {
 				d.Fail(n, "%s: %s begins with a zero, and could mean %d or an octal number: leave the zero out",
-					what, yamlfile.Quote(s.Value), value)
+					keyName, yamlfile.Quote(s.Value), value)
 				return
 			}
-			*into = V(value)
+			*dst = V(value)
 		},
 		schema: func() schema { // a number may be in quotes, but then editors do not check its range
 			return schema{"type": []string{"integer", "string"}, "minimum": low, "maximum": high, "pattern": "^(0|[1-9][0-9]*)$"}
 		},
-		span: fmt.Sprintf("%d to %d", low, high),
+		rangeText: fmt.Sprintf("%d to %d", low, high),
 	}
 }
 
-// The function bare describes a node for an error message, as KindOf does. But it returns a number as it is written.
-func bare(n *yaml.Node) string {
+// describeNode describes a node for an error message, as KindOf does. But it returns a number as it is written.
+func describeNode(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && len(n.Value) < 40 {
 		return n.Value
 	}
@@ -109,29 +109,29 @@ func bare(n *yaml.Node) string {
 // duration describes a time, such as 10s, within a range.
 func duration(low, high time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{
-		read: func(d *decoder, n *yaml.Node, what string, into *time.Duration) {
+		read: func(d *decoder, n *yaml.Node, keyName string, dst *time.Duration) {
 			s := d.enter(n)
 			if s == nil {
 				return
 			}
 			value, err := time.ParseDuration(s.Value)
 			if s.Kind != yaml.ScalarNode || err != nil {
-				d.Fail(n, "%s: want a time with its unit, such as 500ms, 10s or 2m, got %s", what, bare(s))
+				d.Fail(n, "%s: want a time with its unit, such as 500ms, 10s or 2m, got %s", keyName, describeNode(s))
 				return
 			}
 			if value < low || value > high {
-				d.Fail(n, "%s: want %v to %v, got %v", what, low, high, value)
+				d.Fail(n, "%s: want %v to %v, got %v", keyName, low, high, value)
 				return
 			}
-			*into = value
+			*dst = value
 		},
-		schema: func() schema { return ref("duration") },
-		span:   short(low) + " to " + short(high),
+		schema:    func() schema { return ref("duration") },
+		rangeText: shortDuration(low) + " to " + shortDuration(high),
 	}
 }
 
-// The function short returns a duration without units that are zero.
-func short(d time.Duration) string {
+// shortDuration returns a duration as text, without units that are zero.
+func shortDuration(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
 		return fmt.Sprintf("%dh", d/time.Hour)
@@ -146,39 +146,39 @@ func short(d time.Duration) string {
 func seconds(high time.Duration, because string) kind[time.Duration] {
 	k := duration(0, high)
 	read := k.read
-	k.read = func(d *decoder, n *yaml.Node, what string, into *time.Duration) {
-		read(d, n, what, into)
-		if *into%time.Second != 0 {
-			d.Fail(n, "%s: want whole seconds%s, got %v", what, because, *into)
+	k.read = func(d *decoder, n *yaml.Node, keyName string, dst *time.Duration) {
+		read(d, n, keyName, dst)
+		if *dst%time.Second != 0 {
+			d.Fail(n, "%s: want whole seconds%s, got %v", keyName, because, *dst)
 		}
 	}
-	k.span += ", whole seconds"
+	k.rangeText += ", whole seconds"
 	return k
 }
 
 // size describes a number of bytes within a range. It can be written in units such as KiB.
 func size(low, high uint64) kind[int] {
 	return kind[int]{
-		read: func(d *decoder, n *yaml.Node, what string, into *int) {
+		read: func(d *decoder, n *yaml.Node, keyName string, dst *int) {
 			s := d.enter(n)
 			if s == nil {
 				return
 			}
 			value, err := humanize.ParseBytes(s.Value)
 			if s.Kind != yaml.ScalarNode || err != nil || value < low || value > high {
-				d.Fail(n, "%s: want %s to %s, got %s", what, humanize.IBytes(low), humanize.IBytes(high), bare(s))
+				d.Fail(n, "%s: want %s to %s, got %s", keyName, humanize.IBytes(low), humanize.IBytes(high), describeNode(s))
 				return
 			}
 			if strings.ContainsAny(s.Value, ".,") {
-				d.Fail(n, "%s: want a whole number, such as 1536 or 64KiB, got %s", what, bare(s))
+				d.Fail(n, "%s: want a whole number, such as 1536 or 64KiB, got %s", keyName, describeNode(s))
 				return
 			}
-			*into = int(value)
+			*dst = int(value)
 		},
 		schema: func() schema {
 			return anyOf(schema{"type": "integer", "minimum": low, "maximum": high}, pattern("A size: 64KiB", `^[0-9]+ *[A-Za-z]*$`))
 		},
-		span: shortSize(low) + " to " + shortSize(high),
+		rangeText: shortSize(low) + " to " + shortSize(high),
 	}
 }
 
@@ -190,64 +190,66 @@ func shortSize(bytes uint64) string {
 	return strings.NewReplacer(".0 ", "", " ", "").Replace(humanize.IBytes(bytes))
 }
 
-// choice describes a value that is one of a few values. Each is written in a file as its String.
-func choice[V fmt.Stringer](all ...V) kind[V] {
-	words := make([]string, len(all))
-	for i, v := range all {
+// choice describes one of a few values. A file has the String of the value.
+func choice[V fmt.Stringer](values ...V) kind[V] {
+	words := make([]string, len(values))
+	for i, v := range values {
 		words[i] = v.String()
 	}
-	return chosen(words, all)
+	return enum(words, values)
 }
 
-// The function words describes a value that is one of a few words.
-func words[V ~string](all ...V) kind[V] {
-	texts := make([]string, len(all))
-	for i, word := range all {
+// The function words describes one of a few words.
+func words[V ~string](words ...V) kind[V] {
+	texts := make([]string, len(words))
+	for i, word := range words {
 		texts[i] = string(word)
 	}
-	return chosen(texts, all)
+	return enum(texts, words)
 }
 
-// The function either describes a Boolean that is written as one of two words.
-func either(no, yes string) kind[bool] { return chosen([]string{no, yes}, []bool{false, true}) }
+// twoWords describes a Boolean that is written as one of two words.
+func twoWords(falseWord, trueWord string) kind[bool] {
+	return enum([]string{falseWord, trueWord}, []bool{false, true})
+}
 
-func chosen[V any](words []string, values []V) kind[V] {
-	return one(schema{"enum": words}, func(d *decoder, n *yaml.Node, what, text string) (v V) {
+func enum[V any](words []string, values []V) kind[V] {
+	return scalar(schema{"enum": words}, func(d *decoder, n *yaml.Node, keyName, text string) (v V) {
 		i := slices.Index(words, text)
 		if i < 0 {
-			d.Fail(n, "unknown %s %s%s", what, yamlfile.Quote(text), didYouMean(text, words))
+			d.Fail(n, "unknown %s %s%s", keyName, yamlfile.Quote(text), didYouMean(text, words))
 			return v
 		}
 		return values[i]
 	})
 }
 
-// list describes a list with at least one item. A single value is a list with one item. The function each, if it is not
-// nil, gets the previous items and a new item, and may refuse the new item.
-func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
+// list describes a list with at least one item. A single value is a list with one item. The function check, if it is
+// not nil, gets the previous items and a new item, and may refuse the new item.
+func list[V any](k kind[V], check func(d *decoder, n *yaml.Node, keyName string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
-		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {
-			*into = nil
-			d.list(n, what, func(n *yaml.Node) {
+		read: func(d *decoder, n *yaml.Node, keyName string, dst *[]V) {
+			*dst = nil
+			d.list(n, keyName, func(n *yaml.Node) {
 				var v V
 				if k.fill != nil {
 					k.fill(&v)
 				}
 				before := len(d.Errors)
-				k.read(d, n, what, &v)
-				if each != nil && len(d.Errors) == before {
-					each(d, n, what, *into, v)
+				k.read(d, n, keyName, &v)
+				if check != nil && len(d.Errors) == before {
+					check(d, n, keyName, *dst, v)
 				}
-				*into = append(*into, v)
+				*dst = append(*dst, v)
 			})
 		},
-		schema: func() schema { return many(k.schema()) },
-		span:   k.span,
+		schema:    func() schema { return oneOrMore(k.schema()) },
+		rangeText: k.rangeText,
 	}
 }
 
-// mapped describes a mapping with at least one key. The keys can be any names, and k describes the values.
-func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string, into *V)) kind[V] {
+// mapOf describes a mapping with at least one key. The keys can be any names, and k describes the values.
+func mapOf[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, keyName string, dst *V)) kind[V] {
 	return kind[V]{read: read, schema: func() schema {
 		return schema{"type": "object", "additionalProperties": k.schema(), "minProperties": 1}
 	}}
@@ -256,30 +258,31 @@ func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string
 // optional describes a value that may be missing. A section with mistakes is not missing.
 func optional[V any](k kind[V]) kind[*V] {
 	return kind[*V]{
-		read: func(d *decoder, n *yaml.Node, what string, into **V) {
+		read: func(d *decoder, n *yaml.Node, keyName string, dst **V) {
 			v, before := new(V), len(d.Errors)
-			if k.read(d, n, what, v); len(d.Errors) == before || k.fill != nil {
-				*into = v
+			if k.read(d, n, keyName, v); len(d.Errors) == before || k.fill != nil {
+				*dst = v
 			}
 		},
-		schema: k.schema,
-		span:   k.span,
+		schema:    k.schema,
+		rangeText: k.rangeText,
 	}
 }
 
-// mapping describes a section of a file that sets the fields of a struct. The function of returns the section.
-func mapping[T any](of func(*T) section) kind[T] {
+// mapping describes a mapping that sets the fields of a struct. The function sectionOf returns the section of the
+// struct.
+func mapping[T any](sectionOf func(*T) section) kind[T] {
 	return kind[T]{
-		read: func(d *decoder, n *yaml.Node, _ string, into *T) {
-			s := of(into)
+		read: func(d *decoder, n *yaml.Node, _ string, dst *T) {
+			s := sectionOf(dst)
 			s.read(d, n)
 		},
-		fill: func(into *T) {
-			s := of(into)
+		fill: func(dst *T) {
+			s := sectionOf(dst)
 			s.fill()
 		},
 		schema: func() schema {
-			s := of(new(T))
+			s := sectionOf(new(T))
 			return s.schema()
 		},
 	}

@@ -15,42 +15,42 @@ import (
 
 type tierTexts struct {
 	Header string
-	all    []*tierText
+	tiers  []*tierText
 }
 
 // A tierText has the numbers for one value of the header.
 type tierText struct {
 	spec.Tier
-	at   *yaml.Node
-	seen map[string]*yaml.Node
+	node  *yaml.Node
+	nodes map[string]*yaml.Node
 }
 
 func (t *tierTexts) section() section {
 	const hint = "want a header and the limits for some of its values"
 	return section{
 		name: "tiers", entries: []entry{
-			at("header", header, &t.Header, "", "the header whose value selects the tier of a request").needed(hint),
-			at("values", mapped(mapping((*tierText).section), readTiers), &t.all, "",
-				"for each value its `rate`, `burst` or both, and its `concurrency` if the rule has one").needed(hint),
+			newEntry("header", header, &t.Header, "", "the header whose value selects the tier of a request").required(hint),
+			newEntry("values", mapOf(mapping((*tierText).section), readTiers), &t.tiers, "",
+				"for each value its `rate`, `burst` or both, and its `concurrency` if the rule has one").required(hint),
 		},
 	}
 }
 
-func readTiers(d *decoder, n *yaml.Node, what string, into *[]*tierText) {
-	readNamed(d, n, what, into, (*tierText).section)
+func readTiers(d *decoder, n *yaml.Node, keyName string, dst *[]*tierText) {
+	readNamed(d, n, keyName, dst, (*tierText).section)
 }
 
-func readPlans(d *decoder, n *yaml.Node, what string, into *[]*tierText) {
-	readNamed(d, n, what, into, (*tierText).planSection)
+func readPlans(d *decoder, n *yaml.Node, keyName string, dst *[]*tierText) {
+	readNamed(d, n, keyName, dst, (*tierText).planSection)
 }
 
-func readNamed(d *decoder, n *yaml.Node, what string, into *[]*tierText, of func(*tierText) section) {
-	d.filled(n, what, func(key, value *yaml.Node) {
+func readNamed(d *decoder, n *yaml.Node, keyName string, dst *[]*tierText, sectionOf func(*tierText) section) {
+	d.nonEmptyPairs(n, keyName, func(key, value *yaml.Node) {
 		t := &tierText{Tier: spec.Tier{Name: yamlfile.Target(key).Value}}
-		s := of(t)
+		s := sectionOf(t)
 		s.read(d, value)
-		if t.seen != nil {
-			*into = append(*into, t)
+		if t.nodes != nil {
+			*dst = append(*dst, t)
 		}
 	})
 }
@@ -64,18 +64,18 @@ func (t *tierText) planSection() section {
 
 func (t *tierText) section() section {
 	return section{
-		name: fmt.Sprintf("tier %q", t.Name), least: 1,
+		name: fmt.Sprintf("tier %q", t.Name), minProperties: 1,
 		entries: []entry{
-			rateEntry(&t.Rate).unless("the rule's own"), burstEntry(&t.Burst), concurrencyEntry(&t.Concurrency).unless("the rule's own"),
+			rateEntry(&t.Rate).withDefaultText("the rule's own"), burstEntry(&t.Burst), concurrencyEntry(&t.Concurrency).withDefaultText("the rule's own"),
 		},
-		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.at, t.seen = n, seen },
+		check: func(_ *decoder, n *yaml.Node, nodes map[string]*yaml.Node) { t.node, t.nodes = n, nodes },
 	}
 }
 
 // isBroken reports whether a number of the tier was refused.
 func (t *tierText) isBroken() bool {
-	return t.seen["rate"] != nil && t.Rate == spec.Rate{} || t.seen["burst"] != nil && t.Burst == nil ||
-		t.seen["concurrency"] != nil && t.Concurrency == 0
+	return t.nodes["rate"] != nil && t.Rate == spec.Rate{} || t.nodes["burst"] != nil && t.Burst == nil ||
+		t.nodes["concurrency"] != nil && t.Concurrency == 0
 }
 
 // tiersOf returns the tiers for a limit of the rule. If the limit is on requests in flight, they are only the tiers
@@ -84,21 +84,21 @@ func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	if t.tiers == nil {
 		return nil
 	}
-	both := t.limit.Concurrency != 0 && t.seen["rate"] != nil
-	for _, tier := range t.tiers.all {
-		own := tier.Tier
+	hasBoth := t.limit.Concurrency != 0 && t.nodes["rate"] != nil
+	for _, tier := range t.tiers.tiers {
+		numbers := tier.Tier
 		switch {
 		case tier.isBroken():
 			continue
-		case both && l.Concurrency != 0:
-			own.Numbers = spec.Numbers{Concurrency: own.Concurrency}
-		case both:
-			own.Concurrency = 0
+		case hasBoth && l.Concurrency != 0:
+			numbers.Numbers = spec.Numbers{Concurrency: numbers.Concurrency}
+		case hasBoth:
+			numbers.Concurrency = 0
 		}
-		if both && own.Numbers == (spec.Numbers{}) && tier.Numbers != own.Numbers {
+		if hasBoth && numbers.Numbers == (spec.Numbers{}) && tier.Numbers != numbers.Numbers {
 			continue
 		}
-		tiers = append(tiers, own)
+		tiers = append(tiers, numbers)
 	}
 	return tiers
 }
@@ -106,8 +106,8 @@ func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 // resolve sets the policies of a rule from its limit, and notes mistakes. If an earlier check has refused a number, it
 // does nothing.
 func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
-	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
-		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {
+	if t.nodes["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.nodes["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
+		t.nodes["concurrency"] != nil && t.limit.Concurrency == 0 {
 		return
 	}
 	l.MaxWait, l.Cost, l.Refund, l.Overflow, l.Spread = r.MaxWait, r.Cost.Max, len(r.Refund) > 0, r.Overflow, r.Spread
@@ -117,27 +117,27 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	if l.Stored = stored; stored && l.Quota > 0 {
 		l.InStore = quotasInStore(*r, f.Store)
 	}
-	own, tiers, err := l.Policies()
+	policy, tiers, err := l.Policies()
 	for _, e := range spec.ErrorsOf(err) {
 		d.Fail(t.placeOf(e, r), "%s", t.explain(e, r))
 	}
 	if err != nil {
 		return
 	}
-	r.Policy = own
+	r.Policy = policy
 	switch {
 	case l.Quota > 0:
-		r.Quota = t.quota.resolved(&l, tiers)
+		r.Quota = t.quota.withPlans(&l, tiers)
 	case t.tiers != nil && len(tiers) > 0:
 		r.Tiers = tiersOf(t.tiers.Header, &l, tiers)
 	}
-	if r.Constant = constantOf(own); r.Constant != Counted {
+	if r.Constant = constantOf(policy); r.Constant != Counted {
 		r.fillConstant()
 	}
 	if stored && len(d.Errors) == 0 {
 		r.Store = f.Store
 		if err := redislimit.Check(r.Name, r.StorePolicy(), r.StoreOptions()...); err != nil {
-			d.Fail(cmp.Or(t.seen["store"], t.at), "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
+			d.Fail(cmp.Or(t.nodes["store"], t.node), "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
 		}
 	}
 }
@@ -159,16 +159,16 @@ func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 
 // stored reports whether the limit is counted in the file's store.
 func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
-	switch want := t.store; {
-	case want == nil:
+	switch setting := t.store; {
+	case setting == nil:
 		return f.Store != nil && l.Counts()
-	case !*want:
+	case !*setting:
 		return false
 	case f.Store == nil:
-		d.Fail(t.seen["store"], "store: true, but the file has no store: write for example store: redis://127.0.0.1:6379 outside the rules")
+		d.Fail(t.nodes["store"], "store: true, but the file has no store: write for example store: redis://127.0.0.1:6379 outside the rules")
 		return false
 	case !l.Counts():
-		d.Fail(t.seen["store"], "store: a rate of %v needs no store: leave this out", l.Rate)
+		d.Fail(t.nodes["store"], "store: a rate of %v needs no store: leave this out", l.Rate)
 		return false
 	}
 	return true
@@ -179,25 +179,25 @@ func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	if e.Tier != "" {
 		for _, tier := range t.tiersAndPlans() {
 			if tier.Name == e.Tier {
-				return cmp.Or(tier.seen[e.Key], tier.at)
+				return cmp.Or(tier.nodes[e.Key], tier.node)
 			}
 		}
 	}
 	if r != &t.Rule {
-		return t.seen["concurrency"] // the rule is for this concurrency
+		return t.nodes["concurrency"] // the rule is for this concurrency
 	}
-	return cmp.Or(t.seen[e.Key], t.at)
+	return cmp.Or(t.nodes[e.Key], t.node)
 }
 
 // tiersAndPlans returns the tiers and the plans of a rule. Each has its own numbers.
-func (t *ruleText) tiersAndPlans() (all []*tierText) {
+func (t *ruleText) tiersAndPlans() (numbered []*tierText) {
 	if t.tiers != nil {
-		all = append(all, t.tiers.all...)
+		numbered = append(numbered, t.tiers.tiers...)
 	}
 	if t.quota != nil {
-		all = append(all, t.quota.plans...)
+		numbered = append(numbered, t.quota.plans...)
 	}
-	return all
+	return numbered
 }
 
 // explain says what is wrong with a number, and what to write instead.
@@ -207,7 +207,7 @@ func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 		return fmt.Sprintf("plan %q: %s", e.Tier, e.Message)
 	case e.Key == "quota" && t.quota != nil && t.quota.Header != "":
 		return fmt.Sprintf("quota: a rate of %v leaves nothing to count: write a rate, and unknown: refuse", t.limit.Rate)
-	case e.Key == "rate" && e.Tier == "" && t.seen["rate"] == nil:
+	case e.Key == "rate" && e.Tier == "" && t.nodes["rate"] == nil:
 		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for 10 requests at a time"
 	case e.Key != "store":
 		return e.Error()

@@ -16,32 +16,32 @@ import (
 
 func (l *Listener) section() section {
 	return section{
-		name: "listen", brief: "address", entries: []entry{
+		name: "listen", shorthand: "address", entries: []entry{
 			addressEntry(&l.Address, "127.0.0.1:8080"),
 			modeEntry(&l.Mode),
-			at("h2c", yes, &l.H2C, "", "HTTP/2 without TLS, in addition to HTTP/1.1").within("not with `tls`"),
+			newEntry("h2c", boolean, &l.H2C, "", "HTTP/2 without TLS, in addition to HTTP/1.1").withRange("not with `tls`"),
 			tlsEntry(&l.TLS),
-			at("proxy_protocol", yes, &l.ProxyProtocol, "",
+			newEntry("proxy_protocol", boolean, &l.ProxyProtocol, "",
 				"a connection from one of the `trusted_proxies` must start with a header of the PROXY protocol, "+
 					"version 1 or 2, whose address is the client. Any other peer is its own client, and must not send "+
-					"the header").within("with `trusted_proxies`"),
+					"the header").withRange("with `trusted_proxies`"),
 			reusePortEntry(&l.ReusePort),
 		},
-		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+		check: func(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {
 			if l.ProxyProtocol {
-				d.proxied = seen["proxy_protocol"]
+				d.proxyProtocolNode = nodes["proxy_protocol"]
 			}
 			if l.TLS != nil && l.H2C {
-				d.Fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+
+				d.Fail(nodes["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+
 					"one of the two out")
 			}
-			d.checkAddress(seen, *l)
+			d.checkAddress(nodes, *l)
 		},
 	}
 }
 
-// notTaken refuses a listener if an earlier listener has the same address.
-func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener) {
+// checkAddressFree refuses a listener if an earlier listener has the same address.
+func checkAddressFree(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener) {
 	for _, other := range before {
 		if overlap(l.Address, other.Address) {
 			d.Fail(valueOf(n, "address"), "listen: %s is taken by the listener at %s", l.Address, other.Address)
@@ -51,43 +51,43 @@ func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener)
 
 func (a *Admin) section() section {
 	return section{
-		name: "admin", brief: "address", entries: []entry{
-			addressEntry(&a.Address, "127.0.0.1:9090").within("loopback, unless there is `allow_remote`"),
+		name: "admin", shorthand: "address", entries: []entry{
+			addressEntry(&a.Address, "127.0.0.1:9090").withRange("loopback, unless there is `allow_remote`"),
 			modeEntry(&a.Mode),
-			at("allow_remote", yes, &a.AllowRemote, "", "other machines may reach the address"),
-			at("pprof", yes, &a.Pprof, "", "serve profiles of the program"),
-			at("keys", words(admin.AllKeys...), &a.Keys, string(admin.KeysHashed),
+			newEntry("allow_remote", boolean, &a.AllowRemote, "", "other machines may reach the address"),
+			newEntry("pprof", boolean, &a.Pprof, "", "serve profiles of the program"),
+			newEntry("keys", words(admin.AllKeys...), &a.Keys, string(admin.KeysHashed),
 				"how the keys of limits are shown: `hashed`, `full` or `off`"),
-			at("hosts", list(adminHost, nil), &a.Hosts, "",
+			newEntry("hosts", list(adminHost, nil), &a.Hosts, "",
 				"names that the Host header of a request to the live page or `/metrics` may have, besides "+
 					"localhost and addresses: the name of a proxy in front, such as `weir.example.com`, or the "+
 					"service name that Prometheus scrapes. Any other name is refused, because another site could "+
 					"point its own name at this address"),
-			at("token_file", tokenFile, &a.TokenFile, "",
+			newEntry("token_file", tokenFile, &a.TokenFile, "",
 				"a file with a token on each line, `TOKEN` or `NAME:TOKEN`, relative to the rule file. With it, "+
 					"everything except `/healthz` and `/readyz` requires a token, as a bearer token or as a "+
 					"browser's password. The file is read again when it changes").
-				unless("none: everyone who reaches the listener may do everything").within("1 to 16 tokens of 16 characters or more, 64KiB"),
-			at("read_token_file", tokenFile, &a.ReadTokenFile, "", "the same, for tokens that only allow reading").within("with `token_file`"),
+				withDefaultText("none: everyone who reaches the listener may do everything").withRange("1 to 16 tokens of 16 characters or more, 64KiB"),
+			newEntry("read_token_file", tokenFile, &a.ReadTokenFile, "", "the same, for tokens that only allow reading").withRange("with `token_file`"),
 		},
-		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+		check: func(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {
 			if !a.AllowRemote && isRemote(a.Address) {
-				d.Fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or write allow_remote: true", a.Address)
+				d.Fail(nodes["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or write allow_remote: true", a.Address)
 			}
-			d.checkAddress(seen, Listener{Address: a.Address})
-			if d.tokens = seen["token_file"]; a.ReadTokenFile != "" && a.TokenFile == "" {
-				d.Fail(seen["read_token_file"], "read_token_file: it needs a token_file with the tokens that may do more")
+			d.checkAddress(nodes, Listener{Address: a.Address})
+			if d.tokensNode = nodes["token_file"]; a.ReadTokenFile != "" && a.TokenFile == "" {
+				d.Fail(nodes["read_token_file"], "read_token_file: it needs a token_file with the tokens that may do more")
 			}
 		},
 	}
 }
 
-var tokenFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+var tokenFile = scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if s == "" {
-		d.Fail(n, "%s: want the name of a file with a token on each line", what)
+		d.Fail(n, "%s: want the name of a file with a token on each line", keyName)
 		return ""
 	}
-	return d.beside(s)
+	return d.resolvePath(s)
 })
 
 // IsRemote reports whether other machines can reach the listener.
@@ -102,11 +102,11 @@ func (a *Admin) Access() (*admin.Access, error) {
 }
 
 func (d *decoder) tryTokens(f *File) {
-	if d.tokens == nil || f.Admin == nil {
+	if d.tokensNode == nil || f.Admin == nil {
 		return
 	}
 	if _, err := f.Admin.Access(); err != nil {
-		d.Fail(d.tokens, "admin: %v", err)
+		d.Fail(d.tokensNode, "admin: %v", err)
 	}
 }
 
@@ -114,33 +114,33 @@ func (a *Admin) describe() string {
 	if a == nil {
 		return ""
 	}
-	return a.Address + ", keys " + string(a.Keys) + when(a.Pprof, ", pprof") +
-		when(a.TokenFile != "", ", with tokens")
+	return a.Address + ", keys " + string(a.Keys) + textIf(a.Pprof, ", pprof") +
+		textIf(a.TokenFile != "", ", with tokens")
 }
 
 // adminHost describes a name in the Host header of requests to the page. It refuses a name such as *.example.com,
 // because some of the names that it matches could belong to someone else.
-var adminHost = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+var adminHost = scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	name := d.host(n, "host", s)
 	if strings.HasPrefix(name, "*.") {
-		d.Fail(n, "%s: %s: want one name, such as weir.example.com", what, yamlfile.Quote(name))
+		d.Fail(n, "%s: %s: want one name, such as weir.example.com", keyName, yamlfile.Quote(name))
 	}
 	return name
 })
 
 func (t *TLS) section() section {
-	file := one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	file := scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 		if s == "" {
-			d.Fail(n, "%s: want the name of a PEM file", what)
+			d.Fail(n, "%s: want the name of a PEM file", keyName)
 			return ""
 		}
-		return d.beside(s)
+		return d.resolvePath(s)
 	})
 	const hint = "want the names of two PEM files, cert and key"
 	return section{
 		name: "tls", help: "Two PEM files", entries: []entry{
-			at("cert", file, &t.CertFile, "", "the file of the certificate, relative to the rule file").needed(hint),
-			at("key", file, &t.KeyFile, "", "the file of its private key").needed(hint),
+			newEntry("cert", file, &t.CertFile, "", "the file of the certificate, relative to the rule file").required(hint),
+			newEntry("key", file, &t.KeyFile, "", "the file of its private key").required(hint),
 		},
 		check: func(d *decoder, n *yaml.Node, _ map[string]*yaml.Node) {
 			if t.CertFile != "" && t.KeyFile != "" {
@@ -150,26 +150,26 @@ func (t *TLS) section() section {
 	}
 }
 
-func addressEntry(into *string, example string) entry {
-	return at("address", address, into, "",
+func addressEntry(dst *string, example string) entry {
+	return newEntry("address", address, dst, "",
 		"`host:port`, or `unix:/path` for a Unix socket, whose peers count as 127.0.0.1. Without a host, all "+
-			"addresses of the machine. Port 0 takes a free port").needed("write for example address: " +
-		"" + example).within("port 0 to 65535; a path of 100 bytes")
+			"addresses of the machine. Port 0 takes a free port").required("write for example address: " +
+		"" + example).withRange("port 0 to 65535; a path of 100 bytes")
 }
 
-func modeEntry(into *fs.FileMode) entry {
-	return at("mode", mode, into, "", "the mode of a Unix socket's file, in octal digits").unless("`660`").within("writable for the owner")
+func modeEntry(dst *fs.FileMode) entry {
+	return newEntry("mode", mode, dst, "", "the mode of a Unix socket's file, in octal digits").withDefaultText("`660`").withRange("writable for the owner")
 }
 
-func tlsEntry(into **TLS) entry {
-	return at("tls", optional(mapping((*TLS).section)), into, "", "`cert` and `key`, two PEM files")
+func tlsEntry(dst **TLS) entry {
+	return newEntry("tls", optional(mapping((*TLS).section)), dst, "", "`cert` and `key`, two PEM files")
 }
 
-func reusePortEntry(into *bool) entry {
-	return at("reuse_port", yes, into, "",
+func reusePortEntry(dst *bool) entry {
+	return newEntry("reuse_port", boolean, dst, "",
 		"other processes of the same user may also listen on the port, and the kernel distributes new connections "+
 			"among them (SO_REUSEPORT): see [operations.md](operations.md#several-processes-on-one-port). A reload "+
-			"cannot change it while the port is open").within("Linux; a port that is not 0")
+			"cannot change it while the port is open").withRange("Linux; a port that is not 0")
 }
 
 // checkAddress refuses keys that a listener cannot have with its kind of address.
@@ -177,33 +177,33 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	if l.Address == "" {
 		return
 	}
-	if at := seen["mode"]; at != nil && !isSocket(l.Address) {
-		d.Fail(at, "mode: %s is not a Unix socket (unix:/path) and has no mode: leave it out", l.Address)
+	if node := seen["mode"]; node != nil && !isSocket(l.Address) {
+		d.Fail(node, "mode: %s is not a Unix socket (unix:/path) and has no mode: leave it out", l.Address)
 	}
 	if !l.ReusePort {
 		return
 	}
-	if at := seen["reuse_port"]; isSocket(l.Address) {
-		d.Fail(at, "reuse_port: %s is a Unix socket and has no port: leave it out", l.Address)
+	if node := seen["reuse_port"]; isSocket(l.Address) {
+		d.Fail(node, "reuse_port: %s is a Unix socket and has no port: leave it out", l.Address)
 	} else if _, port, err := net.SplitHostPort(l.Address); err == nil && portNumber(port) == 0 {
-		d.Fail(at, "reuse_port: %s is a different port in each process: write the port", l.Address)
+		d.Fail(node, "reuse_port: %s is a different port in each process: write the port", l.Address)
 	}
 }
 
-// checkPlaces refuses a listener that is not for clients if another listener has the same address.
-func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
-	type place struct{ whose, address string }
-	var taken []place
+// checkAddressesFree refuses a listener that is not for clients if another listener has the same address.
+func (d *decoder) checkAddressesFree(f *File, nodes map[string]*yaml.Node) {
+	type listenAddress struct{ owner, address string }
+	var taken []listenAddress
 	for _, l := range f.Listen {
-		taken = append(taken, place{"a public listener's", l.Address})
+		taken = append(taken, listenAddress{"a public listener's", l.Address})
 	}
-	check := func(key, whose, address string) {
+	check := func(key, owner, address string) {
 		for _, p := range taken {
 			if overlap(address, p.address) {
-				d.Fail(seen[key], "%s: %s is %s, %s: choose another port", key, address, p.whose, p.address)
+				d.Fail(nodes[key], "%s: %s is %s, %s: choose another port", key, address, p.owner, p.address)
 			}
 		}
-		taken = append(taken, place{whose, address})
+		taken = append(taken, listenAddress{owner, address})
 	}
 	if f.Admin != nil {
 		check("admin", "the admin listener's", f.Admin.Address)
@@ -217,19 +217,19 @@ func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 }
 
 // address describes an address to listen on: unix:/path, or host:port, in which the host may be missing.
-var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what, s string) string {
+var address = withReference("address", scalar(nil, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if path, isSocket := unixsocket.Path(s); isSocket {
-		d.socketPath(n, what, path)
+		d.socketPath(n, keyName, path)
 		return s
 	}
 	const example = "write for example 127.0.0.1:8080, or :8080 for all addresses of this machine"
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {
-		d.Fail(n, "%s: %s: want host:port; %s", what, yamlfile.Quote(s), example)
+		d.Fail(n, "%s: %s: want host:port; %s", keyName, yamlfile.Quote(s), example)
 		return ""
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		d.Fail(n, "%s: %s: the port is %s, want 0 to 65535; %s", what, yamlfile.Quote(s), yamlfile.Quote(port), example)
+		d.Fail(n, "%s: %s: the port is %s, want 0 to 65535; %s", keyName, yamlfile.Quote(s), yamlfile.Quote(port), example)
 		return ""
 	}
 	return s
@@ -246,7 +246,7 @@ func overlap(a, b string) bool {
 	if errA != nil || errB != nil || portNumber(portA) != portNumber(portB) || portNumber(portA) == 0 {
 		return false
 	}
-	return hostA == hostB || isEvery(hostA) || isEvery(hostB)
+	return hostA == hostB || isAllHosts(hostA) || isAllHosts(hostB)
 }
 
 func portNumber(s string) uint64 {
@@ -254,7 +254,7 @@ func portNumber(s string) uint64 {
 	return n
 }
 
-func isEvery(host string) bool {
+func isAllHosts(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "" || err == nil && addr.IsUnspecified()
 }

@@ -33,24 +33,24 @@ func Load(path string) (*File, error) {
 	d.tryCertificates()
 	d.tryPasswords(f)
 	d.tryTokens(f)
-	return f.unless(d)
+	return f.fileOrErrors(d)
 }
 
 // Parse parses the text of a rule file. The parameter name is the name of the file in messages. Relative file names are
 // relative to its directory. Parse reads no files. The error is [yamlfile.Errors].
 func Parse(name string, text []byte) (*File, error) {
 	f, d := parse(name, text)
-	return f.unless(d)
+	return f.fileOrErrors(d)
 }
 
-func (f *File) unless(d *decoder) (*File, error) {
+func (f *File) fileOrErrors(d *decoder) (*File, error) {
 	if len(d.Errors) > 0 {
 		return nil, d.Errors.Sorted()
 	}
 	return f, nil
 }
 
-// read returns the text of the file, but at most one byte more than permitted.
+// read returns the text of the file, up to one byte more than MaxBytes.
 func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	switch {
@@ -140,24 +140,24 @@ func (d *decoder) document(text []byte) *yaml.Node {
 
 // syntax notes an error of the YAML library about text that is not YAML.
 func (d *decoder) syntax(err error, text []byte) {
-	at, message := &yaml.Node{}, err.Error()
+	node, message := &yaml.Node{}, err.Error()
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
-		at.Line, at.Column, message = load.Mark.Line, load.Mark.Column, load.Message
+		node.Line, node.Column, message = load.Mark.Line, load.Mark.Column, load.Message
 		if load.ContextMsg != "" {
 			message = fmt.Sprintf("%s (%s)", message, load.ContextMsg)
 		}
 	}
-	if tab := tabBefore(text, at.Line); tab > 0 {
-		at.Column, message = tab, "a tab: lines are indented by spaces"
+	if tab := tabBefore(text, node.Line); tab > 0 {
+		node.Column, message = tab, "a tab: lines are indented by spaces"
 	}
-	if line := lineOf(text, at.Line); wild.MatchString(line) {
-		message += "; write a path with braces in quotes: path: " + strconv.Quote(wild.FindStringSubmatch(line)[1])
+	if line := lineOf(text, node.Line); unquotedBraces.MatchString(line) {
+		message += "; write a path with braces in quotes: path: " + strconv.Quote(unquotedBraces.FindStringSubmatch(line)[1])
 	}
-	d.Fail(at, "not YAML: %s", message)
+	d.Fail(node, "not YAML: %s", message)
 }
 
-// wild matches a path that has braces but no quotes. YAML would read such braces as a mapping.
-var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
+// unquotedBraces matches a path that has braces but no quotes. YAML would read such braces as a mapping.
+var unquotedBraces = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
 
 // lineOf returns a line of a text. Lines are counted from 1. It returns "" if there is no such line.
 func lineOf(text []byte, line int) string {
@@ -181,14 +181,14 @@ func tabBefore(text []byte, line int) int {
 func (d *decoder) tryCertificates() {
 	for _, c := range d.certificates {
 		if _, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile); err != nil {
-			d.Fail(c.at, "tls: %v", err)
+			d.Fail(c.node, "tls: %v", err)
 		}
 	}
 }
 
-// The method beside returns the path of a file from its name in the rule file. A relative name is relative to the rule
-// file's directory.
-func (d *decoder) beside(name string) string {
+// resolvePath returns the path of a file from its name in the rule file. A relative name is relative to the rule file's
+// directory.
+func (d *decoder) resolvePath(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}

@@ -44,17 +44,17 @@ func (s Sample) String() string {
 
 func (l *Log) section() section {
 	return section{name: "log", entries: []entry{
-		at("format", words(LogText, LogJSON), &l.Format, string(LogText),
+		newEntry("format", words(LogText, LogJSON), &l.Format, string(LogText),
 			"`text` (key=value) or `json`, one object a line; a change takes effect at the next start"),
-		at("level", chosen([]string{"debug", "info", "warn", "error"},
+		newEntry("level", enum([]string{"debug", "info", "warn", "error"},
 			[]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}), &l.Level, "info",
 			"`debug`, `info`, `warn` or `error`: lower ones are left out"),
-		at("access", sample, &l.Access, "none", "a line for each request (`all`), for one request in N at random (`1/100`), or for `none`"),
-		at("refusals", sample, &l.Refusals, "none", "the same for each refusal of a rule, including those in shadow mode"),
+		newEntry("access", sample, &l.Access, "none", "a line for each request (`all`), for one request in N at random (`1/100`), or for `none`"),
+		newEntry("refusals", sample, &l.Refusals, "none", "the same for each refusal of a rule, including those in shadow mode"),
 	}}
 }
 
-var sample = one(schema{"type": "string", "pattern": "^(none|all|1/[1-9][0-9]{0,6})$"}, func(d *decoder, n *yaml.Node, what, s string) Sample {
+var sample = scalar(schema{"type": "string", "pattern": "^(none|all|1/[1-9][0-9]{0,6})$"}, func(d *decoder, n *yaml.Node, keyName, s string) Sample {
 	switch s {
 	case "none":
 		return 0
@@ -64,7 +64,7 @@ var sample = one(schema{"type": "string", "pattern": "^(none|all|1/[1-9][0-9]{0,
 	text, _ := strings.CutPrefix(s, "1/")
 	value, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || text == s || value == 0 || value > maxSample {
-		d.Fail(n, "%s: %s: want none, all, or one in so many, such as 1/100, up to 1/%d", what, yamlfile.Quote(s), maxSample)
+		d.Fail(n, "%s: %s: want none, all, or one in so many, such as 1/100, up to 1/%d", keyName, yamlfile.Quote(s), maxSample)
 	}
 	return Sample(value)
-}).within(fmt.Sprintf("up to 1/%d", maxSample))
+}).withRange(fmt.Sprintf("up to 1/%d", maxSample))

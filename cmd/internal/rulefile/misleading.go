@@ -19,19 +19,19 @@ func (s Source) isDropped(upstreams []*Upstream) bool {
 		!slices.ContainsFunc(upstreams, func(u *Upstream) bool { return slices.Contains(u.PassHeaders, s.Name) })
 }
 
-// droppedKeys returns warnings about rules whose key is a header that no upstream gets. A client can then write any
-// value into it.
-func (f *File) droppedKeys(upstreams []*Upstream) (all []string) {
+// droppedKeyWarnings returns warnings about rules whose key is a header that no upstream gets. A client can then write
+// any value into it.
+func (f *File) droppedKeyWarnings(upstreams []*Upstream) (warnings []string) {
 	for i := range f.Rules {
 		for _, part := range f.Rules[i].Key {
 			for _, s := range part {
 				if s.isDropped(upstreams) {
-					all = append(all, fmt.Sprintf("rule %s: key: header:%s: any client can send it, each value is a "+
+					warnings = append(warnings, fmt.Sprintf("rule %s: key: header:%s: any client can send it, each value is a "+
 						"bucket of its own, and upstreams do not get it: for addresses write ip, with "+
 						"trusted_proxies and client_ip", f.Rules[i].Name, s.Name))
 				}
 			}
 		}
 	}
-	return all
+	return warnings
 }

@@ -8,55 +8,55 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// didYouMean returns `: did you mean "rate"?` for a similar known word, and otherwise a list of the known words.
-func didYouMean(word string, known []string) string {
-	if near := nearest(word, known); near != "" {
-		return fmt.Sprintf(": did you mean %q?", near)
+// didYouMean returns `: did you mean "rate"?` if one of the words is similar, and otherwise a list of the words.
+func didYouMean(word string, words []string) string {
+	if meant := nearest(word, words); meant != "" {
+		return fmt.Sprintf(": did you mean %q?", meant)
 	}
-	return ": want " + oneOf(known)
+	return ": want " + joinOr(words)
 }
 
-// The variable others maps words that people often write by mistake to the words that they probably mean.
-var others = map[string]string{
+// synonyms maps words that people often write by mistake to the words that they probably mean.
+var synonyms = map[string]string{
 	"limit": "rate", "requests": "rate", "capacity": "burst", "dry_run": "shadow", "by": "key",
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",
 }
 
-// nearest returns the known word that differs from a word in the fewest letters. Two swapped letters count as one. It
-// returns "" if more than a third of the letters differ, because the word is then not a misspelling.
-func nearest(word string, known []string) string {
+// nearest returns the element of words that differs from word in the fewest letters. Two swapped letters count as one.
+// It returns "" if more than a third of the letters differ, because word is then not a misspelling.
+func nearest(word string, words []string) string {
 	if len(word) > 64 {
 		return ""
 	}
-	if other := others[word]; slices.Contains(known, other) {
-		return other
+	if meant := synonyms[word]; slices.Contains(words, meant) {
+		return meant
 	}
-	best, fewest := "", 1+max(1, len(word)/3)
-	for _, k := range known {
-		if d := changes(simple(word), simple(k)); d < fewest {
-			best, fewest = k, d
+	best, minDistance := "", 1+max(1, len(word)/3)
+	for _, candidate := range words {
+		if d := editDistance(normalize(word), normalize(candidate)); d < minDistance {
+			best, minDistance = candidate, d
 		}
 	}
 	return best
 }
 
-func simple(word string) string { return strings.ReplaceAll(strings.ToLower(word), "_", "-") }
+func normalize(word string) string { return strings.ReplaceAll(strings.ToLower(word), "_", "-") }
 
-func changes(a, b string) int {
+func editDistance(a, b string) int {
 	d := levenshtein.ComputeDistance(a, b)
-	if d > 1 && slices.Equal(letters(a), letters(b)) {
+	if d > 1 && slices.Equal(sortedLetters(a), sortedLetters(b)) {
 		return 1
 	}
 	return d
 }
 
-func letters(word string) []byte {
-	all := []byte(word)
-	slices.Sort(all)
-	return all
+func sortedLetters(word string) []byte {
+	letters := []byte(word)
+	slices.Sort(letters)
+	return letters
 }
 
-func oneOf(words []string) string {
+func joinOr(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}

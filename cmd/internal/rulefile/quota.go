@@ -70,66 +70,66 @@ func (q *Quota) From() string {
 type quotaText struct {
 	Quota
 	plans []*tierText
-	at    *yaml.Node
-	seen  map[string]*yaml.Node
+	node  *yaml.Node
+	nodes map[string]*yaml.Node
 }
 
 func (t *quotaText) section() section {
 	return section{
 		name: "quota", entries: []entry{
-			at("file", quotaFile, &t.File, "", "a file with the limit of each key, CSV or, by its name, `.json`, relative to the rule file: see below").
-				unless("one of `file`, `hash` and `header` is needed"),
-			at("hash", hashName, &t.Hash, "", "a hash in the file's `store` with the limit of each key").within("1 to 512 characters; needs `store`"),
-			at("every", duration(time.Second, 24*time.Hour), &t.Every, "1m", "how often the hash is read again"),
-			at("header", header, &t.Header, "", "a header in which `trusted_proxies` send the limit of the "+
-				"request, in the syntax of `RateLimit-Policy`: see below").within("needs `trusted_proxies`; not " +
+			newEntry("file", quotaFile, &t.File, "", "a file with the limit of each key, CSV or, by its name, `.json`, relative to the rule file: see below").
+				withDefaultText("one of `file`, `hash` and `header` is needed"),
+			newEntry("hash", hashName, &t.Hash, "", "a hash in the file's `store` with the limit of each key").withRange("1 to 512 characters; needs `store`"),
+			newEntry("every", duration(time.Second, 24*time.Hour), &t.Every, "1m", "how often the hash is read again"),
+			newEntry("header", header, &t.Header, "", "a header in which `trusted_proxies` send the limit of the "+
+				"request, in the syntax of `RateLimit-Policy`: see below").withRange("needs `trusted_proxies`; not " +
 				"with `batch-refill`"),
-			at("item", itemName, &t.Item, "", "which of the header's items counts").unless("the item with the " +
+			newEntry("item", itemName, &t.Item, "", "which of the header's items counts").withDefaultText("the item with the " +
 				"rule's name"),
-			at("by", lookedUp, &t.By, "", "which value of a request is looked up in the file or hash, written like "+
+			newEntry("by", lookupPart, &t.By, "", "which value of a request is looked up in the file or hash, written like "+
 				"a part of a `key`").
-				unless("the rule's `key`, which must have one part").within("`ip`, `host`, a header, cookie or query parameter"),
-			at("plans", mapped(mapping((*tierText).planSection), readPlans), &t.plans, "",
-				"plans that the file or hash may name, each with its `rate`, `burst` or both").unless("none: it " +
+				withDefaultText("the rule's `key`, which must have one part").withRange("`ip`, `host`, a header, cookie or query parameter"),
+			newEntry("plans", mapOf(mapping((*tierText).planSection), readPlans), &t.plans, "",
+				"plans that the file or hash may name, each with its `rate`, `burst` or both").withDefaultText("none: it " +
 				"has numbers only"),
-			at("unknown", words(UnknownDefault, UnknownRefuse), &t.Unknown, string(UnknownDefault),
+			newEntry("unknown", words(UnknownDefault, UnknownRefuse), &t.Unknown, string(UnknownDefault),
 				"what happens to a request whose key is not in the file or hash, or that has no valid header: with "+
 					"`default` it has the rule's own limit, with `refuse` it is refused without Retry-After"),
-			at("max", whole[uint64](1, spec.MaxBurst), &t.Max, "",
+			newEntry("max", integer[uint64](1, spec.MaxBurst), &t.Max, "",
 				"the largest burst, or the largest limit of a window, that the file, hash or header may set; a "+
 					"larger one is an error").
-				unless("`1000000`; the rule's own limit in a sliding log, which has room for that many times in " +
+				withDefaultText("`1000000`; the rule's own limit in a sliding log, which has room for that many times in " +
 					"each key"),
 		},
 		anyOf: [][]string{{"file"}, {"hash"}, {"header"}},
-		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.at, t.seen = n, seen },
+		check: func(_ *decoder, n *yaml.Node, nodes map[string]*yaml.Node) { t.node, t.nodes = n, nodes },
 	}
 }
 
 // quotaFile describes the name of a file of limits. It is relative to the rule file.
-var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+var quotaFile = scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if s == "" {
-		d.Fail(n, "%s: want the name of a file, such as plans.csv", what)
+		d.Fail(n, "%s: want the name of a file, such as plans.csv", keyName)
 		return ""
 	}
-	return d.beside(s)
+	return d.resolvePath(s)
 })
 
-// lookedUp describes a part of a key that can be looked up in a file of limits.
-var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
+// lookupPart describes a part of a key that can be looked up in a file of limits.
+var lookupPart = scalar(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // hashName describes the name of a hash in a store.
-var hashName = one(schema{"type": "string", "minLength": 1, "maxLength": 512}, func(d *decoder, n *yaml.Node, what, s string) string {
+var hashName = scalar(schema{"type": "string", "minLength": 1, "maxLength": 512}, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if s == "" || len(s) > 512 {
-		d.Fail(n, "%s: want the name of a hash in the store, 1 to 512 characters, such as plans", what)
+		d.Fail(n, "%s: want the name of a hash in the store, 1 to 512 characters, such as plans", keyName)
 	}
 	return s
 })
 
 // itemName describes the name of an item in a header.
-var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 1024}, func(d *decoder, n *yaml.Node, what, s string) string {
+var itemName = scalar(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 1024}, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if s == "" || len(s) > 1024 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-		d.Fail(n, "%s: %s: want 1 to 1024 printable ASCII characters", what, yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want 1 to 1024 printable ASCII characters", keyName, yamlfile.Quote(s))
 	}
 	return s
 })
@@ -139,7 +139,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 	q := t.quota
 	var sources []string
 	for _, name := range []string{"file", "hash", "header"} {
-		if q.seen[name] != nil {
+		if q.nodes[name] != nil {
 			sources = append(sources, name)
 		}
 	}
@@ -148,30 +148,30 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 		if len(sources) > 1 {
 			text = strings.Join(sources, " and ") + ": want one of them"
 		}
-		d.Fail(q.at, "quota: %s", text)
+		d.Fail(q.node, "quota: %s", text)
 		return
 	}
-	for name, of := range map[string]string{"every": "hash", "item": "header"} {
-		if q.seen[name] != nil && sources[0] != of {
-			d.Fail(q.seen[name], "%s: it needs a %s: leave it out", name, of)
+	for name, source := range map[string]string{"every": "hash", "item": "header"} {
+		if q.nodes[name] != nil && sources[0] != source {
+			d.Fail(q.nodes[name], "%s: it needs a %s: leave it out", name, source)
 		}
 	}
 	if sources[0] == "hash" && f.Store == nil {
-		d.Fail(q.seen["hash"], "hash: it needs a store, and the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
+		d.Fail(q.nodes["hash"], "hash: it needs a store, and the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
 	}
 	if sources[0] != "header" {
 		return
 	}
 	for _, name := range []string{"by", "plans"} {
-		if q.seen[name] != nil {
-			d.Fail(q.seen[name], "%s: it needs a file or a hash: leave it out", name)
+		if q.nodes[name] != nil {
+			d.Fail(q.nodes[name], "%s: it needs a file or a hash: leave it out", name)
 		}
 	}
 	switch {
 	case len(f.TrustedProxies) == 0:
-		d.Fail(q.seen["header"], "header: it needs trusted_proxies: anyone can send a header, so only theirs is trusted")
+		d.Fail(q.nodes["header"], "header: it needs trusted_proxies: anyone can send a header, so only theirs is trusted")
 	case t.limit.Algorithm == engine.AlgorithmBatchRefill:
-		d.Fail(q.seen["header"], "header: a batch-refill keeps its rate, and the header has another: use another algorithm")
+		d.Fail(q.nodes["header"], "header: a batch-refill keeps its rate, and the header has another: use another algorithm")
 	case q.Header != "": // if it is "", the name is not valid
 		q.checkHeader(d, f)
 	}
@@ -190,7 +190,7 @@ func (t *quotaText) checkHeader(d *decoder, f *File) {
 		err = fmt.Errorf("%s is the header of client_ip: want a field of its own, such as X-RateLimit-Policy", t.Header)
 	}
 	if err != nil {
-		d.Fail(t.seen["header"], "header: %v", err)
+		d.Fail(t.nodes["header"], "header: %v", err)
 	}
 }
 
@@ -198,32 +198,32 @@ func (t *quotaText) checkHeader(d *decoder, f *File) {
 // rule.
 func (t *ruleText) checkQuota(d *decoder, f *File) {
 	q := t.quota
-	if q == nil || q.seen == nil {
+	if q == nil || q.nodes == nil {
 		return
 	}
 	t.checkSource(d, f)
-	if t.seen["tiers"] != nil {
-		d.Fail(t.seen["quota"], "quota: the rule has tiers, too, and both set the limit of a request: leave one of the two out")
+	if t.nodes["tiers"] != nil {
+		d.Fail(t.nodes["quota"], "quota: the rule has tiers, too, and both set the limit of a request: leave one of the two out")
 	}
-	if t.seen["rate"] == nil && t.limit.Concurrency != 0 {
-		d.Fail(t.seen["quota"], "quota: it needs a rate, and the rule has none: leave it out")
+	if t.nodes["rate"] == nil && t.limit.Concurrency != 0 {
+		d.Fail(t.nodes["quota"], "quota: it needs a rate, and the rule has none: leave it out")
 	}
-	if q.seen["by"] == nil && q.Header == "" {
+	if q.nodes["by"] == nil && q.Header == "" {
 		if len(t.Key) != 1 {
-			d.Fail(q.at, "quota: the key has %d parts: name the part whose limits the file has, such as by: %s", len(t.Key), t.Key[0])
+			d.Fail(q.node, "quota: the key has %d parts: name the part whose limits the file has, such as by: %s", len(t.Key), t.Key[0])
 			return
 		}
 		q.By = t.Key[0]
 	}
 	for _, s := range q.By {
 		if slices.Contains([]SourceKind{SourceGlobal, SourcePath, SourceMethod}, s.Kind) {
-			d.Fail(cmp.Or(q.seen["by"], q.at), "quota: a file cannot have limits by %s: write by: ip, host, or a "+
+			d.Fail(cmp.Or(q.nodes["by"], q.node), "quota: a file cannot have limits by %s: write by: ip, host, or a "+
 				"header, cookie or query parameter", s)
 		}
 	}
 	for _, p := range q.plans {
 		if _, err := spec.ParseRate(p.Name); err == nil {
-			d.Fail(p.at, "quota: plan %s: the name is a rate, which the file may also have: use another name", yamlfile.Quote(p.Name))
+			d.Fail(p.node, "quota: plan %s: the name is a rate, which the file may also have: use another name", yamlfile.Quote(p.Name))
 		}
 	}
 }
@@ -246,8 +246,8 @@ func (t *ruleText) quotaOf(l *spec.Limit) {
 	}
 }
 
-// resolved returns the quota of a rule. The parameter plans has the policies of the plans.
-func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
+// withPlans returns the quota of a rule. The parameter plans has the policies of the plans.
+func (t *quotaText) withPlans(l *spec.Limit, plans []engine.Policy) *Quota {
 	q := t.Quota
 	q.Max, q.limit = l.Quota, *l
 	for i, p := range plans {
@@ -265,21 +265,21 @@ func (q *Quota) Same(other *Quota) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// say returns the quota as text, which a reload compares.
-func (q *Quota) say() string {
+// describe returns the quota as text, which a reload compares.
+func (q *Quota) describe() string {
 	if q == nil {
 		return ""
 	}
-	others := map[UnknownKey]string{UnknownDefault: "the limit above", UnknownRefuse: "refused"}[q.Unknown]
+	otherKeys := map[UnknownKey]string{UnknownDefault: "the limit above", UnknownRefuse: "refused"}[q.Unknown]
 	if q.Header != "" {
-		return fmt.Sprintf("item %q of the header %s of trusted proxies, at most %d tokens; without it: %s", q.Item, q.Header, q.Max, others)
+		return fmt.Sprintf("item %q of the header %s of trusted proxies, at most %d tokens; without it: %s", q.Item, q.Header, q.Max, otherKeys)
 	}
-	every := when(q.Hash != "", fmt.Sprintf(", read every %v", q.Every))
-	return fmt.Sprintf("limits by %s of %s%s, at most %d tokens; other keys: %s", q.By, q.From(), every, q.Max, others)
+	every := textIf(q.Hash != "", fmt.Sprintf(", read every %v", q.Every))
+	return fmt.Sprintf("limits by %s of %s%s, at most %d tokens; other keys: %s", q.By, q.From(), every, q.Max, otherKeys)
 }
 
-// refusesOthers reports whether a rule with this key refuses every key that is not in the file or the hash.
-func (q *Quota) refusesOthers(key Key) bool {
+// refusesOtherKeys reports whether a rule with this key refuses every key that is not in the file or the hash.
+func (q *Quota) refusesOtherKeys(key Key) bool {
 	return q != nil && q.Unknown == UnknownRefuse && key.Equal(Key{q.By})
 }
 
@@ -287,7 +287,7 @@ func (q *Quota) lines() (lines []string) {
 	if q == nil {
 		return nil
 	}
-	lines = append(lines, q.say())
+	lines = append(lines, q.describe())
 	for _, p := range q.Plans {
 		lines = append(lines, fmt.Sprintf("%s for the plan %s", limitText(p.Policy), p.Name))
 	}

@@ -45,8 +45,8 @@ func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
 // NewLimiter returns the limiter for Redis clients. The caller must close it. The only possible error is too little
 // memory.
 func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
-	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
-	return engine.New(r.Policy(), append(own, options...)...)
+	base := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
+	return engine.New(r.Policy(), append(base, options...)...)
 }
 
 // Memory returns how many bytes the table takes. It returns 0 if r is nil.
@@ -63,11 +63,11 @@ func (r *Redis) Passwords() (resp.Passwords, error) {
 	case r.PasswordFile != "":
 		return resp.ReadPasswords(r.PasswordFile)
 	case r.PasswordEnv != "":
-		all, err := resp.ParsePasswords(os.Getenv(r.PasswordEnv))
+		passwords, err := resp.ParsePasswords(os.Getenv(r.PasswordEnv))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.PasswordEnv, err)
 		}
-		return all, nil
+		return passwords, nil
 	}
 	return nil, nil
 }
@@ -79,44 +79,44 @@ func (r *Redis) Listener() Listener {
 
 func (r *Redis) section() section {
 	return section{
-		name: "redis", brief: "address", entries: []entry{
-			addressEntry(&r.Address, "127.0.0.1:6380").within("a port of its own; loopback, unless there is a password or `allow_remote`"),
+		name: "redis", shorthand: "address", entries: []entry{
+			addressEntry(&r.Address, "127.0.0.1:6380").withRange("a port of its own; loopback, unless there is a password or `allow_remote`"),
 			modeEntry(&r.Mode),
 			tlsEntry(&r.TLS),
-			at("allow_remote", yes, &r.AllowRemote, "", "other machines may reach the address, even without a password"),
-			at("password_file", passwordFile, &r.PasswordFile, "",
+			newEntry("allow_remote", boolean, &r.AllowRemote, "", "other machines may reach the address, even without a password"),
+			newEntry("password_file", passwordFile, &r.PasswordFile, "",
 				"a file with a password on each line, relative to the rule file: each is valid for `AUTH`, so that "+
-					"clients can change from one to another. It is read again when it changes").unless("none: no client " +
-				"needs one").within("1 to 16 passwords, 64KiB"),
-			at("password_env", passwordEnv, &r.PasswordEnv, "", "the name of an environment variable with the same contents").
-				within("not with `password_file`"),
-			at("longest", duration(time.Second, spec.MaxWindow), &r.Longest, "624h",
+					"clients can change from one to another. It is read again when it changes").withDefaultText("none: no client " +
+				"needs one").withRange("1 to 16 passwords, 64KiB"),
+			newEntry("password_env", passwordEnv, &r.PasswordEnv, "", "the name of an environment variable with the same contents").
+				withRange("not with `password_file`"),
+			newEntry("longest", duration(time.Second, spec.MaxWindow), &r.Longest, "624h",
 				"the longest time that a bucket of a command may take to fill: (`max_burst` + 1) x `period` / "+
 					"`count`. Up to `625h`, times are exact to the nanosecond. Above that, the clock advances in "+
 					"steps: of 2 ns up to `1250h`, and of 16 ns up to a year").
-				unless("`624h`, or as long as a limit of `limits` takes"),
-			at("limits", mapped(mapping((*RedisLimit).section), readRedisLimits), &r.Limits, "",
+				withDefaultText("`624h`, or as long as a limit of `limits` takes"),
+			newEntry("limits", mapOf(mapping((*RedisLimit).section), readRedisLimits), &r.Limits, "",
 				"limits by name, each a rate or a mapping, which commands name instead of numbers: see "+
-					"[redis-door.md](redis-door.md#named-limits)").within("a name begins with a letter, and has letters, digits, `_`, `-` and `.`"),
+					"[redis-door.md](redis-door.md#named-limits)").withRange("a name begins with a letter, and has letters, digits, `_`, `-` and `.`"),
 			maxKeysEntry(&r.MaxKeys),
 			overflowEntry(&r.Overflow),
-			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "how long a place of "+
-				"`WEIR.ENTER` counts at least if it is not released. A reload cannot change it").unless("`WEIR.ENTER` is an error"),
-			at("negative_quantities", yes, &r.Negative, "", "a negative quantity in `CL.THROTTLE` gives tokens "+
+			newEntry("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "how long a place of "+
+				"`WEIR.ENTER` counts at least if it is not released. A reload cannot change it").withDefaultText("`WEIR.ENTER` is an error"),
+			newEntry("negative_quantities", boolean, &r.Negative, "", "a negative quantity in `CL.THROTTLE` gives tokens "+
 				"back, as in redis-cell. By default it is an error"),
-			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "how long a connection may wait for its next command; 0s is no bound"),
+			newEntry("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "how long a connection may wait for its next command; 0s is no bound"),
 			reusePortEntry(&r.ReusePort),
 		},
-		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
-			if d.passwords = cmp.Or(seen["password_file"], seen["password_env"]); d.passwords != nil && seen["password_file"] != nil &&
-				seen["password_env"] != nil {
-				d.Fail(seen["password_env"], "password_env: there is a password_file: leave one of the two out")
+		check: func(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {
+			if d.passwordsNode = cmp.Or(nodes["password_file"], nodes["password_env"]); d.passwordsNode != nil && nodes["password_file"] != nil &&
+				nodes["password_env"] != nil {
+				d.Fail(nodes["password_env"], "password_env: there is a password_file: leave one of the two out")
 			}
-			d.checkAddress(seen, r.Listener())
-			d.checkRedisLimits(r, seen)
+			d.checkAddress(nodes, r.Listener())
+			d.checkRedisLimits(r, nodes)
 			// Otherwise any client could fill the table and reset keys.
 			if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
-				d.Fail(seen["address"], "redis: %s can be reached from other machines: write password_file, use "+
+				d.Fail(nodes["address"], "redis: %s can be reached from other machines: write password_file, use "+
 					"127.0.0.1, or write allow_remote: true",
 					r.Address)
 			}
@@ -124,31 +124,31 @@ func (r *Redis) section() section {
 	}
 }
 
-var passwordFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+var passwordFile = scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if s == "" {
-		d.Fail(n, "%s: want the name of a file with a password on each line", what)
+		d.Fail(n, "%s: want the name of a file with a password on each line", keyName)
 		return ""
 	}
-	return d.beside(s)
+	return d.resolvePath(s)
 })
 
 const environmentName = "^[A-Za-z_][A-Za-z0-9_]*$"
 
-var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func(d *decoder, n *yaml.Node, what, s string) string {
+var passwordEnv = scalar(schema{"type": "string", "pattern": environmentName}, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if !regexp.MustCompile(environmentName).MatchString(s) {
 		// The value may be a password by mistake, so the error must not repeat it.
-		d.Fail(n, "%s: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD", what)
+		d.Fail(n, "%s: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD", keyName)
 		return ""
 	}
 	return s
 })
 
 func (d *decoder) tryPasswords(f *File) {
-	if d.passwords == nil || f.Redis == nil {
+	if d.passwordsNode == nil || f.Redis == nil {
 		return
 	}
 	if _, err := f.Redis.Passwords(); err != nil {
-		d.Fail(d.passwords, "redis: %v", err)
+		d.Fail(d.passwordsNode, "redis: %v", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func (r *Redis) compare(before *Redis) (Continuity, string) {
 	case r == nil || before == nil:
 		return Add, ""
 	case r.State != before.State && before.State != "": // other processes may count in this file
-		return Replace, fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
+		return Replace, fmt.Sprintf("its file was %s and is %s", pathOrNone(before.State), pathOrNone(r.State))
 	case r.State != before.State:
 		return Carry, "it is in the file " + r.State + " now"
 	case r.Longest != before.Longest:
@@ -176,9 +176,9 @@ func (r *Redis) describe() string {
 		return ""
 	}
 	memory, _ := r.Memory() // Describe has checked it
-	text := fmt.Sprintf("%s%s%s, %s; limits that fill within %v; %s for %s keys, then %v", r.Address, when(r.TLS != nil, " (TLS)"),
-		when(r.ReusePort, reusable), when(r.PasswordFile+r.PasswordEnv == "", "no password")+
-			when(r.PasswordFile+r.PasswordEnv != "", "with a password"),
+	text := fmt.Sprintf("%s%s%s, %s; limits that fill within %v; %s for %s keys, then %v", r.Address, textIf(r.TLS != nil, " (TLS)"),
+		textIf(r.ReusePort, reusePortText), textIf(r.PasswordFile+r.PasswordEnv == "", "no password")+
+			textIf(r.PasswordFile+r.PasswordEnv != "", "with a password"),
 		r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
 	for _, l := range r.Limits {
 		text += fmt.Sprintf("\n          limit %s: %v", l.Name, l.Policy)
@@ -187,5 +187,5 @@ func (r *Redis) describe() string {
 			text += fmt.Sprintf("; %s for %s keys", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)))
 		}
 	}
-	return text + when(r.State != "", "\n          state "+r.State)
+	return text + textIf(r.State != "", "\n          state "+r.State)
 }

@@ -19,8 +19,8 @@ type RedisLimit struct {
 	Name   string
 	Policy engine.Policy
 
-	text spec.Limit
-	at   *yaml.Node // nil if the limit is made for the comparison of a reload
+	limit spec.Limit
+	node  *yaml.Node // nil if the limit is made for the comparison of a reload
 }
 
 // redisLimitName matches valid names of limits. Because of this form, a name is never a number, and no key of another
@@ -29,20 +29,20 @@ var redisLimitName = regexp.MustCompile("^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
 
 func (l *RedisLimit) section() section {
 	return section{
-		name: fmt.Sprintf("limit %q", l.Name), brief: "rate", entries: []entry{
-			at("rate", rate, &l.text.Rate, "", "as that of a rule, but neither `0` nor `unlimited`").within("up to 1000000000/s; a sliding log 4096"),
-			at("burst", optional(whole[uint64](1, spec.MaxBurst)), &l.text.Burst, "", "tokens of a full bucket").
-				unless("the tokens of the rate in its period"),
-			at("algorithm", algorithm, &l.text.Algorithm, "", "as that of a rule. All but a `token-bucket` have a table of `max_keys` of their own").
-				unless("`token-bucket`").within("with `state` a `token-bucket`"),
-			at("aligned", yes, &l.text.Aligned, "", "fixed windows begin at multiples of their length (UTC)"),
-			at("zone", zone, &l.text.Zone, "", "the time zone of a rate in days, weeks or months of the calendar").unless("`UTC`"),
+		name: fmt.Sprintf("limit %q", l.Name), shorthand: "rate", entries: []entry{
+			newEntry("rate", rate, &l.limit.Rate, "", "as that of a rule, but neither `0` nor `unlimited`").withRange("up to 1000000000/s; a sliding log 4096"),
+			newEntry("burst", optional(integer[uint64](1, spec.MaxBurst)), &l.limit.Burst, "", "tokens of a full bucket").
+				withDefaultText("the tokens of the rate in its period"),
+			newEntry("algorithm", algorithm, &l.limit.Algorithm, "", "as that of a rule. All but a `token-bucket` have a table of `max_keys` of their own").
+				withDefaultText("`token-bucket`").withRange("with `state` a `token-bucket`"),
+			newEntry("aligned", boolean, &l.limit.Aligned, "", "fixed windows begin at multiples of their length (UTC)"),
+			newEntry("zone", zone, &l.limit.Zone, "", "the time zone of a rate in days, weeks or months of the calendar").withDefaultText("`UTC`"),
 		},
 	}
 }
 
-func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) {
-	d.filled(n, what, func(key, value *yaml.Node) {
+func readRedisLimits(d *decoder, n *yaml.Node, keyName string, dst *[]RedisLimit) {
+	d.nonEmptyPairs(n, keyName, func(key, value *yaml.Node) {
 		l := RedisLimit{Name: yamlfile.Target(key).Value}
 		if !redisLimitName.MatchString(l.Name) {
 			d.Fail(key, "limits: the name %s: want a letter, and then up to 63 letters, digits, _, - or .", yamlfile.Quote(l.Name))
@@ -54,20 +54,20 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 			return
 		}
 		switch {
-		case l.text.Rate == (spec.Rate{}):
+		case l.limit.Rate == (spec.Rate{}):
 			d.Fail(value, "limit %q: no rate: write for example rate: 100/m", l.Name)
 			return
-		case l.text.Rate.IsFixed():
-			d.Fail(value, "limit %q: a rate of %v: every limit of Redis clients counts: want tokens in a period, such as 1000/30d", l.Name, l.text.Rate)
+		case l.limit.Rate.IsFixed():
+			d.Fail(value, "limit %q: a rate of %v: every limit of Redis clients counts: want tokens in a period, such as 1000/30d", l.Name, l.limit.Rate)
 			return
 		}
 		var err error
-		if l.Policy, err = l.text.Policy(); err != nil {
+		if l.Policy, err = l.limit.Policy(); err != nil {
 			d.Fail(value, "limit %q: %v", l.Name, err)
 			return
 		}
-		l.text, l.at = spec.Limit{}, value
-		*into = append(*into, l)
+		l.limit, l.node = spec.Limit{}, value
+		*dst = append(*dst, l)
 	})
 }
 
@@ -84,8 +84,8 @@ func (l *RedisLimit) Rule(r *Redis) *Rule {
 
 // checkRedisLimits refuses limits that their table cannot count. If the file does not set longest, checkRedisLimits
 // sets it to what the limits need.
-func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
-	if seen["longest"] == nil {
+func (d *decoder) checkRedisLimits(r *Redis, nodes map[string]*yaml.Node) {
+	if nodes["longest"] == nil {
 		for _, l := range r.Limits {
 			if !l.HasTable() {
 				r.Longest = max(r.Longest, min((l.Policy.Window()+time.Hour-1).Truncate(time.Hour), spec.MaxWindow))
@@ -98,17 +98,17 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 		switch rate := l.Policy.Rate(); {
 		case l.HasTable():
 			if _, err := l.Rule(r).Memory(); err != nil {
-				d.Fail(l.at, "limit %q: %s", l.Name, plain(err))
+				d.Fail(l.node, "limit %q: %s", l.Name, messageOf(err))
 			}
 		case err != nil: // longest was refused before
 		case l.Policy.Window() > r.Longest:
-			d.Fail(l.at, "limit %q: it takes %v to fill, and longest is %v", l.Name, l.Policy.Window(), r.Longest)
+			d.Fail(l.node, "limit %q: it takes %v to fill, and longest is %v", l.Name, l.Policy.Window(), r.Longest)
 		default:
 			if _, err := ticks.Grant(rate.Tokens, rate.Period, l.Policy.Limit()); err != nil {
-				d.Fail(l.at, "limit %q: %v", l.Name, err)
+				d.Fail(l.node, "limit %q: %v", l.Name, err)
 			}
 		}
-		l.at = nil
+		l.node = nil
 	}
 }
 
@@ -125,9 +125,9 @@ func (r *Redis) Limit(name string) (*RedisLimit, bool) {
 }
 
 func (r *Redis) Policies() map[string]engine.Policy {
-	all := map[string]engine.Policy{}
+	policies := map[string]engine.Policy{}
 	for _, l := range r.Limits {
-		all[l.Name] = l.Policy
+		policies[l.Name] = l.Policy
 	}
-	return all
+	return policies
 }

@@ -28,31 +28,31 @@ func table(s section) string {
 	var b strings.Builder
 	b.WriteString("| key | what it says | default | range |\n|---|---|---|---|\n")
 	for _, e := range s.entries {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.name, e.help, e.defaultText(), e.span)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.name, e.help, e.defaultCell(), e.rangeText)
 	}
-	if s.open {
-		fmt.Fprintf(&b, "| `%s` | anything: weir ignores keys with this prefix | | |\n", ownKeys)
+	if s.hasExtensions {
+		fmt.Fprintf(&b, "| `%s` | anything: weir ignores keys with this prefix | | |\n", extensionKeys)
 	}
 	return b.String()
 }
 
-// defaultText returns what docs/configuration.md says about a file without the key.
-func (e *entry) defaultText() string {
-	switch standard := e.standardText(); {
-	case e.instead != "":
-		return e.instead
-	case e.missing != "":
+// defaultCell returns the text in the column default of docs/configuration.md.
+func (e *entry) defaultCell() string {
+	switch value := e.defaultText(); {
+	case e.defaultNote != "":
+		return e.defaultNote
+	case e.requiredHint != "":
 		return "needed"
-	case standard != "":
-		return "`" + standard + "`"
+	case value != "":
+		return "`" + value + "`"
 	}
 	return "none"
 }
 
-// standardText returns the standard value as in a file.
-func (e *entry) standardText() string {
-	if e.standard == "" && e.schema()["type"] == "boolean" && e.instead == "" {
+// defaultText returns the default as a file would write it.
+func (e *entry) defaultText() string {
+	if e.defaultValue == "" && e.schema()["type"] == "boolean" && e.defaultNote == "" {
 		return "false"
 	}
-	return e.standard
+	return e.defaultValue
 }

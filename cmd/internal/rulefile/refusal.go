@@ -68,12 +68,12 @@ const plainText = "text/plain; charset=utf-8"
 func (r *Refusal) section() section {
 	return section{
 		name: "response", entries: []entry{
-			at("status", whole[int](400, 599), &r.Status, "", "of refusals").unless("429"),
-			at("headers", mapped(text, refusalHeader), &r.Header, "",
+			newEntry("status", integer[int](400, 599), &r.Status, "", "of refusals").withDefaultText("429"),
+			newEntry("headers", mapOf(text, refusalHeader), &r.Header, "",
 				"a mapping of header fields that refusals get in addition to weir's own"),
-			at("content_type", mediaType, &r.ContentType, "",
-				"the media type of the template. In `text/html`, values are escaped as their place requires").unless("`" + plainText + "`"),
-			at("template", text, &r.Template, "",
+			newEntry("content_type", mediaType, &r.ContentType, "",
+				"the media type of the template. In `text/html`, values are escaped as their place requires").withDefaultText("`" + plainText + "`"),
+			newEntry("template", text, &r.Template, "",
 				"the body of refusals, instead of that of `body`: a [template of Go](https://pkg.go.dev/text/template) with .Rule, "+
 					".Status, .Limit, .Remaining, .RetryAfter and .Never"),
 		},
@@ -81,17 +81,17 @@ func (r *Refusal) section() section {
 	}
 }
 
-var mediaType = one(schema{"type": "string"}, func(d *decoder, n *yaml.Node, what, s string) string {
+var mediaType = scalar(schema{"type": "string"}, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if _, _, err := mime.ParseMediaType(s); err != nil || !httpguts.ValidHeaderFieldValue(s) {
-		d.Fail(n, "%s: %s: want a media type, such as text/html; charset=utf-8", what, yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want a media type, such as text/html; charset=utf-8", keyName, yamlfile.Quote(s))
 	}
 	return s
 })
 
-func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
+func refusalHeader(d *decoder, n *yaml.Node, keyName string, dst *http.Header) {
 	h := http.Header{}
-	*into = h
-	d.filled(n, what, func(key, value *yaml.Node) {
+	*dst = h
+	d.nonEmptyPairs(n, keyName, func(key, value *yaml.Node) {
 		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
 		switch s, ok := d.text(value, "headers "+name); {
 		case !ok:
@@ -99,8 +99,8 @@ func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 			d.Fail(key, "headers: %s is not the name of an HTTP header; write for example Cache-Control", yamlfile.Quote(name))
 		case !httpguts.ValidHeaderFieldValue(s):
 			d.Fail(value, "headers %s: %s is not a valid header value", name, yamlfile.Quote(s))
-		case isOwnHeader(name):
-			d.Fail(key, "headers: weir writes %s itself: leave it out%s", name, when(name == "Content-Type", ", and set content_type"))
+		case isReservedHeader(name):
+			d.Fail(key, "headers: weir writes %s itself: leave it out%s", name, textIf(name == "Content-Type", ", and set content_type"))
 		case h[name] != nil:
 			d.Fail(key, "headers: %s occurs twice: the case of its letters does not matter", name)
 		default:
@@ -109,8 +109,8 @@ func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	})
 }
 
-// isOwnHeader reports whether weir itself writes this field in refusals.
-func isOwnHeader(name string) bool {
+// isReservedHeader reports whether weir itself writes this field in refusals.
+func isReservedHeader(name string) bool {
 	switch name {
 	case "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Date", "Retry-After":
 		return true
@@ -118,37 +118,37 @@ func isOwnHeader(name string) bool {
 	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+func (r *Refusal) check(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
-		d.Fail(seen["content_type"], "content_type needs a template: write template, too")
+		d.Fail(nodes["content_type"], "content_type needs a template: write template, too")
 	} else if r.Template != "" && r.ContentType == "" {
 		r.ContentType = plainText
 	}
 	if _, err := r.Compile(); err != nil {
-		what := templateName.ReplaceAllString(err.Error(), "")
-		what, _, _ = strings.Cut(what, ": {") // internal state of the library
-		what = strings.Replace(what, " in type rulefile.RefusalValues", ": want .Rule, .Status, .Limit, .Remaining, .RetryAfter or .Never", 1)
-		d.Fail(seen["template"], "template: %s", what)
+		message := templateName.ReplaceAllString(err.Error(), "")
+		message, _, _ = strings.Cut(message, ": {") // internal state of the library
+		message = strings.Replace(message, " in type rulefile.RefusalValues", ": want .Rule, .Status, .Limit, .Remaining, .RetryAfter or .Never", 1)
+		d.Fail(nodes["template"], "template: %s", message)
 	}
 }
 
 // RefusalOf returns the rule's own Refusal, or else the file's.
 func (f *File) RefusalOf(rule *Rule) Refusal {
-	all := f.Response.Refusal
-	own := rule.Refusal
-	if own == nil {
-		return all
+	refusal := f.Response.Refusal
+	override := rule.Refusal
+	if override == nil {
+		return refusal
 	}
-	if own.Status != 0 {
-		all.Status = own.Status
+	if override.Status != 0 {
+		refusal.Status = override.Status
 	}
-	if own.Header != nil {
-		all.Header = own.Header
+	if override.Header != nil {
+		refusal.Header = override.Header
 	}
-	if own.Template != "" {
-		all.Template, all.ContentType = own.Template, own.ContentType
+	if override.Template != "" {
+		refusal.Template, refusal.ContentType = override.Template, override.ContentType
 	}
-	return all
+	return refusal
 }
 
 // String describes the refusal for people.

@@ -15,7 +15,7 @@ type Rule struct {
 	Name     string // unique in the file
 	Match    reading.Match
 	Key      Key
-	Policy   engine.Policy // from the algorithm, the rate and the burst; not used for requests if Constant is set
+	Policy   engine.Policy // from the algorithm, the rate and the burst; counts no request if Constant is set
 	Constant Constant      // the rule's own rate if it is a constant; such requests are not counted
 	MaxWait  time.Duration // how long a request waits for tokens instead of being refused; 0 if it does not wait
 	Tiers    *Tiers        // nil for none
@@ -71,8 +71,8 @@ func (s Statuses) Contains(status int) bool {
 // NewLimiter returns the limiter of the rule. The caller must close it. An error says that there is too little memory.
 // With [Rule.StateOptions], it can also be an error of [engine.Shared].
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
-	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
-	return engine.New(r.Policy, append(own, options...)...)
+	base := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
+	return engine.New(r.Policy, append(base, options...)...)
 }
 
 // limitOptions returns the options for the limits of tiers and quotas.

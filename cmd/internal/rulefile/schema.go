@@ -25,46 +25,46 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// schema returns the schema of a section. The section is a mapping with no other keys, or a value of its brief entry.
+// schema returns the schema of a section: a mapping with no other keys, or a value of the shorthand entry.
 func (s *section) schema() schema {
-	properties, needed := map[string]schema{}, []string{}
+	properties, required := map[string]schema{}, []string{}
 	for _, e := range s.entries {
-		properties[e.name] = e.described()
-		if e.missing != "" {
-			needed = append(needed, e.name)
+		properties[e.name] = e.valueSchema()
+		if e.requiredHint != "" {
+			required = append(required, e.name)
 		}
 	}
-	all := schema{"type": "object", "properties": properties, "additionalProperties": false}
+	object := schema{"type": "object", "properties": properties, "additionalProperties": false}
 	if s.help != "" {
-		all["description"] = s.help
+		object["description"] = s.help
 	}
-	if len(needed) > 0 {
-		all["required"] = needed
+	if len(required) > 0 {
+		object["required"] = required
 	}
 	if s.anyOf != nil {
-		ways := make([]schema, len(s.anyOf))
+		alternatives := make([]schema, len(s.anyOf))
 		for i, keys := range s.anyOf {
-			ways[i] = schema{"required": keys}
+			alternatives[i] = schema{"required": keys}
 		}
-		all["anyOf"] = ways
+		object["anyOf"] = alternatives
 	}
-	if s.least > 0 {
-		all["minProperties"] = s.least
+	if s.minProperties > 0 {
+		object["minProperties"] = s.minProperties
 	}
-	if s.most > 0 {
-		all["maxProperties"] = s.most
+	if s.maxProperties > 0 {
+		object["maxProperties"] = s.maxProperties
 	}
-	if s.open {
-		all["patternProperties"] = schema{"^x-": true}
+	if s.hasExtensions {
+		object["patternProperties"] = schema{"^x-": true}
 	}
-	if s.brief != "" {
-		return anyOf(s.entry(s.brief).schema(), all)
+	if s.shorthand != "" {
+		return anyOf(s.entry(s.shorthand).schema(), object)
 	}
-	return all
+	return object
 }
 
-// described returns the schema of the entry's values, with its help and default.
-func (e *entry) described() schema {
+// valueSchema returns the schema of the entry's values, with its help and default.
+func (e *entry) valueSchema() schema {
 	s := e.schema()
 	if s["$ref"] != nil {
 		s = schema{"allOf": []schema{s}} // keys next to a $ref are ignored
@@ -74,19 +74,19 @@ func (e *entry) described() schema {
 	if text := plainHelp(e.help); text != "" {
 		s["description"] = text
 	}
-	standard := e.standardText()
-	if word := strings.Trim(e.instead, "`"); standard == "" && e.instead == "`"+word+"`" {
-		standard = word
+	value := e.defaultText()
+	if word := strings.Trim(e.defaultNote, "`"); value == "" && e.defaultNote == "`"+word+"`" {
+		value = word
 	}
 	switch {
-	case standard == "":
+	case value == "":
 	case s["minimum"] != nil:
-		s["default"], _ = strconv.Atoi(standard) // the standard value is a valid number
+		s["default"], _ = strconv.Atoi(value) // the default is a valid number
 	case s["type"] == "boolean":
-		s["default"] = standard == "true"
-	case strings.HasPrefix(standard, "["):
+		s["default"] = value == "true"
+	case strings.HasPrefix(value, "["):
 	default:
-		s["default"] = standard
+		s["default"] = value
 	}
 	return s
 }
@@ -96,12 +96,12 @@ var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 // plainHelp returns a help text without its links.
 func plainHelp(text string) string { return link.ReplaceAllString(text, "$1") }
 
-// The function many returns the schema of one value, or of a list with at least one value.
-func many(item schema) schema {
+// oneOrMore returns the schema of one value, or of a list with at least one value.
+func oneOrMore(item schema) schema {
 	return anyOf(item, schema{"type": "array", "items": item, "minItems": 1})
 }
 
-func anyOf(all ...schema) schema { return schema{"anyOf": all} }
+func anyOf(alternatives ...schema) schema { return schema{"anyOf": alternatives} }
 
 func pattern(description, p string) schema {
 	s := schema{"type": "string", "pattern": p}
@@ -127,13 +127,13 @@ var addressSchema = pattern("host:port, or unix:/path", `^(unix:/.+|[^/]*:[0-9]{
 var modeSchema = anyOf(schema{"type": "integer", "minimum": 0o200, "maximum": 777},
 	pattern("Octal digits: 660", "^(0o?)?[2367][0-7]{2}$"))
 
-// referring returns a kind whose schema is only a reference to a definition.
-func referring[V any](name string, k kind[V]) kind[V] {
+// withReference returns a copy of the kind whose schema is only a reference to a definition.
+func withReference[V any](name string, k kind[V]) kind[V] {
 	k.schema = func() schema { return ref(name) }
 	return k
 }
 
 var (
-	routeMatches = referring("match", mapping(routeMatch))
-	exceptions   = referring("exception", mapping(exception))
+	routeMatches = withReference("match", mapping(routeMatch))
+	exceptions   = withReference("exception", mapping(exception))
 )

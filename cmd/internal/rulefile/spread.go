@@ -4,10 +4,10 @@ package rulefile
 // the numbers.
 func (t *ruleText) checkSpread(d *decoder) {
 	if len(t.Key) != 1 || len(t.Key[0]) != 1 || t.Key[0][0].Kind != SourceGlobal {
-		d.Fail(t.seen["spread"], "spread: it needs a single bucket, and the key is %s: write key: global, or leave spread out", t.Key)
+		d.Fail(t.nodes["spread"], "spread: it needs a single bucket, and the key is %s: write key: global, or leave spread out", t.Key)
 	}
 	for _, key := range []string{"max_keys", "overflow"} {
-		if n := t.seen[key]; n != nil {
+		if n := t.nodes[key]; n != nil {
 			d.Fail(n, "%s: the rule has spread: true and therefore no table: leave one of the two out", key)
 		}
 	}

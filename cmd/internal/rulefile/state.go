@@ -20,9 +20,9 @@ import (
 const stateSuffix = ".weir"
 
 // parseState reads the name of the state folder. This folder has the files of limits that outlive the process.
-func parseState(d *decoder, n *yaml.Node, what, s string) string {
+func parseState(d *decoder, n *yaml.Node, keyName, s string) string {
 	if !filepath.IsAbs(s) {
-		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", keyName, yamlfile.Quote(s))
 	}
 	return s
 }
@@ -30,22 +30,22 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 // debtSuffix is the end of the names of debt files. They have the tokens owed to a store ([redislimit.DebtFiles]).
 const debtSuffix = ".debts"
 
-// checkState gives files in the state folder to the rules and to the Redis clients. A rule that counts on this machine
-// gets a file for its counts. A rule in a store gets files for the tokens that it owes to the store.
-func (d *decoder) checkState(f *File, at *yaml.Node) {
+// checkState names the files in the state folder for the rules and for the Redis clients. A rule that counts on this
+// machine gets a file for its counts. A rule in a store gets files for the tokens that it owes to the store.
+func (d *decoder) checkState(f *File, node *yaml.Node) {
 	if f.State == "" {
 		return
 	}
 	if f.Redis != nil {
 		for i := range f.Redis.Limits {
 			if l := &f.Redis.Limits[i]; l.HasTable() {
-				d.Fail(at, "state: the limit %s of redis is a %v, and a file keeps only token buckets: leave one of the two out",
+				d.Fail(node, "state: the limit %s of redis is a %v, and a file keeps only token buckets: leave one of the two out",
 					l.Name, l.Policy.Algorithm())
 			}
 		}
 		f.Redis.State = filepath.Join(f.State, layoutName(f.Redis.stateStem()))
 		if f.Redis.InFlight > 0 {
-			d.Fail(at, "state: redis has in_flight, and a file cannot keep the counts of WEIR.ENTER: leave one of the two out")
+			d.Fail(node, "state: redis has in_flight, and a file cannot keep the counts of WEIR.ENTER: leave one of the two out")
 		}
 	}
 	for i := range f.Rules {
@@ -57,9 +57,9 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		case r.Store != nil:
 			r.Debts = filepath.Join(f.State, r.debtStem())
 		case r.Spread:
-			d.Fail(at, "state: the rule %s has spread, and a file cannot keep its bucket: leave spread or state out", r.Name)
+			d.Fail(node, "state: the rule %s has spread, and a file cannot keep its bucket: leave spread or state out", r.Name)
 		case spec.Logs(r.Policy.Algorithm()):
-			d.Fail(at, "state: the rule %s counts by a sliding log, which a file cannot keep: use sliding-window, or leave state out", r.Name)
+			d.Fail(node, "state: the rule %s counts by a sliding log, which a file cannot keep: use sliding-window, or leave state out", r.Name)
 		default:
 			r.State = filepath.Join(f.State, r.stateName())
 		}
@@ -80,35 +80,35 @@ func layoutName(stem string) string {
 // stateStem returns the beginning of the names that the file for Redis clients has in all layouts. No rule has a file
 // whose name begins like this.
 func (r *Redis) stateStem() string {
-	said := fnv.New64a()
-	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
-	return fmt.Sprintf("redis~%016x", said.Sum64())
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
+	return fmt.Sprintf("redis~%016x", hash.Sum64())
 }
 
 // stateStem returns the beginning of the names that the rule's file has in all layouts.
 func (r *Rule) stateStem() string {
-	said := fnv.New64a()
-	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
 		r.Policy.Algorithm(), r.Policy.IsAligned(), r.limitedTiers(), r.MaxKeys, r.Overflow)
 	if room := r.room(); room > 0 {
-		_, _ = fmt.Fprintf(said, "\n%d", room)
+		_, _ = fmt.Fprintf(hash, "\n%d", room)
 	}
 	if _, _, isCalendar := r.Policy.Calendar(); isCalendar {
-		_, _ = fmt.Fprintf(said, "\n%s", r.Policy.Kind())
+		_, _ = fmt.Fprintf(hash, "\n%s", r.Policy.Kind())
 	}
-	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
+	return fmt.Sprintf("%s-%016x", r.Name, hash.Sum64())
 }
 
-// debtStem returns the beginning of the names of the rule's debt files. If certain properties of the rule change, it
-// cannot use its previous debt files. Some of these properties are in the name, and the others are in the file.
+// debtStem returns the beginning of the names of the rule's debt files. A rule cannot use its previous debt files if
+// certain properties change. Some of these properties are in the name, and the others are in the file.
 func (r *Rule) debtStem() string {
-	said := fnv.New64a()
-	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%v\n%v %q\n%s", r.Key, // never an error
 		r.Policy.Algorithm(), r.limitedTiers(), r.Store.Redacted())
 	if r.StorePolicy() != r.Policy { // the debts are tokens of quotas
-		_, _ = fmt.Fprint(said, "\nquotas")
+		_, _ = fmt.Fprint(hash, "\nquotas")
 	}
-	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
+	return fmt.Sprintf("%s-%016x", r.Name, hash.Sum64())
 }
 
 // limitedTiers returns the values of the tiers in the rule's file, in order. The order is a part of the file's name. In
@@ -148,8 +148,8 @@ var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMe
 // part of the file's name ([Rule.stateName]).
 func (r *Rule) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
-		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)
-		return !is || !afterName.MatchString(rest) || strings.HasPrefix(filepath.Base(path), r.stateStem())
+		rest, ok := strings.CutPrefix(filepath.Base(path), r.Name)
+		return !ok || !afterName.MatchString(rest) || strings.HasPrefix(filepath.Base(path), r.stateStem())
 	})
 }
 

@@ -48,11 +48,11 @@ func (s *Store) Redacted() string {
 // scheme, as in "redis//user:secret@host".
 func redacted(u *url.URL) string {
 	text := u.Redacted()
-	at := strings.LastIndexByte(text, '@')
-	if u.User != nil || at < 0 {
+	end := strings.LastIndexByte(text, '@')
+	if u.User != nil || end < 0 {
 		return text
 	}
-	return text[:strings.LastIndexByte(text[:at], '/')+1] + "xxxxx" + text[at:]
+	return text[:strings.LastIndexByte(text[:end], '/')+1] + "xxxxx" + text[end:]
 }
 
 // Same reports whether both stores have the same keys, so that a change of the store loses no counts.
@@ -127,41 +127,41 @@ const exampleStore = "write for example redis://127.0.0.1:6379"
 
 func (s *Store) section() section {
 	return section{
-		name: "store", brief: "url", check: s.check, entries: []entry{
-			at("url", storeURL, &s.URL, "",
+		name: "store", shorthand: "url", check: s.check, entries: []entry{
+			newEntry("url", storeURL, &s.URL, "",
 				"`redis://host:port`, or `rediss://` for TLS, with `user:password@` before the host and `/database` "+
-					"after the port. `?addr=host:port` names more nodes of a cluster; with `&master_set=name` they are sentinels").needed(exampleStore),
-			at("prefix", storePrefix, &s.Prefix, "weir", "the prefix of all key names in the store").
-				within("1 to 64 characters, no braces"),
-			at("timeout", duration(time.Millisecond, 10*time.Second), &s.Timeout, "50ms", "how long a request waits for the store"),
-			at("nodes", whole[int](1, 100_000), &s.Nodes, "4", "about how many machines share the limits"),
-			at("on_loss", choice(redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen), &s.OnLoss, "share",
+					"after the port. `?addr=host:port` names more nodes of a cluster; with `&master_set=name` they are sentinels").required(exampleStore),
+			newEntry("prefix", storePrefix, &s.Prefix, "weir", "the prefix of all key names in the store").
+				withRange("1 to 64 characters, no braces"),
+			newEntry("timeout", duration(time.Millisecond, 10*time.Second), &s.Timeout, "50ms", "how long a request waits for the store"),
+			newEntry("nodes", integer[int](1, 100_000), &s.Nodes, "4", "about how many machines share the limits"),
+			newEntry("on_loss", choice(redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen), &s.OnLoss, "share",
 				"what happens while the store is lost: with `share`, each machine admits its share, which is the "+
 					"limit divided by `nodes`; with `closed`, requests are answered 503; with `open`, they pass"),
-			at("share", percent, &s.Share, "", "with `on_loss: share`, the part of the limit that a machine admits, such as `10%`").
-				unless("1/`nodes`"),
-			at("mode", choice(redislimit.Auto, redislimit.Strict), &s.Mode, "auto",
+			newEntry("share", percent, &s.Share, "", "with `on_loss: share`, the part of the limit that a machine admits, such as `10%`").
+				withDefaultText("1/`nodes`"),
+			newEntry("mode", choice(redislimit.Auto, redislimit.Strict), &s.Mode, "auto",
 				"`strict` asks the store about every request, except for a key that it refused in the last 100 ms; "+
 					"`auto` spends tokens that the store has charged in advance, if the limit is large enough"),
-			at("partitions", whole[int](1, 4096), &s.Partitions, "64", "into how many parts a cluster divides the keys; it is part of the key names"),
-			at("keys", either("hashed", "full"), &s.FullKeys, "hashed",
+			newEntry("partitions", integer[int](1, 4096), &s.Partitions, "64", "into how many parts a cluster divides the keys; it is part of the key names"),
+			newEntry("keys", twoWords("hashed", "full"), &s.FullKeys, "hashed",
 				"how keys are written to the store: `hashed`, or `full`, in clear text up to 256 bytes"),
-			at("secret", secret, &s.Secret, "",
+			newEntry("secret", secret, &s.Secret, "",
 				"a secret with which keys are hashed, so that a reader of the store cannot find out a key by trying candidates").
-				within("at least 16 characters"),
-			at("ca", text, &s.Files.CA, "",
+				withRange("at least 16 characters"),
+			newEntry("ca", text, &s.Files.CA, "",
 				"for `rediss://`: the file of the authority that signed the store's certificate, instead of the machine's authorities"),
-			at("certificate", text, &s.Files.Certificate, "", "for `rediss://`: the file of weir's client certificate"),
-			at("certificate_key", text, &s.Files.CertificateKey, "", "the file of its private key"),
-			at("password_file", text, &s.Files.Password, "",
+			newEntry("certificate", text, &s.Files.Certificate, "", "for `rediss://`: the file of weir's client certificate"),
+			newEntry("certificate_key", text, &s.Files.CertificateKey, "", "the file of its private key"),
+			newEntry("password_file", text, &s.Files.Password, "",
 				"a file with the password of the store's user, instead of one in the `url`; sentinels do not get it"),
 		},
 	}
 }
 
-func (s *Store) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
-	if seen["secret"] != nil && s.FullKeys {
-		d.Fail(seen["secret"], "secret: keys: full writes keys in clear text: leave one of the two out")
+func (s *Store) check(d *decoder, n *yaml.Node, nodes map[string]*yaml.Node) {
+	if nodes["secret"] != nil && s.FullKeys {
+		d.Fail(nodes["secret"], "secret: keys: full writes keys in clear text: leave one of the two out")
 	}
 	if (s.Files.Certificate == "") != (s.Files.CertificateKey == "") {
 		d.Fail(n, "store: certificate and certificate_key: want both or none")
@@ -169,14 +169,14 @@ func (s *Store) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	if (s.Files.CA != "" || s.Files.Certificate != "") && s.URL != "" && !strings.HasPrefix(s.URL, "rediss://") {
 		d.Fail(n, "store: ca and certificate need TLS: want a url that begins with rediss://")
 	}
-	if at := seen["password_file"]; at != nil && s.URL != "" {
+	if node := nodes["password_file"]; node != nil && s.URL != "" {
 		u, _ := url.Parse(s.URL) // storeURL has checked it
-		if _, has := u.User.Password(); has {
-			d.Fail(at, "password_file: the url has a password, too: leave one of the two out")
+		if _, hasPassword := u.User.Password(); hasPassword {
+			d.Fail(node, "password_file: the url has a password, too: leave one of the two out")
 		}
 	}
-	if seen["share"] != nil && s.OnLoss != redislimit.FailShare {
-		d.Fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)
+	if nodes["share"] != nil && s.OnLoss != redislimit.FailShare {
+		d.Fail(nodes["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)
 	}
 }
 
@@ -188,54 +188,54 @@ func (s *Store) describe() string {
 }
 
 // storeURL describes a store's URL. Errors do not repeat a password.
-var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
+var storeURL = scalar(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, keyName, s string) string {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		d.Fail(n, "%s: not a URL; %s", what, exampleStore)
+		d.Fail(n, "%s: not a URL; %s", keyName, exampleStore)
 		return ""
 	case u.Scheme != "redis" && u.Scheme != "rediss":
-		d.Fail(n, "%s: %s: want a URL that begins with redis:// or rediss://; %s", what, yamlfile.Quote(redacted(u)), exampleStore)
+		d.Fail(n, "%s: %s: want a URL that begins with redis:// or rediss://; %s", keyName, yamlfile.Quote(redacted(u)), exampleStore)
 		return ""
 	case u.Hostname() == "":
-		d.Fail(n, "%s: %s: the URL has no host; %s", what, yamlfile.Quote(redacted(u)), exampleStore)
+		d.Fail(n, "%s: %s: the URL has no host; %s", keyName, yamlfile.Quote(redacted(u)), exampleStore)
 		return ""
 	case !isPort(u):
-		d.Fail(n, "%s: %s: the port %s is not valid: want 1 to 65535", what, yamlfile.Quote(redacted(u)), u.Port())
+		d.Fail(n, "%s: %s: the port %s is not valid: want 1 to 65535", keyName, yamlfile.Quote(redacted(u)), u.Port())
 		return ""
 	}
 	if _, err := rueidis.ParseURL(s); err != nil {
 		if u.User == nil && strings.Contains(s, "@") || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
-			d.Fail(n, "%s: a part of the password is cut off by its special characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", what)
+			d.Fail(n, "%s: a part of the password is cut off by its special characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", keyName)
 			return ""
 		}
-		d.Fail(n, "%s: %s: %s", what, yamlfile.Quote(redacted(u)), strings.TrimPrefix(err.Error(), "redis: "))
+		d.Fail(n, "%s: %s: %s", keyName, yamlfile.Quote(redacted(u)), strings.TrimPrefix(err.Error(), "redis: "))
 		return ""
 	}
 	return s
 })
 
-var storePrefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+var storePrefix = scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if s == "" || len(s) > 64 || strings.ContainsAny(s, "{}") {
-		d.Fail(n, "%s: %s: want 1 to 64 characters, without braces", what, yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want 1 to 64 characters, without braces", keyName, yamlfile.Quote(s))
 	}
 	return s
 })
 
 // percent describes a part of the limit, in percent.
-var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
-	number, is := strings.CutSuffix(s, "%")
+var percent = scalar(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *decoder, n *yaml.Node, keyName, s string) uint64 {
+	number, hasSign := strings.CutSuffix(s, "%")
 	percent, err := strconv.ParseUint(number, 10, 64)
-	if !is || err != nil || percent < 1 || percent > 100 {
-		d.Fail(n, "%s: %s: want 1%% to 100%%", what, yamlfile.Quote(s))
+	if !hasSign || err != nil || percent < 1 || percent > 100 {
+		d.Fail(n, "%s: %s: want 1%% to 100%%", keyName, yamlfile.Quote(s))
 	}
 	return percent
-}).within("1% to 100%")
+}).withRange("1% to 100%")
 
 // secret describes the secret for hashing keys. Errors do not repeat it.
-var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+var secret = scalar(textSchema, func(d *decoder, n *yaml.Node, keyName, s string) string {
 	if len(s) < 16 {
-		d.Fail(n, "%s: %d characters: want at least 16", what, len(s))
+		d.Fail(n, "%s: %d characters: want at least 16", keyName, len(s))
 	}
 	return s
 })

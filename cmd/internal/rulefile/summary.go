@@ -13,8 +13,8 @@ import (
 // its memory.
 func (f *File) Describe(w io.Writer) error {
 	var b strings.Builder
-	all := f.section()
-	all.summary(func(label, text string) { fmt.Fprintf(&b, "%-10s%s\n", label, text) })
+	root := f.section()
+	root.summary(func(label, text string) { fmt.Fprintf(&b, "%-10s%s\n", label, text) })
 	total, err := f.Redis.Memory()
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)
@@ -35,12 +35,12 @@ func (f *File) Describe(w io.Writer) error {
 }
 
 func (r *Rule) describe(b *strings.Builder) {
-	fmt.Fprintf(b, "\nrule %s%s\n", r.Name, when(r.Shadow, " (shadow: counts, never refuses)"))
+	fmt.Fprintf(b, "\nrule %s%s\n", r.Name, textIf(r.Shadow, " (shadow: counts, never refuses)"))
 	line := func(label, text string) { fmt.Fprintf(b, "  %-8s%s\n", label, text) }
 	s := (&ruleText{Rule: *r}).section()
 	s.summary(line)
 	for i, text := range r.Bound() {
-		line(when(i == 0, "bound"), text)
+		line(textIf(i == 0, "bound"), text)
 	}
 	if r.State != "" {
 		line("state", r.State)
@@ -58,11 +58,11 @@ func (s Statuses) String() string {
 			words[i] = fmt.Sprintf("%dxx", r.First/100)
 		}
 	}
-	return oneOf(words)
+	return joinOr(words)
 }
 
-func when(yes bool, text string) string {
-	if yes {
+func textIf(condition bool, text string) string {
+	if condition {
 		return text
 	}
 	return ""

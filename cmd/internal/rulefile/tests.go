@@ -18,7 +18,7 @@ import (
 // A Test is a request that is sent several times in a row, with the expected answers.
 type Test struct {
 	Line, Column int // place in the file
-	Asked        Asked
+	Request      TestRequest
 	Answer       int      // status with which the upstream answers
 	Rules        []string // rules that must count the request, in any order; nil if this is not tested
 	Status       int      // expected status of the answers to the first requests
@@ -26,8 +26,8 @@ type Test struct {
 	Then         int      // expected status of the answer to the next request; 0 for none
 }
 
-// Asked is a request as people write it.
-type Asked struct {
+// A TestRequest is a request as people write it.
+type TestRequest struct {
 	Line   string // method and target: "GET /login"
 	Client netip.Addr
 	Header http.Header // with Host
@@ -36,8 +36,8 @@ type Asked struct {
 // DefaultClient is the client of a test request that names none. No real client has this address (RFC 5737).
 var DefaultClient = netip.MustParseAddr("192.0.2.1")
 
-// Request returns the request as a server would receive it.
-func (a *Asked) Request() (*http.Request, error) {
+// HTTPRequest returns the request as a server would receive it.
+func (a *TestRequest) HTTPRequest() (*http.Request, error) {
 	method, target, ok := strings.Cut(a.Line, " ")
 	if !ok || strings.ContainsAny(target, " \t\r\n") || !httpguts.ValidHeaderFieldName(method) {
 		return nil, fmt.Errorf("%s: want a method and a target, such as %q", yamlfile.Quote(a.Line), "GET /login?next=%2F")
@@ -68,25 +68,25 @@ const (
 
 // testsKind describes the list of tests. A test names rules of the file.
 func (f *File) testsKind() kind[[]Test] {
-	return list(mapping(func(t *Test) section { return t.section(f) }), func(d *decoder, n *yaml.Node, what string, before []Test, _ Test) {
+	return list(mapping(func(t *Test) section { return t.section(f) }), func(d *decoder, n *yaml.Node, keyName string, before []Test, _ Test) {
 		if len(before) == maxTests {
-			d.Fail(n, "%s: more than %d", what, maxTests)
+			d.Fail(n, "%s: more than %d", keyName, maxTests)
 		}
 	})
 }
 
 func (t *Test) section(f *File) section {
-	a := &t.Asked
+	a := &t.Request
 	return section{
 		name: "a test", entries: []entry{
-			at("request", one(pattern("", `^[^ ]+ [^ ]+$`), parseAsked), &a.Line, "", "method and target, such as `GET /login?next=%2F`").
-				needed("write for example request: GET /login"),
-			at("client", one(textSchema, parseClient), &a.Client, DefaultClient.String(), "the address of the client"),
-			at("headers", mapped(list(text, nil), readAsked), &a.Header, "",
-				"a mapping of names to a value or a list of values; `Host` is the host").unless("none, and `localhost` as host"),
-			at("answer", whole[int](200, 599), &t.Answer, "200", "the status of the upstream's answer"),
-			at("expect", mapping(func(t *Test) section { return t.expected(f) }), t, "", "the answers that weir must give").
-				needed("write for example expect: {times: 5, then: 429}"),
+			newEntry("request", scalar(pattern("", `^[^ ]+ [^ ]+$`), parseRequestLine), &a.Line, "", "method and target, such as `GET /login?next=%2F`").
+				required("write for example request: GET /login"),
+			newEntry("client", scalar(textSchema, parseClient), &a.Client, DefaultClient.String(), "the address of the client"),
+			newEntry("headers", mapOf(list(text, nil), readTestHeader), &a.Header, "",
+				"a mapping of names to a value or a list of values; `Host` is the host").withDefaultText("none, and `localhost` as host"),
+			newEntry("answer", integer[int](200, 599), &t.Answer, "200", "the status of the upstream's answer"),
+			newEntry("expect", mapping(func(t *Test) section { return t.expected(f) }), t, "", "the answers that weir must give").
+				required("write for example expect: {times: 5, then: 429}"),
 		},
 		check: func(_ *decoder, n *yaml.Node, _ map[string]*yaml.Node) { t.Line, t.Column = n.Line, n.Column },
 	}
@@ -97,41 +97,41 @@ func (t *Test) expected(f *File) section {
 		name: "expect", entries: []entry{
 			{
 				name: "rules", help: "the names of the rules that count the request, in any order; `[]` for none", fill: func() {},
-				instead: "not checked", read: func(d *decoder, n *yaml.Node, what string) { t.readRules(d, n, what, f) },
-				schema: func() schema { return anyOf(many(textSchema), schema{"type": "array", "maxItems": 0}) },
+				defaultNote: "not checked", read: func(d *decoder, n *yaml.Node, keyName string) { t.readRules(d, n, keyName, f) },
+				schema: func() schema { return anyOf(oneOrMore(textSchema), schema{"type": "array", "maxItems": 0}) },
 			},
-			at("status", whole[int](200, 599), &t.Status, "", "the status of the answers to the first requests").unless("as `answer`"),
-			at("times", whole[uint64](1, maxTimes), &t.Times, "1", "the number of these first requests"),
-			at("then", whole[int](200, 599), &t.Then, "", "the status of the answer to the next request").unless("not checked"),
+			newEntry("status", integer[int](200, 599), &t.Status, "", "the status of the answers to the first requests").withDefaultText("as `answer`"),
+			newEntry("times", integer[uint64](1, maxTimes), &t.Times, "1", "the number of these first requests"),
+			newEntry("then", integer[int](200, 599), &t.Then, "", "the status of the answer to the next request").withDefaultText("not checked"),
 		},
-		check: func(_ *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
-			if seen["status"] == nil {
+		check: func(_ *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {
+			if nodes["status"] == nil {
 				t.Status = t.Answer
 			}
 		},
 	}
 }
 
-func parseAsked(d *decoder, n *yaml.Node, what, s string) string {
-	a := Asked{Line: s}
-	if _, err := a.Request(); err != nil {
-		d.Fail(n, "%s: %v", what, err)
+func parseRequestLine(d *decoder, n *yaml.Node, keyName, s string) string {
+	a := TestRequest{Line: s}
+	if _, err := a.HTTPRequest(); err != nil {
+		d.Fail(n, "%s: %v", keyName, err)
 	}
 	return s
 }
 
-func parseClient(d *decoder, n *yaml.Node, what, s string) netip.Addr {
+func parseClient(d *decoder, n *yaml.Node, keyName, s string) netip.Addr {
 	addr, err := netip.ParseAddr(s)
 	if err != nil || addr.Zone() != "" {
-		d.Fail(n, "%s: %s: want an address, such as 203.0.113.7", what, yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want an address, such as 203.0.113.7", keyName, yamlfile.Quote(s))
 	}
 	return addr
 }
 
-func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
+func readTestHeader(d *decoder, n *yaml.Node, keyName string, dst *http.Header) {
 	h := http.Header{}
-	*into = h
-	d.filled(n, what, func(key, value *yaml.Node) {
+	*dst = h
+	d.nonEmptyPairs(n, keyName, func(key, value *yaml.Node) {
 		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
 		if !httpguts.ValidHeaderFieldName(name) {
 			d.Fail(key, "%s is not the name of an HTTP header; write for example X-API-Key", yamlfile.Quote(name))
@@ -153,7 +153,7 @@ func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
 }
 
 // readRules reads the names of rules. The rules must have been read before.
-func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
+func (t *Test) readRules(d *decoder, n *yaml.Node, keyName string, f *File) {
 	t.Rules = []string{}
 	if l := yamlfile.Target(n); l.Kind == yaml.SequenceNode && len(l.Content) == 0 {
 		return // no rule must count the request
@@ -162,8 +162,8 @@ func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
 	for i := range f.Rules {
 		names = append(names, f.Rules[i].Name)
 	}
-	d.list(n, what, func(n *yaml.Node) {
-		s, ok := d.text(n, what)
+	d.list(n, keyName, func(n *yaml.Node) {
+		s, ok := d.text(n, keyName)
 		if ok && !slices.Contains(names, s) {
 			d.Fail(n, "rules: there is no rule %s%s", yamlfile.Quote(s), didYouMean(s, names))
 		}

@@ -25,21 +25,21 @@ func isSocket(address string) bool {
 }
 
 // socketPath refuses a path that a Unix socket cannot have.
-func (d *decoder) socketPath(n *yaml.Node, what, path string) {
+func (d *decoder) socketPath(n *yaml.Node, keyName, path string) {
 	switch {
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
-		d.Fail(n, "%s: %s: want the full path of a socket: unix:/run/weir/weir.sock", what, yamlfile.Quote(path))
+		d.Fail(n, "%s: %s: want the full path of a socket: unix:/run/weir/weir.sock", keyName, yamlfile.Quote(path))
 	case len(path) > maxSocketPath:
-		d.Fail(n, "%s: %s: the path of a socket has up to %d bytes, this one %d", what, yamlfile.Quote(path), maxSocketPath,
+		d.Fail(n, "%s: %s: the path of a socket has up to %d bytes, this one %d", keyName, yamlfile.Quote(path), maxSocketPath,
 			len(path))
 	}
 }
 
 // mode describes the mode of a Unix socket's file, in octal digits.
-var mode = referring("mode", one(nil, func(d *decoder, n *yaml.Node, what, s string) fs.FileMode {
+var mode = withReference("mode", scalar(nil, func(d *decoder, n *yaml.Node, keyName, s string) fs.FileMode {
 	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
 	if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {
-		d.Fail(n, "%s: %s: want three octal digits, as for chmod, writable for the owner: 660", what, yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want three octal digits, as for chmod, writable for the owner: 660", keyName, yamlfile.Quote(s))
 	}
 	return fs.FileMode(value)
 }))

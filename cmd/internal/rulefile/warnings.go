@@ -9,14 +9,14 @@ import (
 )
 
 // Warnings returns warnings about parts of a valid file that are probably not intended, one sentence each.
-func (f *File) Warnings() (all []string) {
+func (f *File) Warnings() (warnings []string) {
 	for _, p := range f.TrustedProxies {
 		if p.Bits() == 0 {
-			all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then claim any "+
+			warnings = append(warnings, fmt.Sprintf("trusted_proxies: %s is every address: any client can then claim any "+
 				"address in %s, and has a new bucket for each", p, f.ClientIP.header()))
 			for i := range f.Rules {
 				if q := f.Rules[i].Quota; q != nil && q.Header != "" {
-					all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then set its limit under the rule "+
+					warnings = append(warnings, fmt.Sprintf("trusted_proxies: %s is every address: any client can then set its limit under the rule "+
 						"%[3]s in %[2]s", p, q.Header, f.Rules[i].Name))
 				}
 			}
@@ -30,52 +30,52 @@ func (f *File) Warnings() (all []string) {
 		upstreams = append(upstreams, f.Upstream)
 	}
 	for _, u := range upstreams {
-		all = append(all, u.warnings(f)...)
+		warnings = append(warnings, u.warnings(f)...)
 	}
 	for i := range f.Rules {
-		all = append(all, f.Rules[i].priceWarnings()...)
+		warnings = append(warnings, f.Rules[i].priceWarnings()...)
 	}
-	all = append(append(all, f.hostWarnings()...), f.droppedKeys(upstreams)...)
-	return append(all, f.doubts(upstreams)...)
+	warnings = append(append(warnings, f.hostWarnings()...), f.droppedKeyWarnings(upstreams)...)
+	return append(warnings, f.doubts(upstreams)...)
 }
 
 // priceWarnings returns a warning for each listed model that costs more than a model that is not listed. The client
-// writes the name of the model. So with another name, it could get the lower price.
-func (r *Rule) priceWarnings() (all []string) {
+// writes the name of the model. So a client could get the lower price with another name.
+func (r *Rule) priceWarnings() (warnings []string) {
 	if r.Tokens == nil {
 		return nil
 	}
-	own := r.Tokens.Count.Weights
+	ruleWeights := r.Tokens.Count.Weights
 	for _, m := range r.Tokens.Count.Models {
-		if w := m.Weights; w.Input > own.Input || w.Cached > own.Cached || w.CacheWrite > own.CacheWrite || w.Output > own.Output {
-			all = append(all, fmt.Sprintf("rule %s: count: the model %q has higher weights than an unlisted model, "+
-				"and clients choose the name of the model: give the rule's own weights the highest numbers", r.Name, m.Name+when(m.Prefix, "*")))
+		if w := m.Weights; w.Input > ruleWeights.Input || w.Cached > ruleWeights.Cached || w.CacheWrite > ruleWeights.CacheWrite || w.Output > ruleWeights.Output {
+			warnings = append(warnings, fmt.Sprintf("rule %s: count: the model %q has higher weights than an unlisted model, "+
+				"and clients choose the name of the model: give the rule's own weights the highest numbers", r.Name, m.Name+textIf(m.Prefix, "*")))
 		}
 	}
-	return all
+	return warnings
 }
 
-func (u *Upstream) warnings(f *File) (all []string) {
+func (u *Upstream) warnings(f *File) (warnings []string) {
 	for _, t := range u.Targets {
 		for _, l := range f.Listen {
 			if t.Socket != "" && "unix:"+t.Socket == l.Address || t.Socket == "" && sameServer(t.URL, l.Address) {
-				all = append(all, fmt.Sprintf("upstream: %s is where weir itself listens, at %s: requests would go round "+
+				warnings = append(warnings, fmt.Sprintf("upstream: %s is where weir itself listens, at %s: requests would go round "+
 					"until they time out", t, l.Address))
 			}
 		}
 	}
 	if h := u.Health; h != nil && h.Timeout > h.Interval {
-		all = append(all, fmt.Sprintf("upstream: health: a check may take %v and one begins every %v: the next one waits for "+
+		warnings = append(warnings, fmt.Sprintf("upstream: health: a check may take %v and one begins every %v: the next one waits for "+
 			"the last", h.Timeout, h.Interval))
 	}
-	return all
+	return warnings
 }
 
 // sameServer reports whether a URL leads to an address on which weir listens on this machine.
-func sameServer(u *url.URL, listened string) bool {
+func sameServer(u *url.URL, listenAddress string) bool {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	return overlap(net.JoinHostPort(loopback(u.Hostname()), cmp.Or(u.Port(), port)), loopbackOf(listened)) &&
-		(isLoopback(u.Hostname()) || !isEvery(hostOf(listened)))
+	return overlap(net.JoinHostPort(loopback(u.Hostname()), cmp.Or(u.Port(), port)), loopbackOf(listenAddress)) &&
+		(isLoopback(u.Hostname()) || !isAllHosts(hostOf(listenAddress)))
 }
 
 // loopbackOf returns the address with 127.0.0.1 as its host if the host is localhost.

@@ -35,7 +35,7 @@ rules:
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, trial.Close()) }()
 	statuses := map[int]int{}
-	for i, asked := range []rulefile.Asked{
+	for i, asked := range []rulefile.TestRequest{
 		{Line: "POST /login"}, {Line: "POST /login/"}, {Line: "GET /login"}, {Line: "POST /%6cogin?x"}, {Line: "GET /healthz"},
 		{Line: "GET /admin/x"}, {Line: "GET /../login"}, {Line: "GET /", Header: http.Header{"X-Plan": {"gold"}}},
 		{Line: "GET /", Header: http.Header{"X-Plan": {"free"}}}, {Line: "GET /", Header: http.Header{"X-Plan": {"bad"}}},
@@ -44,7 +44,7 @@ rules:
 	} {
 		asked.Client = rulefile.DefaultClient
 		for range 4 {
-			r, err := asked.Request()
+			r, err := asked.HTTPRequest()
 			require.NoError(t, err)
 			got, _ := trial.Ask(r, http.StatusOK)
 			sent, err := http.NewRequestWithContext(context.Background(), r.Method, server.URL(), nil)
