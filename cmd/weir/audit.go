@@ -142,7 +142,7 @@ func (c *auditCommand) fromServer() (*audit.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask := audit.Ask{Method: c.Method, Target: target.URL.RequestURI()}
+	ask := audit.Request{Method: c.Method, Target: target.URL.RequestURI()}
 	if ask.Fields, err = c.fields(); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	plain  = Ask{Method: http.MethodGet, Target: "/login"}
+	plain  = Request{Method: http.MethodGet, Target: "/login"}
 	target = Target{URL: &url.URL{Scheme: "http", Host: "localhost:80", Path: "/login"}, Address: netip.MustParseAddrPort("127.0.0.1:80")}
 )
 
@@ -65,7 +65,7 @@ func (r *Report) way(t *testing.T, name string) *Way {
 // refused. The audit finds it.
 func TestWhatGoesAroundIsFound(t *testing.T) {
 	r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
-		s.key = func(ask Ask) string {
+		s.key = func(ask Request) string {
 			key := ask.From + strings.TrimSuffix(ask.Target, "/")
 			for _, f := range ask.Fields {
 				if f[0] == "X-Forwarded-For" {
@@ -91,7 +91,7 @@ func TestWhatGoesAroundIsFound(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	clean := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) { s.key = func(ask Ask) string { return ask.From } })
+	clean := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) { s.key = func(ask Request) string { return ask.From } })
 	assert.Zero(t, clean.Faults, "%+v", clean)
 	global := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(*simulated) {})
 	assert.Equal(t, "not the address of the client", global.Key)
@@ -154,10 +154,10 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 // counts from its decision, not from its sending.
 func TestFieldsOfAHeldRequest(t *testing.T) {
 	begin := time.Unix(1000, 0)
-	seen := func(sent, done time.Duration, allowed bool, wait string) Seen {
-		return Seen{Answer{Sent: begin.Add(sent), Done: begin.Add(done), Header: http.Header{"Retry-After": {wait}}}, allowed}
+	seen := func(sent, done time.Duration, allowed bool, wait string) Exchange {
+		return Exchange{Answer{Sent: begin.Add(sent), Done: begin.Add(done), Header: http.Header{"Retry-After": {wait}}}, allowed}
 	}
-	log := []Seen{
+	log := []Exchange{
 		seen(0, 2500*time.Millisecond, true, ""),
 		seen(2600*time.Millisecond, 2601*time.Millisecond, true, ""),
 		seen(2700*time.Millisecond, 2701*time.Millisecond, false, "3"), // the first request was decided at 2.4 s
@@ -165,11 +165,11 @@ func TestFieldsOfAHeldRequest(t *testing.T) {
 	}
 	found := fit.Result{Tolerance: time.Millisecond,
 		Limit: fit.Limit{Kind: check.SlidingExact, Limit: check.Limit{Tokens: 2, Per: 3 * time.Second, Burst: 1}}}
-	fields := truth(log, found)
+	fields := checkFields(log, found)
 	require.Len(t, fields, 1)
 	assert.Equal(t, Field{Name: "Retry-After", Example: "3", Answers: 2}, fields[0])
 	log[2].Header, log[3].Header = http.Header{"Retry-After": {"9"}}, http.Header{"Retry-After": {"9"}}
-	assert.Equal(t, 2, truth(log, found)[0].Wrong)
+	assert.Equal(t, 2, checkFields(log, found)[0].Wrong)
 }
 
 // TestTheRulesAreTheSameLimit: the report has rules for weir serve. With these rules, weir serve has the audited limit.
@@ -202,13 +202,13 @@ func TestAnAuditIsNoAttack(t *testing.T) {
 			says   string
 		}{
 			"no limit":    {func(int64) (int, error) { return 200, nil }, 200, ""},
-			"errors":      {func(n int64) (int, error) { return map[bool]int{true: 200, false: 500}[n < 20], nil }, 20 + together, "the server answered 500"},
-			"gone":        {func(n int64) (int, error) { return 200, map[bool]error{false: errors.New("gone")}[n < 20] }, 20 + together, "gone"},
+			"errors":      {func(n int64) (int, error) { return map[bool]int{true: 200, false: 500}[n < 20], nil }, 20 + maxConcurrent, "the server answered 500"},
+			"gone":        {func(n int64) (int, error) { return 200, map[bool]error{false: errors.New("gone")}[n < 20] }, 20 + maxConcurrent, "gone"},
 			"first error": {func(int64) (int, error) { return 502, nil }, 1, "the server answered 502"},
 			"used up":     {func(int64) (int, error) { return 429, nil }, 1, "the server refuses the first request already, with 429"},
 		} {
 			sent.Store(0)
-			client := clientFunc(func(Ask) (Answer, error) {
+			client := clientFunc(func(Request) (Answer, error) {
 				time.Sleep(time.Millisecond)
 				status, err := c.answer(sent.Add(1))
 				return Answer{Status: status, Header: http.Header{}, Sent: time.Now(), Done: time.Now()}, err
@@ -230,7 +230,7 @@ func TestAnAuditIsNoAttack(t *testing.T) {
 func TestOtherAnswersAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
-		client := clientFunc(func(Ask) (Answer, error) {
+		client := clientFunc(func(Request) (Answer, error) {
 			time.Sleep(time.Millisecond)
 			status := map[bool]int{true: 200, false: 302}[sent.Add(1) <= 10]
 			return Answer{Status: status, Header: http.Header{}, Sent: time.Now(), Done: time.Now()}, nil
@@ -266,9 +266,9 @@ func TestALogInAnyOrder(t *testing.T) {
 	assert.Equal(t, sorted, read())
 }
 
-type clientFunc func(Ask) (Answer, error)
+type clientFunc func(Request) (Answer, error)
 
-func (f clientFunc) Do(_ context.Context, ask Ask) (Answer, error) { return f(ask) }
+func (f clientFunc) Do(_ context.Context, ask Request) (Answer, error) { return f(ask) }
 
 // TestWhoseServer: only servers on this machine and in private networks are audited, unless an option permits others.
 func TestWhoseServer(t *testing.T) {
@@ -305,7 +305,7 @@ func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	client, closeAll := NewClient(to)
 	defer closeAll()
 	for range 2 { // the second request uses the same connection
-		a, err := client.Do(t.Context(), Ask{Method: "GET", Target: "//a;b%2F", Host: "Example", Fields: [][2]string{{"X-A", "b"}}, Times: 3})
+		a, err := client.Do(t.Context(), Request{Method: "GET", Target: "//a;b%2F", Host: "Example", Fields: [][2]string{{"X-A", "b"}}, Times: 3})
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusTooManyRequests, a.Status)
 		assert.Equal(t, 3, a.Refused)
@@ -340,7 +340,7 @@ func TestErrorsNameTheURL(t *testing.T) {
 	defer closeAll()
 	fails := func(ctx context.Context, proto, says string) {
 		t.Helper()
-		_, err := client.Do(ctx, Ask{Method: "GET", Target: "/login?a=b", Proto: proto})
+		_, err := client.Do(ctx, Request{Method: "GET", Target: "/login?a=b", Proto: proto})
 		require.ErrorContains(t, err, says)
 		assert.True(t, strings.HasPrefix(err.Error(), "GET "+at+": "), err)
 		assert.Equal(t, 1, strings.Count(err.Error(), at), err)

@@ -12,26 +12,27 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// An Ask is a request. It is sent exactly as its fields say, because the audit also tries unusual spellings.
-type Ask struct {
+// A Request is a request to the server. It is sent exactly as its fields say, because the audit also tries unusual
+// spellings.
+type Request struct {
 	Method, Target, Host, Proto string
 	Fields                      [][2]string
 	From                        string // the address from which it is sent; "" for any
 	Times                       int    // how often it is sent in one packet; 0 means once
 }
 
-// An Answer is a server's answer to an Ask.
+// An Answer is a server's answer to a Request.
 type Answer struct {
 	Status     int
 	Header     http.Header
 	Length     int
 	Sent, Done time.Time
-	Refused    int // for an Ask that was sent several times: how many were refused
+	Refused    int // for a Request that was sent several times: how many were refused
 }
 
 // A Client sends a request and reads the answer. It is called concurrently.
 type Client interface {
-	Do(context.Context, Ask) (Answer, error)
+	Do(context.Context, Request) (Answer, error)
 }
 
 // Options are the settings of an audit.
@@ -41,7 +42,7 @@ type Options struct {
 	// Refused has the statuses of refusals. If it is empty, the audit finds them.
 	Refused []int
 	// Progress is called with the progress of the audit, from 0 to 1. It may be nil.
-	Progress func(doing string, done float64)
+	Progress func(phase string, done float64)
 }
 
 // ErrStopped means that the audit stopped early, to avoid harm.
@@ -53,32 +54,32 @@ var refusals = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, 
 
 type auditor struct {
 	Options
-	client Client
-	plain  Ask
-	begin  time.Time
+	client       Client
+	plainRequest Request
+	begin        time.Time
 
-	mu      sync.Mutex
-	sent    int
-	usual   struct{ status, length int } // the status of an answer that is not a refusal, and the length of its body
-	refused int                          // the status of refusals; 0 while no refusal was seen
-	log     []Seen
-	burst   int // number of requests at the start of the log that were sent together
-	err     error
+	mu       sync.Mutex
+	sent     int
+	baseline struct{ status, length int } // the status of an answer that is not a refusal, and the length of its body
+	refused  int                          // the status of refusals; 0 while no refusal was seen
+	log      []Exchange
+	burst    int // number of requests at the start of the log that were sent together
+	err      error
 }
 
-// A Seen is a plain request and its answer.
-type Seen struct {
+// An Exchange is a plain request and its answer.
+type Exchange struct {
 	Answer
 	Allowed bool
 }
 
-func newAuditor(client Client, plain Ask, o Options) *auditor {
-	return &auditor{Options: o, client: client, plain: plain, begin: time.Now()}
+func newAuditor(client Client, plainRequest Request, o Options) *auditor {
+	return &auditor{Options: o, client: client, plainRequest: plainRequest, begin: time.Now()}
 }
 
 // ask sends the plain request, and reports whether it was refused. ok is false if the audit is over.
 func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
-	answer, err := a.do(ctx, a.plain)
+	answer, err := a.do(ctx, a.plainRequest)
 	if err != nil {
 		return false, false
 	}
@@ -86,36 +87,36 @@ func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
 	defer a.mu.Unlock()
 	refused = a.isRefusal(answer.Status)
 	if len(a.log) == 0 {
-		a.usual.length = answer.Length
+		a.baseline.length = answer.Length
 	}
-	a.log = append(a.log, Seen{answer, !refused})
+	a.log = append(a.log, Exchange{answer, !refused})
 	return refused, true
 }
 
 // do sends a request. An error means that the audit must end.
-func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
+func (a *auditor) do(ctx context.Context, request Request) (Answer, error) {
 	a.mu.Lock()
 	switch {
 	case a.err != nil:
-	case a.sent+max(ask.Times, 1) > a.Requests:
+	case a.sent+max(request.Times, 1) > a.Requests:
 		a.err = fmt.Errorf("%w: %d requests were sent, the maximum that --requests allows", ErrStopped, a.sent)
 	}
 	err := a.err
-	a.sent += max(ask.Times, 1)
+	a.sent += max(request.Times, 1)
 	a.mu.Unlock()
 	if err != nil {
 		return Answer{}, err
 	}
-	answer, err := a.client.Do(ctx, ask)
+	answer, err := a.client.Do(ctx, request)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil && ask.like(a.plain) && a.usual.status == 0 && (answer.Status == http.StatusTooManyRequests || slices.Contains(a.Refused, answer.Status)) {
+	if err == nil && request.sameAs(a.plainRequest) && a.baseline.status == 0 && (answer.Status == http.StatusTooManyRequests || slices.Contains(a.Refused, answer.Status)) {
 		err = fmt.Errorf("%w: the server refuses the first request already, with %d: wait until it admits one", ErrStopped, answer.Status)
 	}
-	if err == nil && ask.like(a.plain) && answer.Status >= 500 && !a.isRefusal(answer.Status) {
+	if err == nil && request.sameAs(a.plainRequest) && answer.Status >= 500 && !a.isRefusal(answer.Status) {
 		err = fmt.Errorf("%w: the server answered %d", ErrStopped, answer.Status)
 	}
-	if err != nil && ask.like(a.plain) && a.err == nil {
+	if err != nil && request.sameAs(a.plainRequest) && a.err == nil {
 		if a.err = err; ctx.Err() != nil {
 			a.err = ctx.Err()
 		}
@@ -123,29 +124,29 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, err
 }
 
-// The method like reports whether an Ask is the same request as the plain Ask. The audit ends if the answer to such an
-// Ask is an error.
-func (ask Ask) like(plain Ask) bool {
-	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
-		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
+// sameAs reports whether two requests are the same. It compares only the number of their header fields. The audit ends
+// if the answer to the plain request is an error.
+func (r Request) sameAs(other Request) bool {
+	return r.Method == other.Method && r.Target == other.Target && r.Host == other.Host && r.Proto == other.Proto &&
+		r.From == other.From && r.Times == other.Times && len(r.Fields) == len(other.Fields)
 }
 
 // isRefusal reports whether a status means a refusal. The status of the first answer does not, because the first
 // request counts as admitted.
 func (a *auditor) isRefusal(status int) bool {
-	if a.usual.status == 0 {
-		a.usual.status = status
+	if a.baseline.status == 0 {
+		a.baseline.status = status
 	}
 	if a.refused != 0 {
 		return status == a.refused
 	}
-	from := a.Refused
-	if len(from) == 0 {
-		from = refusals
+	statuses := a.Refused
+	if len(statuses) == 0 {
+		statuses = refusals
 	}
-	for _, s := range from {
-		if s == status && s != a.usual.status {
-			a.refused = s
+	for _, candidate := range statuses {
+		if candidate == status && candidate != a.baseline.status {
+			a.refused = candidate
 			return true
 		}
 	}
@@ -158,38 +159,38 @@ func (a *auditor) requests() []fit.Request {
 	return requestsOf(a.log)
 }
 
-func requestsOf(log []Seen) []fit.Request {
-	all := make([]fit.Request, len(log))
+func requestsOf(log []Exchange) []fit.Request {
+	requests := make([]fit.Request, len(log))
 	for i, s := range log {
-		all[i] = fit.Request{Sent: time.Duration(s.Sent.UnixNano()), Done: time.Duration(s.Done.UnixNano()), Allowed: s.Allowed}
+		requests[i] = fit.Request{Sent: time.Duration(s.Sent.UnixNano()), Done: time.Duration(s.Done.UnixNano()), Allowed: s.Allowed}
 	}
-	return all
+	return requests
 }
 
-// refusal returns the median time that a refusal takes.
-func (a *auditor) refusal() time.Duration {
+// refusalTime returns the median time that a refusal takes.
+func (a *auditor) refusalTime() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var took []time.Duration
+	var times []time.Duration
 	for _, s := range a.log {
 		if !s.Allowed {
-			took = append(took, s.Done.Sub(s.Sent))
+			times = append(times, s.Done.Sub(s.Sent))
 		}
 	}
-	slices.Sort(took)
-	return took[len(took)/2]
+	slices.Sort(times)
+	return times[len(times)/2]
 }
 
-func (a *auditor) left() time.Duration { return a.Time - time.Since(a.begin) }
+func (a *auditor) timeLeft() time.Duration { return a.Time - time.Since(a.begin) }
 
-func (a *auditor) room() int {
+func (a *auditor) requestsLeft() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.Requests - a.sent
 }
 
-func (a *auditor) progress(doing string) {
+func (a *auditor) progress(phase string) {
 	if a.Progress != nil {
-		a.Progress(doing, min(max(float64(time.Since(a.begin))/float64(a.Time), float64(a.Requests-a.room())/float64(a.Requests)), 1))
+		a.Progress(phase, min(max(float64(time.Since(a.begin))/float64(a.Time), float64(a.Requests-a.requestsLeft())/float64(a.Requests)), 1))
 	}
 }

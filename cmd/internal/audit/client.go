@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/version"
 )
 
-// answerWithin is the longest time for an answer. It is long because some servers delay requests.
-const answerWithin = 30 * time.Second
+// answerTimeout is the longest time for an answer. It is long because some servers delay requests.
+const answerTimeout = 30 * time.Second
 
 // A Target is a server that [Resolve] has found.
 type Target struct {
@@ -54,11 +54,11 @@ func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err err
 	if err != nil {
 		return t, fmt.Errorf("%q: %w", text, err)
 	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", t.URL.Hostname())
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", t.URL.Hostname())
 	if err != nil {
 		return t, err
 	}
-	address := found[0].Unmap()
+	address := addresses[0].Unmap()
 	if !anywhere && !address.IsLoopback() && !address.IsPrivate() && !address.IsLinkLocalUnicast() {
 		return t, fmt.Errorf("%s is %v, which is neither on this machine nor on a private network: with --i-run-this-server "+
 			"it is audited all the same", t.URL.Hostname(), address)
@@ -101,39 +101,39 @@ func NewClient(t Target) (Client, func()) {
 }
 
 // Do implements Client. Its errors name the method and the URL.
-func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
-	do := d.http1
-	if ask.Proto == http2 {
-		do = d.http2.Do
+func (d *dialer) Do(ctx context.Context, request Request) (a Answer, err error) {
+	send := d.http1
+	if request.Proto == http2 {
+		send = d.http2.Do
 	}
-	if a, err = do(ctx, ask); err != nil {
-		err = fmt.Errorf("%s %s://%s%s: %w", ask.Method, d.target.URL.Scheme, d.target.URL.Host, ask.Target, err)
+	if a, err = send(ctx, request); err != nil {
+		err = fmt.Errorf("%s %s://%s%s: %w", request.Method, d.target.URL.Scheme, d.target.URL.Host, request.Target, err)
 	}
 	return a, err
 }
 
 // http1 sends a request over HTTP/1 and reads the answer. It tries again if the server has closed an idle connection
 // meanwhile.
-func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
-	c, used := d.take(ask)
+func (d *dialer) http1(ctx context.Context, request Request) (a Answer, err error) {
+	c, isReused := d.takeIdle(request)
 	for {
 		if c == nil {
-			if c, err = d.dial(ctx, ask.From); err != nil {
+			if c, err = d.dial(ctx, request.From); err != nil {
 				return a, err
 			}
 		}
-		a, err = d.exchange(c, ask)
-		if err == nil || !used {
+		a, err = d.exchange(c, request)
+		if err == nil || !isReused {
 			return a, err
 		}
-		c, used = nil, false
+		c, isReused = nil, false
 	}
 }
 
-func (d *dialer) take(ask Ask) (*conn, bool) {
+func (d *dialer) takeIdle(request Request) (*conn, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.idle); n > 0 && ask.From == "" {
+	if n := len(d.idle); n > 0 && request.From == "" {
 		c := d.idle[n-1]
 		d.idle = d.idle[:n-1]
 		return c, true
@@ -155,53 +155,53 @@ func (d *dialer) dial(ctx context.Context, from string) (*conn, error) {
 		return nil, err
 	}
 	if d.target.URL.Scheme == "https" {
-		secured := tls.Client(c, d.target.TLS("http/1.1"))
-		if err := secured.HandshakeContext(ctx); err != nil {
+		tlsConn := tls.Client(c, d.target.TLS("http/1.1"))
+		if err := tlsConn.HandshakeContext(ctx); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		c = secured
+		c = tlsConn
 	}
 	return &conn{c, bufio.NewReader(c)}, nil
 }
 
-func (d *dialer) text(ask Ask) string {
+func (d *dialer) requestText(request Request) string {
 	var b strings.Builder
-	proto, host := ask.Proto, ask.Host
+	proto, host := request.Proto, request.Host
 	if proto == "" {
 		proto = "HTTP/1.1"
 	}
 	if host == "" {
 		host = d.target.URL.Host
 	}
-	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\nUser-Agent: %s\r\n", ask.Method, ask.Target, proto, host, UserAgent())
-	for _, f := range ask.Fields {
+	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\nUser-Agent: %s\r\n", request.Method, request.Target, proto, host, UserAgent())
+	for _, f := range request.Fields {
 		fmt.Fprintf(&b, "%s: %s\r\n", f[0], f[1])
 	}
-	if ask.Method != http.MethodGet && ask.Method != http.MethodHead {
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
 		b.WriteString("Content-Length: 0\r\n")
 	}
 	b.WriteString("\r\n")
-	return strings.Repeat(b.String(), max(ask.Times, 1))
+	return strings.Repeat(b.String(), max(request.Times, 1))
 }
 
-// exchange sends a request as often as the Ask says and reads all answers. If the connection can be used again,
+// exchange sends a request as often as its field Times says and reads all answers. If the connection can be used again,
 // exchange keeps it.
-func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
-	keep := false
+func (d *dialer) exchange(c *conn, request Request) (a Answer, err error) {
+	isReusable := false
 	defer func() {
-		if !keep {
+		if !isReusable {
 			_ = c.Close()
 		}
 	}()
-	if err := c.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return a, err
 	}
 	a.Sent = time.Now()
-	if _, err := io.WriteString(c, d.text(ask)); err != nil {
+	if _, err := io.WriteString(c, d.requestText(request)); err != nil {
 		return a, err
 	}
-	for range max(ask.Times, 1) {
-		resp, err := http.ReadResponse(c.r, &http.Request{Method: ask.Method})
+	for range max(request.Times, 1) {
+		resp, err := http.ReadResponse(c.r, &http.Request{Method: request.Method})
 		if err != nil {
 			return a, err
 		}
@@ -218,9 +218,9 @@ func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 			a.Refused++
 		}
-		keep = !resp.Close && ask.From == "" && ask.Proto == "" && n < 1<<20
+		isReusable = !resp.Close && request.From == "" && request.Proto == "" && n < 1<<20
 	}
-	if keep {
+	if isReusable {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.idle = append(d.idle, c)

@@ -30,16 +30,16 @@ func newHTTP2Client(d *dialer) *http2Client {
 	}}
 }
 
-// Do implements Client. It ignores the Ask's From and Times, and the spelling of the target, which HTTP/2 cannot send.
-func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// Do implements Client. It ignores the request's From, Host, Times and Target, and sends the URL of the server.
+func (c *http2Client) Do(ctx context.Context, request Request) (a Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, ask.Method, c.target.URL.String(), http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, request.Method, c.target.URL.String(), http.NoBody)
 	if err != nil {
 		return a, err
 	}
 	r.Header.Set("User-Agent", UserAgent())
-	for _, f := range ask.Fields {
+	for _, f := range request.Fields {
 		r.Header.Add(f[0], f[1])
 	}
 	a.Sent = time.Now()

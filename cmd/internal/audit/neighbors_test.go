@@ -17,7 +17,7 @@ import (
 func TestNeighborsOfAnIPv6Network(t *testing.T) {
 	for bits, passes := range map[int]bool{128: true, 64: false} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
-			s.key = func(ask Ask) string {
+			s.key = func(ask Request) string {
 				for _, f := range ask.Fields {
 					if address, err := netip.ParseAddr(f[1]); err == nil && f[0] == "X-Forwarded-For" {
 						if address.Is4() {
@@ -48,7 +48,7 @@ func TestAProtocolWithABucketOfItsOwn(t *testing.T) {
 	for speaks, says := range map[bool]string{true: "passes while the plain request is refused: protocol HTTP/2\n", false: "not found out: HTTP/2\n"} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
 			s.only1 = !speaks
-			s.key = func(ask Ask) string { return ask.From + ask.Proto }
+			s.key = func(ask Request) string { return ask.From + ask.Proto }
 		})
 		assert.Equal(t, speaks, r.way(t, http2).Passes)
 		assert.False(t, r.way(t, http2).Refused)
@@ -85,7 +85,7 @@ func TestHTTP2(t *testing.T) {
 			defer server.Close()
 			to, err := Resolve(t.Context(), server.URL+"/login?a=b", false)
 			require.NoError(t, err)
-			ask := Ask{Method: http.MethodGet, Target: "/login?a=b", Proto: http2, Fields: [][2]string{{"X-A", "b"}}}
+			ask := Request{Method: http.MethodGet, Target: "/login?a=b", Proto: http2, Fields: [][2]string{{"X-A", "b"}}}
 			if strings.HasPrefix(server.URL, "https") {
 				if c.speaks {
 					client, closeAll := NewClient(to)
@@ -105,7 +105,7 @@ func TestHTTP2(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, http.StatusTooManyRequests, a.Status)
 			assert.Contains(t, <-proto, "HTTP/2.0 b weir-audit")
-			one, err := client.Do(t.Context(), Ask{Method: http.MethodGet, Target: "/login"})
+			one, err := client.Do(t.Context(), Request{Method: http.MethodGet, Target: "/login"})
 			require.NoError(t, err)
 			assert.Equal(t, http.StatusTooManyRequests, one.Status)
 			assert.Contains(t, <-proto, "HTTP/1.1 ")

@@ -15,41 +15,41 @@ var heights = []rune(" ▁▂▃▄▅▆▇█")
 
 // picture draws three lines over time: the admitted requests, the requests that the limit would have admitted, and the
 // refused requests.
-func picture(log []fit.Request, found fit.Result) string {
-	if len(log) == 0 || found.Limit.Per == 0 {
+func picture(log []fit.Request, result fit.Result) string {
+	if len(log) == 0 || result.Limit.Per == 0 {
 		return ""
 	}
 	begin, end := log[0].Sent, log[0].Done
 	for _, r := range log {
 		begin, end = min(begin, r.Sent), max(end, r.Done)
 	}
-	admitted, model, refused := overTime(log, found, begin, end)
+	admitted, model, refused := countByColumn(log, result, begin, end)
 	return fmt.Sprintf("admitted  %s\nmodel     %s\nrefused   %s\n          0%*s\n", bars(admitted), bars(model), bars(refused),
 		columns-1, (end - begin).Round(time.Second))
 }
 
-// overTime counts the requests for each column of a picture. For the counts in model, the limit that was found decides
-// all requests again, in order.
-func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (admitted, model, refused [columns]int) {
-	c, err := check.New(found.Limit.Limit, found.Limit.Kind)
+// countByColumn counts the requests for each column of a picture. For the counts in model, the limit that was found
+// decides all requests again, in order.
+func countByColumn(log []fit.Request, result fit.Result, begin, end time.Duration) (admitted, model, refused [columns]int) {
+	c, err := check.New(result.Limit.Limit, result.Limit.Kind)
 	if err != nil {
 		return admitted, model, refused
 	}
-	by := found.Limit.Clock()
-	order, decided := inOrder(log)
+	clock := result.Limit.Clock()
+	order, decidedAt := inOrder(log)
 	for _, i := range order {
-		r, on := log[i], by(log[i].Key, decided[i])
-		at := int(int64(r.Sent-begin) * columns / int64(end-begin+1))
-		wouldBe := c.Until(r.Key, on, 1) <= found.Tolerance
-		if wouldBe {
-			model[at]++
+		r, clockTime := log[i], clock(log[i].Key, decidedAt[i])
+		column := int(int64(r.Sent-begin) * columns / int64(end-begin+1))
+		isAdmitted := c.Until(r.Key, clockTime, 1) <= result.Tolerance
+		if isAdmitted {
+			model[column]++
 		}
 		if r.Allowed {
-			admitted[at]++
+			admitted[column]++
 		} else {
-			refused[at]++
+			refused[column]++
 		}
-		c.Add(check.Event{At: on, Key: r.Key, N: 1, Allowed: wouldBe || found.Limit.Refusals})
+		c.Add(check.Event{At: clockTime, Key: r.Key, N: 1, Allowed: isAdmitted || result.Limit.Refusals})
 	}
 	return admitted, model, refused
 }

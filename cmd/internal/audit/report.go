@@ -17,7 +17,7 @@ import (
 
 // A Report is the result of an audit.
 type Report struct {
-	Of       string  `json:"of"` // a URL or a log
+	Source   string  `json:"of"` // a URL or a log
 	Requests int     `json:"requests"`
 	Admitted int     `json:"admitted"`
 	Seconds  float64 `json:"seconds"`
@@ -33,7 +33,7 @@ type Report struct {
 	PerFrom    string   `json:"per_from,omitempty"` // all periods from this one to PerTo explain the log equally well
 	PerTo      string   `json:"per_to,omitempty"`
 	Undecided  []string `json:"undecided,omitempty"` // what cannot be concluded from the log, and why
-	Most       *Most    `json:"most,omitempty"`
+	Peak       *Peak    `json:"most,omitempty"`
 	AtOnce     uint64   `json:"at_once"`                // tokens of a full key
 	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // the smallest number that explains the log as well as AtOnce
 	AtOnceTo   uint64   `json:"at_once_to,omitempty"`
@@ -51,39 +51,39 @@ type Report struct {
 	Rules      string   `json:"rules,omitempty"`
 	Faults     int      `json:"faults"`
 
-	found   fit.Result
-	log     []fit.Request
-	decided int
+	result    fit.Result
+	log       []fit.Request
+	decisions int
 }
 
 // Run audits the server that the client connects to.
-func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*Report, error) {
-	a := newAuditor(client, plain, o)
-	keep := o.Requests / 4
-	a.patterns(ctx, keep)
+func Run(ctx context.Context, client Client, plainRequest Request, t Target, o Options) (*Report, error) {
+	a := newAuditor(client, plainRequest, o)
+	reserve := o.Requests / 4
+	a.patterns(ctx, reserve)
 	if len(a.log) == 0 {
 		return nil, a.err
 	}
-	r := &Report{Of: t.URL.String(), Requests: a.sent, Status: a.refused, Answers: otherAnswers(a.log)}
+	r := &Report{Source: t.URL.String(), Requests: a.sent, Status: a.refused, Answers: otherAnswers(a.log)}
 	if a.err != nil {
 		r.Stopped = a.err.Error()
 	}
 	requests := a.requests()
-	found, err := fit.Log(requests, 0)
-	r.fitted(requests, found, err)
+	result, err := fit.Log(requests, 0)
+	r.setResult(requests, result, err)
 	if r.Kind == "" && a.err != nil { // there may be a limit that the audit did not reach
 		return nil, a.err
 	}
 	if r.Kind != "" {
-		r.Most = mostOf(requests, a.burst, found)
+		r.Peak = peakOf(requests, a.burst, result)
 		if len(r.Undecided) == 0 { // claims can only be checked if the limit is known
-			r.Fields = truth(a.log, found)
+			r.Fields = checkFields(a.log, result)
 		}
-		if why := a.noWays(r, found); why != "" {
-			r.NotTried = []string{"ways around the limit: " + why}
-		} else if r.Ways = ways(plain, t.URL.Host, t.Address.Addr()); a.tryWays(ctx, r.Ways) {
-			more, notTried := a.tryNeighbors(ctx, r.Ways, t.Address.Addr(), found.Limit.Capacity(found.Limit.Kind))
-			r.Ways, r.NotTried = append(r.Ways, more...), notTried
+		if reason := a.reasonNotToTry(r, result); reason != "" {
+			r.NotTried = []string{"ways around the limit: " + reason}
+		} else if r.Ways = ways(plainRequest, t.URL.Host, t.Address.Addr()); a.tryWays(ctx, r.Ways) {
+			neighborWays, notTried := a.tryNeighbors(ctx, r.Ways, t.Address.Addr(), result.Limit.Capacity(result.Limit.Kind))
+			r.Ways, r.NotTried = append(r.Ways, neighborWays...), notTried
 		}
 	}
 	r.Requests, r.Seconds = a.sent, time.Since(a.begin).Seconds()
@@ -92,38 +92,38 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 		r.Faults++
 		r.Undecided = append(r.Undecided, "audit again from a machine with less other work, or for longer: --time")
 	}
-	r.Rules = rules(found, r)
+	r.Rules = rules(result, r)
 	return r, ctx.Err()
 }
 
-func otherAnswers(log []Seen) map[int]int {
-	all := map[int]int{}
+func otherAnswers(log []Exchange) map[int]int {
+	counts := map[int]int{}
 	for _, s := range log {
 		if s.Allowed && s.Status/100 != 2 {
-			all[s.Status]++
+			counts[s.Status]++
 		}
 	}
-	return all
+	return counts
 }
 
-func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
-	r.Admitted, r.decided = found.Admitted, found.Requests
+func (r *Report) setResult(log []fit.Request, result fit.Result, err error) {
+	r.Admitted, r.decisions = result.Admitted, result.Requests
 	if err != nil {
 		return
 	}
-	r.log, r.found = log, found
-	r.Kind, r.AtOnce, r.Misfits, r.Confidence = kindName(found.Limit), found.Limit.Capacity(found.Limit.Kind), found.Misfits, found.Confidence()
-	if !found.Returned {
+	r.log, r.result = log, result
+	r.Kind, r.AtOnce, r.Misfits, r.Confidence = kindName(result.Limit), result.Limit.Capacity(result.Limit.Kind), result.Misfits, result.Confidence()
+	if !result.Returned {
 		r.Kind = "unknown"
 		return
 	}
-	r.Tokens, r.Per, r.Queued, r.Refusals = found.Limit.Tokens, short(found.Limit.Per), found.Limit.Queued, found.Limit.Refusals
-	r.PerFrom, r.PerTo, r.Undecided = short(found.Shortest), short(found.Longest), undecided(found)
-	r.AtOnceFrom, r.AtOnceTo = found.Fewest, found.Most
-	if found.RunnerUp.Per > 0 {
-		r.RunnerUp = fmt.Sprintf("%s, %s: %d misfits", kindName(found.RunnerUp), numbers(found.RunnerUp), found.RunnerUpMisfits)
+	r.Tokens, r.Per, r.Queued, r.Refusals = result.Limit.Tokens, shortDuration(result.Limit.Per), result.Limit.Queued, result.Limit.Refusals
+	r.PerFrom, r.PerTo, r.Undecided = shortDuration(result.Shortest), shortDuration(result.Longest), undecided(result)
+	r.AtOnceFrom, r.AtOnceTo = result.Fewest, result.Most
+	if result.RunnerUp.Per > 0 {
+		r.RunnerUp = fmt.Sprintf("%s, %s: %d misfits", kindName(result.RunnerUp), numbers(result.RunnerUp), result.RunnerUpMisfits)
 	}
-	for _, kind := range found.Same {
+	for _, kind := range result.Same {
 		r.Same = append(r.Same, kind.String())
 	}
 }
@@ -136,23 +136,23 @@ func (r *Report) judge() {
 			r.Faults++
 		}
 	}
-	if r.Most != nil && r.Most.TooMany > 0 {
+	if r.Peak != nil && r.Peak.TooMany > 0 {
 		r.Faults++
 	}
 	if r.Kind == "" && len(r.Answers) > 0 { // the answers may be refusals, or the path may be wrong
 		r.Faults++
 	}
-	tried := false
+	isKnown := false
 	for _, w := range r.Ways {
-		tried = tried || w.Passes || w.Refused
-		if w.Passes && w.Same && w.What != "address" {
+		isKnown = isKnown || w.Passes || w.Refused
+		if w.Passes && w.SameAnswer && w.Kind != "address" {
 			r.Faults++
 		}
 	}
-	if !tried {
+	if !isKnown {
 		return
 	}
-	switch i := slices.IndexFunc(r.Ways, func(w *Way) bool { return w.What == "address" }); {
+	switch i := slices.IndexFunc(r.Ways, func(w *Way) bool { return w.Kind == "address" }); {
 	case i < 0:
 		r.Key = "not known: this machine has no other address to ask from"
 	case r.Ways[i].Passes:
@@ -170,7 +170,7 @@ func kindName(l fit.Limit) string {
 }
 
 func numbers(l fit.Limit) string {
-	text := fmt.Sprintf("%d in %s", l.Tokens, short(l.Per))
+	text := fmt.Sprintf("%d in %s", l.Tokens, shortDuration(l.Per))
 	if l.Kind == check.Bucket || l.Kind == check.BatchRefill {
 		text += fmt.Sprintf(", burst %d", l.Burst)
 	}
@@ -180,15 +180,15 @@ func numbers(l fit.Limit) string {
 func unit(d time.Duration) string {
 	switch {
 	case d == time.Second || d == time.Minute || d == time.Hour:
-		return short(d)[1:]
+		return shortDuration(d)[1:]
 	case d%time.Second == 0:
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	}
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// short returns a duration without its zeros: 1m, not 1m0s.
-func short(d time.Duration) string {
+// shortDuration returns a duration without its zeros: 1m, not 1m0s.
+func shortDuration(d time.Duration) string {
 	text := d.Round(time.Millisecond).String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {
@@ -198,7 +198,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-func article(name string) string {
+func withArticle(name string) string {
 	if strings.HasPrefix(name, "a") {
 		return "an " + name
 	}
@@ -206,14 +206,14 @@ func article(name string) string {
 }
 
 // rules returns the lines of a rule file that give weir serve the same limit.
-func rules(found fit.Result, r *Report) string {
-	if !found.Returned {
+func rules(result fit.Result, r *Report) string {
+	if !result.Returned {
 		return ""
 	}
-	l := found.Limit
+	l := result.Limit
 	var b strings.Builder
-	for _, what := range r.Undecided {
-		fmt.Fprintf(&b, "# undecided: %s\n", what)
+	for _, text := range r.Undecided {
+		fmt.Fprintf(&b, "# undecided: %s\n", text)
 	}
 	if l.Refusals {
 		b.WriteString("# not the same: the server charges refused requests, too\n")
@@ -250,7 +250,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d requests in %.0f s, %d admitted\n", r.Of, r.Requests, r.Seconds, r.Admitted)
+	fmt.Fprintf(&b, "%s: %d requests in %.0f s, %d admitted\n", r.Source, r.Requests, r.Seconds, r.Admitted)
 	if r.Stopped != "" {
 		fmt.Fprintf(&b, "%s\n", r.Stopped)
 	}
@@ -263,22 +263,22 @@ func (r *Report) WriteText(w io.Writer) error {
 	case "unknown":
 		fmt.Fprintf(&b, "\nlimit     %d at once. Nothing came back while the audit ran, so its kind and period are not known\n", r.AtOnce)
 	default:
-		r.limit(&b)
+		r.writeLimit(&b)
 	}
-	if text := picture(r.log, r.found); text != "" {
+	if text := picture(r.log, r.result); text != "" {
 		fmt.Fprintf(&b, "\n%s", text)
 	}
 	if len(r.Fields) > 0 {
 		b.WriteString("\nfields\n")
 	}
 	for _, f := range r.Fields {
-		said := "true"
+		verdict := "true"
 		if f.Wrong > 0 {
-			said = fmt.Sprintf("not true %d times: %s", f.Wrong, f.What)
+			verdict = fmt.Sprintf("not true %d times: %s", f.Wrong, f.Mistake)
 		}
-		fmt.Fprintf(&b, "  %-22s %-14s %d answers, %s\n", f.Name, f.Example, f.Answers, said)
+		fmt.Fprintf(&b, "  %-22s %-14s %d answers, %s\n", f.Name, f.Example, f.Answers, verdict)
 	}
-	r.otherWays(&b)
+	r.writeWays(&b)
 	if r.Rules != "" {
 		fmt.Fprintf(&b, "\nthis limit for weir serve:\n\n%s", r.Rules)
 	}
@@ -287,29 +287,29 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-func (r *Report) limit(b *strings.Builder) {
+func (r *Report) writeLimit(b *strings.Builder) {
 	fmt.Fprintf(b, "\nlimit     %s: %d in %s, %d at once\n", r.Kind, r.Tokens, r.Per, r.AtOnce)
 	if r.Queued > 0 {
 		fmt.Fprintf(b, "          of a burst up to %d wait their turn\n", r.Queued)
 	}
-	fmt.Fprintf(b, "explains  %d of %d decisions", r.Admitted+r.refused()-r.Misfits, r.Admitted+r.refused())
+	fmt.Fprintf(b, "explains  %d of %d decisions", r.Admitted+r.refusals()-r.Misfits, r.Admitted+r.refusals())
 	if r.RunnerUp != "" {
-		fmt.Fprintf(b, "; the next best is %s", article(r.RunnerUp))
+		fmt.Fprintf(b, "; the next best is %s", withArticle(r.RunnerUp))
 	}
 	fmt.Fprintf(b, "\nsure      %.0f %%", 100*r.Confidence)
 	if len(r.Same) > 0 {
 		same := make([]string, len(r.Same))
 		for i, kind := range r.Same {
-			same[i] = article(kind)
+			same[i] = withArticle(kind)
 		}
 		fmt.Fprintf(b, ": these requests cannot distinguish it from %s", strings.Join(same, " or "))
 	}
 	b.WriteString("\n")
-	for _, what := range r.Undecided {
-		fmt.Fprintf(b, "undecided %s\n", what)
+	for _, text := range r.Undecided {
+		fmt.Fprintf(b, "undecided %s\n", text)
 	}
-	if r.Most != nil {
-		r.Most.write(b)
+	if r.Peak != nil {
+		r.Peak.write(b)
 	}
 	if r.Refusals {
 		b.WriteString("refused   requests are charged, too\n")
@@ -319,8 +319,8 @@ func (r *Report) limit(b *strings.Builder) {
 	}
 }
 
-// otherWays writes which other ways to send the request pass while the plain request is refused.
-func (r *Report) otherWays(b *strings.Builder) {
+// writeWays writes which other ways to send the request pass while the plain request is refused.
+func (r *Report) writeWays(b *strings.Builder) {
 	if r.Key == "" && len(r.NotTried) == 0 {
 		return
 	}
@@ -328,13 +328,13 @@ func (r *Report) otherWays(b *strings.Builder) {
 	var unknown []string
 	for _, w := range r.Ways {
 		switch {
-		case w.Passes && w.What == "address":
-		case w.Passes && w.What == "IPv6":
+		case w.Passes && w.Kind == "address":
+		case w.Passes && w.Kind == "IPv6":
 			fmt.Fprintf(b, "  has a bucket of its own: an address of the same IPv6 network, %s\n", w.Name)
-		case w.Passes && w.Same:
-			fmt.Fprintf(b, "  passes while the plain request is refused: %s %s\n", w.What, w.Name)
+		case w.Passes && w.SameAnswer:
+			fmt.Fprintf(b, "  passes while the plain request is refused: %s %s\n", w.Kind, w.Name)
 		case w.Passes:
-			fmt.Fprintf(b, "  is not refused, but has another answer (%d): %s %s\n", w.Status, w.What, w.Name)
+			fmt.Fprintf(b, "  is not refused, but has another answer (%d): %s %s\n", w.Status, w.Kind, w.Name)
 		case !w.Refused:
 			unknown = append(unknown, w.Name)
 		}
@@ -345,9 +345,9 @@ func (r *Report) otherWays(b *strings.Builder) {
 	case n > 0:
 		fmt.Fprintf(b, "  not found out: %s\n", strings.Join(unknown, ", "))
 	}
-	for _, what := range r.NotTried {
-		fmt.Fprintf(b, "  not tried: %s\n", what)
+	for _, text := range r.NotTried {
+		fmt.Fprintf(b, "  not tried: %s\n", text)
 	}
 }
 
-func (r *Report) refused() int { return r.decided - r.Admitted }
+func (r *Report) refusals() int { return r.decisions - r.Admitted }

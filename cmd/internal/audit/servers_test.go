@@ -220,18 +220,18 @@ func TestServers(t *testing.T) {
 				r := auditOf(t, c.start, delay)
 				ways := []string{}
 				for _, w := range r.Ways {
-					if w.Passes && w.Same && w.What != "address" {
+					if w.Passes && w.SameAnswer && w.Kind != "address" {
 						ways = append(ways, w.Name)
 					}
 				}
 				fields := []string{}
 				for _, f := range r.Fields {
 					if f.Wrong > 0 {
-						fields = append(fields, f.Name+" "+f.What)
+						fields = append(fields, f.Name+" "+f.Mistake)
 					}
 				}
 				t.Logf("RESULT | %s | %v | %s | %.0f %% | %d of %d | %v | %v | %v |", c.name, delay, r.limitText(), 100*r.Confidence, r.Misfits,
-					r.decided, ways, fields, r.Undecided)
+					r.decisions, ways, fields, r.Undecided)
 				if len(r.Undecided) > 0 {
 					t.Skipf("undecided: %v", r.Undecided) // because the machine is too busy
 				}
@@ -268,7 +268,7 @@ func auditOf(t *testing.T, start func(*testing.T, string), delay time.Duration) 
 	require.NoError(t, err)
 	client, closeAll := NewClient(to)
 	defer closeAll()
-	r, err := Run(t.Context(), client, Ask{Method: http.MethodGet, Target: "/login"}, to, Options{Requests: 1500, Time: time.Minute})
+	r, err := Run(t.Context(), client, Request{Method: http.MethodGet, Target: "/login"}, to, Options{Requests: 1500, Time: time.Minute})
 	require.NoError(t, err)
 	return r
 }

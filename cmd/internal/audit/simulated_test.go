@@ -28,7 +28,7 @@ type simulated struct {
 
 	// key returns the key that counts an Ask; each key has its own bucket. answer changes the answer to an Ask. Both
 	// functions may be nil.
-	key     func(Ask) string
+	key     func(Request) string
 	answer  func(engine.Decision, *Answer)
 	maxWait time.Duration
 	only1   bool // the server does not support HTTP/2
@@ -59,7 +59,7 @@ func (s *simulated) jitter() time.Duration {
 	return d
 }
 
-func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
+func (s *simulated) Do(ctx context.Context, ask Request) (a Answer, err error) {
 	a.Header, a.Sent, a.Status, a.Length = http.Header{}, time.Now(), http.StatusOK, 10
 	time.Sleep(s.delay/2 + time.Millisecond + s.jitter())
 	if s.only1 && ask.Proto == http2 {
@@ -132,7 +132,7 @@ func TestLimitsAreIdentified(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newSimulated(t, c.policy, delay, 1)
 					s.maxWait = c.maxWait
-					a := newAuditor(s, Ask{Method: "GET", Target: "/"}, Options{Requests: 1500, Time: time.Minute})
+					a := newAuditor(s, Request{Method: "GET", Target: "/"}, Options{Requests: 1500, Time: time.Minute})
 					a.patterns(t.Context(), 300)
 					require.NoError(t, a.err)
 					r, err := fit.Log(a.requests(), 0)

@@ -14,15 +14,15 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// Most checks spend a budget until this number of tokens is left. It is small, so that it can be measured precisely,
-// however large the budget is.
-const rest = 1500
+// smallBudget is the number of tokens until which most checks spend a budget. It is small, so that it can be measured
+// precisely, however large the budget is.
+const smallBudget = 1500
 
-// cost makes a check from act: the gateway must charge exactly the cost that act returns.
-func cost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
+// checkCost makes a check from act: the gateway must charge a cost in the span that act returns.
+func checkCost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		var want span
-		got, err := a.charged(ctx, rest, rest/steps, func(k *key) (err error) {
+		got, err := a.measureCharged(ctx, smallBudget, smallBudget/steps, func(k *key) (err error) {
 			want, err = act(ctx, k)
 			return err
 		})
@@ -33,13 +33,13 @@ func cost(act func(context.Context, *key) (want span, err error)) func(context.C
 	}
 }
 
-// free makes a check from act: the gateway must charge nothing for it.
-func free(act func(context.Context, *key) error) func(context.Context, *auditor) (string, error) {
-	return cost(func(ctx context.Context, k *key) (span, error) { return span{}, act(ctx, k) })
+// checkFree makes a check from act: the gateway must charge nothing for it.
+func checkFree(act func(context.Context, *key) error) func(context.Context, *auditor) (string, error) {
+	return checkCost(func(ctx context.Context, k *key) (span, error) { return span{}, act(ctx, k) })
 }
 
-// passes sends a request, and returns a fault if it does not pass.
-func (k *key) passes(ctx context.Context, q asked) (answer, error) {
+// mustPass sends a request, and returns a fault if it does not pass.
+func (k *key) mustPass(ctx context.Context, q gatewayRequest) (answer, error) {
 	got := k.do(ctx, q)
 	if !got.passed {
 		return got, fault(fmt.Sprintf("a request was not passed on: %v", got))
@@ -53,15 +53,15 @@ func exactly(tokens int) span { return span{tokens, tokens} }
 // stored the input.
 func smallBody(ctx context.Context, k *key) (span, error) {
 	const tokens = 900
-	number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
+	number := k.model.add(fixedPlay(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
 		chatUsage(strconv.Itoa(tokens-5), "5")+`}`))
-	_, err := k.passes(ctx, k.chat(number, 5, nil))
+	_, err := k.mustPass(ctx, k.chat(number, 5, nil))
 	return exactly(tokens), err
 }
 
-func models(ctx context.Context, k *key) error {
+func modelList(ctx context.Context, k *key) error {
 	for i := range 20 {
-		got := k.do(ctx, asked{method: http.MethodGet, path: "/v1/models"})
+		got := k.do(ctx, gatewayRequest{method: http.MethodGet, path: "/v1/models"})
 		if got.refused() {
 			return fault(fmt.Sprintf("a key is refused after %d requests for the list of models", i))
 		}
@@ -72,8 +72,8 @@ func models(ctx context.Context, k *key) error {
 	return nil
 }
 
-// failing makes the model answer with an error.
-func failing(status int) func(context.Context, *key) error {
+// modelFails makes the model answer with an error.
+func modelFails(status int) func(context.Context, *key) error {
 	return func(ctx context.Context, k *key) error {
 		number := k.model.add(func(w http.ResponseWriter, _ *http.Request, _ request) {
 			w.Header().Set("Content-Type", jsonType)
@@ -81,7 +81,7 @@ func failing(status int) func(context.Context, *key) error {
 			reply(w, jsonType, `{"error":{"message":"no","type":"invalid_request_error"}}`)
 		})
 		for range 3 {
-			if _, err := k.passes(ctx, k.chat(number, 300, nil)); err != nil {
+			if _, err := k.mustPass(ctx, k.chat(number, 300, nil)); err != nil {
 				return err
 			}
 		}
@@ -89,11 +89,11 @@ func failing(status int) func(context.Context, *key) error {
 	}
 }
 
-// leaves makes the client disconnect before an answer, or in the middle of it.
-func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
-	return cost(func(ctx context.Context, k *key) (span, error) {
+// clientLeaves makes the client disconnect before an answer, or in the middle of it.
+func clientLeaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
+	return checkCost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 1000
-		arrived, gone := make(chan struct{}, 10), make(chan struct{}, 10)
+		arrived, left := make(chan struct{}, 10), make(chan struct{}, 10)
 		text := strings.Repeat("word ", tokens/2)
 		number := k.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
 			if inTheMiddle {
@@ -102,20 +102,20 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 			arrived <- struct{}{}
 			select {
 			case <-r.Context().Done():
-			case <-time.After(within / 10): // the gateway continues to read
+			case <-time.After(requestTimeout / 10): // the gateway continues to read
 			}
-			gone <- struct{}{}
+			left <- struct{}{}
 			panic(http.ErrAbortHandler)
 		})
 		q := k.chat(number, tokens, object{"stream": true})
-		leaving, leave := context.WithCancel(ctx)
+		clientCtx, leave := context.WithCancel(ctx)
 		defer leave()
 		answered := make(chan answer, 1)
 		if inTheMiddle {
-			q.until = text[:40]
-			go func() { answered <- k.do(leaving, q) }()
+			q.stopText = text[:40]
+			go func() { answered <- k.do(clientCtx, q) }()
 		} else {
-			go func() { answered <- k.do(leaving, q) }()
+			go func() { answered <- k.do(clientCtx, q) }()
 			select {
 			case <-arrived:
 				leave()
@@ -127,43 +127,43 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 			return span{}, fault(fmt.Sprintf("a request was not passed on: %v", got))
 		}
 		leave()
-		<-gone
-		return span{100, rest}, nil
+		<-left
+		return span{100, smallBudget}, nil
 	})
 }
 
-// stream returns a play: it answers, as the model, with a streamed chat. The stream has a text of the given number of
-// tokens, and then the events in more.
-func stream(tokens int, more string) play {
-	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
+// streamPlay returns a play that answers with a streamed chat. The stream has a text of the given number of tokens, and
+// then the events.
+func streamPlay(tokens int, events string) play {
+	return fixedPlay(sseType, chatText(strings.Repeat("word ", tokens*4/5))+events)
 }
 
-// leavesAtDone makes the client disconnect at [DONE], as SDKs do, while the model keeps the stream open.
-func leavesAtDone(ctx context.Context, k *key) (span, error) {
+// clientLeavesAtDone makes the client disconnect at [DONE], as SDKs do, while the model keeps the stream open.
+func clientLeavesAtDone(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	for range 3 {
-		gone := make(chan struct{}, 10)
+		left := make(chan struct{}, 10)
 		number := k.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
-			stream(10, chatEnd+chatCost(tokens)+done)(w, r, q)
+			streamPlay(10, chatEnd+chatCost(tokens)+doneEvent)(w, r, q)
 			select {
 			case <-r.Context().Done():
-			case <-time.After(within / 10):
+			case <-time.After(requestTimeout / 10):
 			}
-			gone <- struct{}{}
+			left <- struct{}{}
 		})
 		q := k.chat(number, tokens+100, object{"stream": true, "stream_options": object{"include_usage": true}})
-		q.until = "[DONE]"
-		if _, err := k.passes(ctx, q); err != nil {
+		q.stopText = "[DONE]"
+		if _, err := k.mustPass(ctx, q); err != nil {
 			return span{}, err
 		}
-		<-gone
+		<-left
 	}
 	return exactly(3 * tokens), nil
 }
 
 // brokenStream breaks a stream off after the stream has reported its cost up to that point.
 func brokenStream(ctx context.Context, a *auditor) (string, error) {
-	return cost(func(ctx context.Context, k *key) (span, error) {
+	return checkCost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800
 		number := k.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
 			begin := `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":` +
@@ -171,51 +171,51 @@ func brokenStream(ctx context.Context, a *auditor) (string, error) {
 			reply(w, sseType, begin+chatText(strings.Repeat("word ", tokens*4/5)))
 			panic(http.ErrAbortHandler)
 		})
-		_, err := k.passes(ctx, k.chat(number, tokens, object{"stream": true}))
-		return span{tokens / 2, rest}, err
+		_, err := k.mustPass(ctx, k.chat(number, tokens, object{"stream": true}))
+		return span{tokens / 2, smallBudget}, err
 	})(ctx, a)
 }
 
 // withoutUsage makes a stream end normally without reporting its cost.
 func withoutUsage(ctx context.Context, a *auditor) (string, error) {
-	return cost(func(ctx context.Context, k *key) (span, error) {
+	return checkCost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800
-		_, err := k.passes(ctx, k.chat(k.model.add(stream(tokens, chatEnd+done)), tokens, object{"stream": true}))
-		return span{tokens / 4, rest}, err
+		_, err := k.mustPass(ctx, k.chat(k.model.add(streamPlay(tokens, chatEnd+doneEvent)), tokens, object{"stream": true}))
+		return span{tokens / 4, smallBudget}, err
 	})(ctx, a)
 }
 
-// hidden checks whether a client gets a stream's usage event without having asked for it.
-func hidden(ctx context.Context, a *auditor) (string, error) {
-	k, asked := a.fresh(), false
+// hiddenUsage checks whether a client gets a stream's usage event without having asked for it.
+func hiddenUsage(ctx context.Context, a *auditor) (string, error) {
+	k, asksUsage := a.newKey(), false
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
-		more := chatEnd
+		events := chatEnd
 		var body struct {
 			StreamOptions struct {
 				IncludeUsage bool `json:"include_usage"`
 			} `json:"stream_options"`
 		}
 		if err := json.Unmarshal(q.body, &body); err == nil && body.StreamOptions.IncludeUsage {
-			more += chatCost(50)
+			events += chatCost(50)
 			a.model.mu.Lock()
-			asked = true
+			asksUsage = true
 			a.model.mu.Unlock()
 		}
-		stream(10, more+done)(w, r, q)
+		streamPlay(10, events+doneEvent)(w, r, q)
 	})
-	got, err := k.passes(ctx, k.chat(number, 50, object{"stream": true}))
+	got, err := k.mustPass(ctx, k.chat(number, 50, object{"stream": true}))
 	if err != nil {
 		return "", err
 	}
 	a.model.mu.Lock()
 	defer a.model.mu.Unlock()
-	if asked && bytes.Contains(got.body, []byte(`"choices":[]`)) {
+	if asksUsage && bytes.Contains(got.body, []byte(`"choices":[]`)) {
 		return "", fault("the gateway asks for the usage of a stream, and passes its event to a client that has not asked for it")
 	}
-	return map[bool]string{true: "the gateway asks for the usage and hides it", false: "the gateway does not ask for the usage"}[asked], nil
+	return map[bool]string{true: "the gateway asks for the usage and hides it", false: "the gateway does not ask for the usage"}[asksUsage], nil
 }
 
-func compressed(ctx context.Context, k *key) (span, error) {
+func compressedAnswer(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	number := k.model.add(func(w http.ResponseWriter, _ *http.Request, _ request) {
 		var b bytes.Buffer
@@ -228,77 +228,77 @@ func compressed(ctx context.Context, k *key) (span, error) {
 	for range 3 {
 		q := k.chat(number, tokens+100, nil)
 		q.field = [2]string{"Accept-Encoding", "gzip"}
-		if _, err := k.passes(ctx, q); err != nil {
+		if _, err := k.mustPass(ctx, q); err != nil {
 			return span{}, err
 		}
 	}
 	return exactly(3 * tokens), nil
 }
 
-// twice makes a stream report its usage in two events.
-func twice(ctx context.Context, k *key) (span, error) {
+// usageTwice makes a stream report its usage in two events.
+func usageTwice(ctx context.Context, k *key) (span, error) {
 	const tokens = 500
-	number := k.model.add(stream(10, chatEnd+chatCost(tokens)+chatCost(tokens)+done))
-	_, err := k.passes(ctx, k.chat(number, tokens+200, object{"stream": true, "stream_options": object{"include_usage": true}}))
+	number := k.model.add(streamPlay(10, chatEnd+chatCost(tokens)+chatCost(tokens)+doneEvent))
+	_, err := k.mustPass(ctx, k.chat(number, tokens+200, object{"stream": true, "stream_options": object{"include_usage": true}}))
 	return exactly(tokens), err
 }
 
-// sentAgain makes the first attempt of a request fail. A gateway that retries must charge the request once.
-func sentAgain(ctx context.Context, a *auditor) (string, error) {
+// retriedRequest makes the first attempt of a request fail. A gateway that retries must charge the request once.
+func retriedRequest(ctx context.Context, a *auditor) (string, error) {
 	const tokens = 500
 	var number int
-	got, err := a.charged(ctx, rest, rest/steps, func(k *key) error {
+	got, err := a.measureCharged(ctx, smallBudget, smallBudget/steps, func(k *key) error {
 		number = k.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
-			if q.times == 0 {
+			if q.earlier == 0 {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
 			reply(w, jsonType, chatAnswer(tokens))
 		})
-		_, err := k.passes(ctx, k.chat(number, tokens-promptTokens, nil))
+		_, err := k.mustPass(ctx, k.chat(number, tokens-promptTokens, nil))
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	want := 0
-	if a.model.seen(number) > 1 {
+	if a.model.requestsFor(number) > 1 {
 		want = tokens
 	}
 	found, err := compare(got, exactly(want))
-	return fmt.Sprintf("%s; sent %d times", found, a.model.seen(number)), err
+	return fmt.Sprintf("%s; sent %d times", found, a.model.requestsFor(number)), err
 }
 
-// hostile makes an answer report an impossible usage. The budget must not grow, and no client may be locked out.
-func hostile(input, output string) func(context.Context, *auditor) (string, error) {
-	return cost(func(ctx context.Context, k *key) (span, error) {
-		number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
+// hostileUsage makes an answer report an impossible usage. The budget must not grow, and no client may be locked out.
+func hostileUsage(input, output string) func(context.Context, *auditor) (string, error) {
+	return checkCost(func(ctx context.Context, k *key) (span, error) {
+		number := k.model.add(fixedPlay(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
 			chatUsage(input, output)+`}`))
-		_, err := k.passes(ctx, k.chat(number, 300, nil))
-		return span{0, rest / 2}, err
+		_, err := k.mustPass(ctx, k.chat(number, 300, nil))
+		return span{0, smallBudget / 2}, err
 	})
 }
 
 func debt(ctx context.Context, a *auditor) (string, error) {
-	return cost(func(ctx context.Context, k *key) (span, error) {
-		number := k.model.add(fixed(jsonType, chatAnswer(2*rest)))
-		_, err := k.passes(ctx, k.chat(number, 5, nil))
-		return span{rest, 2 * rest}, err
+	return checkCost(func(ctx context.Context, k *key) (span, error) {
+		number := k.model.add(fixedPlay(jsonType, chatAnswer(2*smallBudget)))
+		_, err := k.mustPass(ctx, k.chat(number, 5, nil))
+		return span{smallBudget, 2 * smallBudget}, err
 	})(ctx, a)
 }
 
 func refusalForm(ctx context.Context, a *auditor) (string, error) {
-	k := a.fresh()
-	if err := k.keep(ctx, rest); err != nil {
+	k := a.newKey()
+	if err := k.spendTo(ctx, smallBudget); err != nil {
 		return "", err
 	}
-	if _, err := k.left(ctx, rest, rest/steps); err != nil {
+	if _, err := k.measureLeft(ctx, smallBudget, smallBudget/steps); err != nil {
 		return "", err
 	}
 	if err := pause.For(ctx, a.Settle); err != nil {
 		return "", err
 	}
-	got := k.pay(ctx, rest)
+	got := k.pay(ctx, smallBudget)
 	if !got.refused() {
 		return "", fault(fmt.Sprintf("a request passes although its key has nothing left: %v", got))
 	}

@@ -30,7 +30,7 @@ type Options struct {
 	// Settle is how long the gateway may take to count the cost of an answer.
 	Settle time.Duration
 	// Progress is called with the progress of the audit, from 0 to 1. It may be nil.
-	Progress func(doing string, done float64)
+	Progress func(phase string, done float64)
 }
 
 // A Result is the result of one check.
@@ -47,7 +47,7 @@ type Result struct {
 
 // A Report is the result of an audit.
 type Report struct {
-	Of       string   `json:"of"`
+	Source   string   `json:"of"`
 	Requests int      `json:"requests"`
 	Seconds  float64  `json:"seconds"`
 	Results  []Result `json:"results"`
@@ -56,18 +56,18 @@ type Report struct {
 
 type auditor struct {
 	Options
-	client   *http.Client
-	model    *model
-	keys     int
-	pays     map[int]int // plays of chats: the number of the play, by its cost
-	requests atomic.Int64
-	holds    bool // the gateway holds an estimate before it passes on a request
+	client         *http.Client
+	model          *model
+	keys           int
+	payPlays       map[int]int // plays of chats: the number of the play, by its cost
+	requests       atomic.Int64
+	holdsEstimates bool // the gateway holds an estimate before it passes on a request
 }
 
 // Run audits a gateway. It returns [ErrNoBudget] if the budget cannot be measured.
 func Run(ctx context.Context, o Options) (*Report, error) { return run(ctx, o, checks()) }
 
-func run(ctx context.Context, o Options, all []check) (r *Report, err error) {
+func run(ctx context.Context, o Options, checks []check) (r *Report, err error) {
 	m, err := startModel(ctx, o.Listen)
 	if err != nil {
 		return nil, err
@@ -78,16 +78,16 @@ func run(ctx context.Context, o Options, all []check) (r *Report, err error) {
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, network, o.Address.String())
 		},
-		TLSClientConfig: o.TLS, DisableCompression: true, MaxIdleConnsPerHost: together,
+		TLSClientConfig: o.TLS, DisableCompression: true, MaxIdleConnsPerHost: parallelRequests,
 	}
 	defer transport.CloseIdleConnections()
-	a := &auditor{Options: o, model: m, pays: map[int]int{}, client: &http.Client{Transport: transport,
+	a := &auditor{Options: o, model: m, payPlays: map[int]int{}, client: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	begin := time.Now()
-	r = &Report{Of: o.URL.String()}
-	for i, c := range all {
+	r = &Report{Source: o.URL.String()}
+	for i, c := range checks {
 		if o.Progress != nil {
-			o.Progress(c.name, float64(i)/float64(len(all)))
+			o.Progress(c.name, float64(i)/float64(len(checks)))
 		}
 		result := Result{Pitfall: c.pitfall, Name: c.name}
 		var wrong fault

@@ -113,7 +113,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			model := freeport.Address(t)
 			g := &gateway{upstream: "http://" + model, limit: tokens, fault: fault, left: map[string]int{}}
-			transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: together}
+			transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: parallelRequests}
 			defer transport.CloseIdleConnections()
 			g.client.Transport = transport
 			server := httptest.NewServer(g)
@@ -173,7 +173,7 @@ func TestAnAnswerThatBreaksOffNamesTheURL(t *testing.T) {
 	defer server.Close()
 	u, err := url.Parse(server.URL)
 	require.NoError(t, err)
-	a := &auditor{Options: Options{URL: u}, client: server.Client(), model: &model{got: map[int]int{}}}
-	got := a.fresh().do(t.Context(), asked{method: http.MethodPost, path: "/v1/chat/completions"})
+	a := &auditor{Options: Options{URL: u}, client: server.Client(), model: &model{counts: map[int]int{}}}
+	got := a.newKey().do(t.Context(), gatewayRequest{method: http.MethodPost, path: "/v1/chat/completions"})
 	assert.EqualError(t, got.err, "POST "+server.URL+"/v1/chat/completions: unexpected EOF")
 }

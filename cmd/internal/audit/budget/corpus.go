@@ -13,21 +13,21 @@ import (
 
 // pitfalls has the number of the pitfall for each answer in the corpus. The answer is found by the beginning of its
 // file's name. The last line is for all other files, which are about cut-off answers and line ends.
-var pitfalls = []struct{ begin, pitfall string }{
+var pitfalls = []struct{ filePrefix, pitfall string }{
 	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
 }
 
-func corpus() (all []check) {
+func corpus() (checks []check) {
 	for _, f := range usage.Corpus() {
 		for _, p := range pitfalls {
-			if strings.HasPrefix(f.File, p.begin) {
-				all = append(all, check{p.pitfall, f.File, fixture(f)})
+			if strings.HasPrefix(f.File, p.filePrefix) {
+				checks = append(checks, check{p.pitfall, f.File, fixture(f)})
 				break
 			}
 		}
 	}
-	return all
+	return checks
 }
 
 // fixture returns a check with one answer. The check repeats the answer until its cost can be measured.
@@ -36,18 +36,18 @@ func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
 	// counts.
 	total, times, bound := int(f.Says.Total), 20, 16
 	if f.Final {
-		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150
+		times, bound = max(smallBudget*6/10/max(total, 1), 1), int(f.Says.Output)+150
 	}
-	return cost(func(ctx context.Context, k *key) (span, error) {
-		number := k.model.add(fixed(f.ContentType, string(f.Body)))
+	return checkCost(func(ctx context.Context, k *key) (span, error) {
+		number := k.model.add(fixedPlay(f.ContentType, string(f.Body)))
 		for i := range times {
-			got := k.do(ctx, k.forFixture(f, number, bound))
+			got := k.do(ctx, k.fixtureRequest(f, number, bound))
 			switch {
 			case got.passed:
 			case i == 0:
 				return span{}, skip(fmt.Sprintf("%s %s is not passed on: %v", http.MethodPost, f.Path, got))
 			default:
-				return span{}, fault(fmt.Sprintf("after %d answers that cost %d tokens of %d nothing is left", i, i*total, rest))
+				return span{}, fault(fmt.Sprintf("after %d answers that cost %d tokens of %d nothing is left", i, i*total, smallBudget))
 			}
 		}
 		switch {
@@ -56,14 +56,14 @@ func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
 		case f.Final:
 			return exactly(times * total), nil
 		case !f.Known && strings.Contains(string(f.Body), "xception") || strings.Contains(f.File, "failed"):
-			return span{0, rest}, nil // the answer failed without a usage
+			return span{0, smallBudget}, nil // the answer failed without a usage
 		}
-		return span{max(times*total, 5*times), rest}, nil // the known part of the usage, or an estimate from the text
+		return span{max(times*total, 5*times), smallBudget}, nil // the known part, or an estimate from the text
 	})
 }
 
-// forFixture returns a request to the API that gives the answer of a fixture.
-func (k *key) forFixture(f *usage.Fixture, number, bound int) asked {
+// fixtureRequest returns a request to the API that gives the answer of a fixture.
+func (k *key) fixtureRequest(f *usage.Fixture, number, bound int) gatewayRequest {
 	text, streams := mark+strconv.Itoa(number), !strings.HasPrefix(f.ContentType, jsonType)
 	path := strings.Replace(f.Path, "/tiny", "/"+k.Model, 1)
 	body := object{"model": k.Model}
@@ -97,5 +97,5 @@ func (k *key) forFixture(f *usage.Fixture, number, bound int) asked {
 	if err != nil {
 		panic(err) // this package made the value
 	}
-	return asked{method: http.MethodPost, path: path, body: string(encoded), number: number}
+	return gatewayRequest{method: http.MethodPost, path: path, body: string(encoded), number: number}
 }

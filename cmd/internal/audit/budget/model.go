@@ -17,8 +17,8 @@ import (
 type play func(w http.ResponseWriter, r *http.Request, q request)
 
 type request struct {
-	body  []byte
-	times int // how many requests with this mark came before
+	body    []byte
+	earlier int // how many requests with this mark came before
 }
 
 // A model is the server behind the gateway. A mark (a number) in a request's text selects the answer, because the
@@ -27,10 +27,10 @@ type model struct {
 	server http.Server
 	done   chan error
 
-	mu    sync.Mutex
-	plays map[int]play
-	got   map[int]int // how many requests came, by the numbers of their marks
-	gets  int         // number of requests without a body
+	mu       sync.Mutex
+	plays    map[int]play
+	counts   map[int]int // number of requests, by the numbers of their marks
+	bodiless int         // number of requests without a body
 }
 
 // mark begins each mark, before the number of the play.
@@ -42,7 +42,7 @@ func startModel(ctx context.Context, address string) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the model of the audit: %w", err)
 	}
-	m := &model{done: make(chan error, 1), plays: map[int]play{}, got: map[int]int{}}
+	m := &model{done: make(chan error, 1), plays: map[int]play{}, counts: map[int]int{}}
 	m.server = http.Server{Handler: http.HandlerFunc(m.serve), ReadHeaderTimeout: time.Minute}
 	go func() { m.done <- m.server.Serve(l) }()
 	return m, nil
@@ -50,8 +50,8 @@ func startModel(ctx context.Context, address string) (*model, error) {
 
 func (m *model) stop() error {
 	err := m.server.Close()
-	if served := <-m.done; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
+	if serveErr := <-m.done; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
 	}
 	return err
 }
@@ -65,10 +65,10 @@ func (m *model) add(p play) int {
 	return number
 }
 
-func (m *model) seen(number int) int {
+func (m *model) requestsFor(number int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.got[number]
+	return m.counts[number]
 }
 
 func (m *model) serve(w http.ResponseWriter, r *http.Request) {
@@ -78,21 +78,21 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		m.mu.Lock()
-		m.gets++
+		m.bodiless++
 		m.mu.Unlock()
 		reply(w, "application/json", `{"object":"list","data":[{"id":"tiny","object":"model","created":1,"owned_by":"weir"}]}`)
 		return
 	}
 	number := markOf(body)
 	m.mu.Lock()
-	play, times := m.plays[number], m.got[number]
-	m.got[number]++
+	play, earlier := m.plays[number], m.counts[number]
+	m.counts[number]++
 	m.mu.Unlock()
 	if play == nil {
 		http.Error(w, `{"error":{"message":"this model answers weir audit only","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
 	}
-	play(w, r, request{body, times})
+	play(w, r, request{body, earlier})
 }
 
 // markOf returns the number of the mark in a body; 0 if it has none.
@@ -115,7 +115,7 @@ func reply(w http.ResponseWriter, contentType, body string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-func fixed(contentType, body string) play {
+func fixedPlay(contentType, body string) play {
 	return func(w http.ResponseWriter, _ *http.Request, _ request) { reply(w, contentType, body) }
 }
 
@@ -159,4 +159,4 @@ func chatCost(tokens int) string {
 		chatUsage(strconv.Itoa(input), strconv.Itoa(tokens-input)) + "}\n\n"
 }
 
-const done = "data: [DONE]\n\n"
+const doneEvent = "data: [DONE]\n\n"

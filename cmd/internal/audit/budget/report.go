@@ -20,16 +20,16 @@ const notTried = "5, 31 to 33, 35 to 37, 39, 40: a tokenizer that fails, a windo
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d checks, %d requests in %.0f s\n\n", r.Of, len(r.Results), r.Requests, r.Seconds)
+	fmt.Fprintf(&b, "%s: %d checks, %d requests in %.0f s\n\n", r.Source, len(r.Results), r.Requests, r.Seconds)
 	for _, result := range r.Results {
-		says, what := "ok", result.Found
+		status, text := "ok", result.Found
 		switch {
 		case result.Fault != "":
-			says, what = "fault", result.Fault
+			status, text = "fault", result.Fault
 		case result.Skipped != "":
-			says, what = "not tried", result.Skipped
+			status, text = "not tried", result.Skipped
 		}
-		fmt.Fprintf(&b, "%-9s %2s  %-43s %s\n", says, result.Pitfall, result.Name, what)
+		fmt.Fprintf(&b, "%-9s %2s  %-43s %s\n", status, result.Pitfall, result.Name, text)
 	}
 	fmt.Fprintf(&b, "\nThe numbers are those of the pitfalls in docs/budgets.md.\nNot tried: %s.\n\n%d to look at\n", notTried, r.Faults)
 	_, err := io.WriteString(w, b.String())

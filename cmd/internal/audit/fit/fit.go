@@ -45,24 +45,24 @@ type clock struct {
 
 // Clock returns a function that converts the times of requests to the times that determine the limit's windows. It must
 // be called for the requests in order.
-func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).at }
+func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).convert }
 
 func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// The method at returns the converted time of an event. If windows begin with a request, the event may begin a window.
-// This changes the conversion, but converted times never go back.
-func (c *clock) at(key string, at time.Duration) time.Duration {
+// convert returns the converted time of an event. If windows begin with a request, the event may begin a window. This
+// changes the conversion, but converted times never go back.
+func (c *clock) convert(key string, convert time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
-		return at - c.limit.Phase
+		return convert - c.limit.Phase
 	}
 	latest, ok := c.latest[key]
-	if start := latest - (latest-c.anchor[key])%c.limit.Per; !ok || at-start >= 2*c.limit.Per {
-		c.anchor[key] = at % c.limit.Per
+	if start := latest - (latest-c.anchor[key])%c.limit.Per; !ok || convert-start >= 2*c.limit.Per {
+		c.anchor[key] = convert % c.limit.Per
 	}
-	c.latest[key] = max(latest, at)
-	return at - c.anchor[key]
+	c.latest[key] = max(latest, convert)
+	return convert - c.anchor[key]
 }
 
 // A Result is the limit that explains a log.
@@ -99,20 +99,20 @@ func (r Result) Confidence() float64 {
 	if !r.Returned || len(r.Same) > 0 {
 		return 0
 	}
-	return moreBy(r.Misfits, r.RunnerUpMisfits)
+	return margin(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy compares the numbers of misfits of two limits. The result, from 0 to 1, grows with how far the second number
+// margin compares the numbers of misfits of two limits. The result, from 0 to 1, grows with how far the second number
 // exceeds the first.
-func moreBy(misfits, others int) float64 {
-	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
+func margin(misfits, runnerUpMisfits int) float64 {
+	return 1 - float64(misfits+1)/float64(max(runnerUpMisfits, misfits)+1)
 }
 
-func sure(all []candidate) float64 {
-	if len(all) < 2 {
+func marginOf(candidates []candidate) float64 {
+	if len(candidates) < 2 {
 		return 1
 	}
-	return moreBy(all[0].misfits, all[1].misfits)
+	return margin(candidates[0].misfits, candidates[1].misfits)
 }
 
 // Log fits every kind of limit to a log. A server's log rounds times down to a multiple of resolution. For times that a
@@ -125,95 +125,95 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 	if f.admitted == 0 {
 		return Result{Requests: len(requests)}, fmt.Errorf("no request was admitted: %d were refused", f.refused)
 	}
-	all := f.search(false)
-	best, unsure := all[0].misfits, false
-	if f.returned && (best > len(f.events)/200 || sure(all) < 0.5) {
-		charged := f.search(true)
-		if other := charged[0].misfits; other < best/2 || other <= best && sure(charged) >= 0.5 {
-			all, unsure = charged, best <= len(f.events)/20 && moreBy(other, best) < 0.8
+	candidates := f.search(false)
+	best, isUnsure := candidates[0].misfits, false
+	if f.hasReturned && (best > len(f.events)/200 || marginOf(candidates) < 0.5) {
+		chargedCandidates := f.search(true)
+		if other := chargedCandidates[0].misfits; other < best/2 || other <= best && marginOf(chargedCandidates) >= 0.5 {
+			candidates, isUnsure = chargedCandidates, best <= len(f.events)/20 && margin(other, best) < 0.8
 		}
 	}
 	r := Result{
-		Limit: all[0].limit, Misfits: all[0].misfits, Requests: len(requests), Admitted: f.admitted, Returned: f.returned,
-		Tolerance: f.tolerance, RefusalsUnsure: unsure,
+		Limit: candidates[0].limit, Misfits: candidates[0].misfits, Requests: len(requests), Admitted: f.admitted, Returned: f.hasReturned,
+		Tolerance: f.tolerance, RefusalsUnsure: isUnsure,
 	}
-	if len(all) > 1 {
-		r.RunnerUp, r.RunnerUpMisfits = all[1].limit, all[1].misfits
+	if len(candidates) > 1 {
+		r.RunnerUp, r.RunnerUpMisfits = candidates[1].limit, candidates[1].misfits
 	} else {
-		r.RunnerUpMisfits = f.waits // no other kind makes requests wait
+		r.RunnerUpMisfits = f.delayed // no other kind makes requests wait
 	}
-	for _, other := range all[1:] {
-		if f.returned && other.misfits <= r.Misfits {
+	for _, other := range candidates[1:] {
+		if f.hasReturned && other.misfits <= r.Misfits {
 			r.Same = append(r.Same, other.limit.Kind)
 		}
 	}
-	of := &finder{fitter: f, best: &all[0], refusals: all[0].limit.Refusals}
-	r.Shortest, r.Longest = of.bounds()
-	r.Fewest, r.Most = of.numbers()
+	s := &searcher{fitter: f, best: &candidates[0], refusals: candidates[0].limit.Refusals}
+	r.Shortest, r.Longest = s.periodBounds()
+	r.Fewest, r.Most = s.capacityBounds()
 	f.judge(r.Limit, func(_ bool, excess uint64) bool {
 		r.Excess = max(r.Excess, excess)
 		return true
 	})
-	if f.queued && r.Limit.Kind == check.Bucket {
-		f.queue(&r.Limit)
+	if f.hasQueue && r.Limit.Kind == check.Bucket {
+		f.findQueued(&r.Limit)
 	}
 	return r, nil
 }
 
 // A fitter has the events of a log, in the order in which they may have been decided.
 type fitter struct {
-	events            []event
-	admitted, refused int
-	returned, queued  bool
-	waits             int           // number of requests that were delayed
-	apart             time.Duration // the interval at which the delayed requests leave the queue
-	base              time.Duration // the shortest time of an answer
-	tolerance         time.Duration
-	span              time.Duration // from the first request to the last
+	events                []event
+	admitted, refused     int
+	hasReturned, hasQueue bool
+	delayed               int           // number of requests that were delayed
+	queueInterval         time.Duration // the interval at which the delayed requests leave the queue
+	minAnswerTime         time.Duration // the shortest time of an answer
+	tolerance             time.Duration
+	span                  time.Duration // from the first request to the last
 }
 
 type event struct {
 	check.Event
 	tolerance time.Duration
-	held      time.Duration // the request was decided at most this much after At, or before At if it was refused
+	delay     time.Duration // the request was decided at most this much after At, or before At if it was refused
 }
 
 // newFitter orders the requests of a log. Of concurrent requests, admitted requests come first. The reason is that an
 // admission counts from its sending, and a refusal from its answer.
 func newFitter(requests []Request, resolution time.Duration) *fitter {
-	f := &fitter{base: math.MaxInt64}
-	excess := make([]time.Duration, 0, len(requests))
+	f := &fitter{minAnswerTime: math.MaxInt64}
+	delays := make([]time.Duration, 0, len(requests))
 	for _, r := range requests {
-		f.base = min(f.base, r.Done-r.Sent)
+		f.minAnswerTime = min(f.minAnswerTime, r.Done-r.Sent)
 	}
 	if resolution > 0 {
-		f.base = 0
+		f.minAnswerTime = 0
 	}
 	for _, r := range requests {
-		over := r.Done - r.Sent - f.base
+		delay := r.Done - r.Sent - f.minAnswerTime
 		if r.Allowed {
 			f.admitted++
 		}
-		if !r.Allowed || over < 20*time.Millisecond {
-			excess = append(excess, over)
+		if !r.Allowed || delay < 20*time.Millisecond {
+			delays = append(delays, delay)
 		}
 	}
-	slices.Sort(excess)
-	f.waiting(requests, resolution, excess)
-	if len(excess) > 0 {
-		f.tolerance = 2*time.Millisecond + excess[len(excess)*9/10] + resolution
+	slices.Sort(delays)
+	f.findQueue(requests, resolution, delays)
+	if len(delays) > 0 {
+		f.tolerance = 2*time.Millisecond + delays[len(delays)*9/10] + resolution
 	}
 	f.events = make([]event, len(requests))
 	for i, r := range requests {
-		over := r.Done - r.Sent - f.base
-		e := event{check.Event{At: r.Sent + f.base/2, Key: r.Key, N: 1, Allowed: r.Allowed}, f.tolerance + over, over}
+		delay := r.Done - r.Sent - f.minAnswerTime
+		e := event{check.Event{At: r.Sent + f.minAnswerTime/2, Key: r.Key, N: 1, Allowed: r.Allowed}, f.tolerance + delay, delay}
 		if r.Allowed {
-			if f.queued {
-				e.tolerance, e.held, e.Wait = f.tolerance, 0, over
+			if f.hasQueue {
+				e.tolerance, e.delay, e.Wait = f.tolerance, 0, delay
 			}
 		} else {
 			f.refused++
-			e.At = r.Done - f.base/2
+			e.At = r.Done - f.minAnswerTime/2
 		}
 		f.events[i] = e
 	}
@@ -223,44 +223,45 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 		}
 		return cmp.Compare(a.At, b.At)
 	})
-	f.look()
+	f.scan()
 	return f
 }
 
-// waiting finds out whether admitted requests wait for their turn. If so, they take much longer than refusals. It also
-// finds the interval at which waiting requests leave the queue.
-func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
-	if resolution > 0 || len(excess) == 0 {
+// findQueue finds out whether admitted requests wait for their turn. If so, they take much longer than refusals. It
+// also finds the interval at which waiting requests leave the queue. The parameter delays has the times by which
+// answers took longer than the shortest time of an answer.
+func (f *fitter) findQueue(requests []Request, resolution time.Duration, delays []time.Duration) {
+	if resolution > 0 || len(delays) == 0 {
 		return
 	}
-	least := max(100*time.Millisecond, 2*f.base, 4*excess[len(excess)*9/10])
-	var left []time.Duration
+	minDelay := max(100*time.Millisecond, 2*f.minAnswerTime, 4*delays[len(delays)*9/10])
+	var leaveTimes []time.Duration
 	for _, r := range requests {
-		if r.Allowed && r.Done-r.Sent-f.base > least {
-			left = append(left, r.Done)
+		if r.Allowed && r.Done-r.Sent-f.minAnswerTime > minDelay {
+			leaveTimes = append(leaveTimes, r.Done)
 		}
 	}
-	f.waits = len(left)
-	if f.queued = f.waits > 3 && f.waits > f.admitted/4; !f.queued {
+	f.delayed = len(leaveTimes)
+	if f.hasQueue = f.delayed > 3 && f.delayed > f.admitted/4; !f.hasQueue {
 		return
 	}
-	slices.Sort(left)
-	apart := make([]time.Duration, 0, len(left))
-	for i := range left[1:] {
-		apart = append(apart, left[i+1]-left[i])
+	slices.Sort(leaveTimes)
+	intervals := make([]time.Duration, 0, len(leaveTimes))
+	for i := range leaveTimes[1:] {
+		intervals = append(intervals, leaveTimes[i+1]-leaveTimes[i])
 	}
-	slices.Sort(apart)
-	f.apart = max(apart[len(apart)/2], time.Millisecond)
+	slices.Sort(intervals)
+	f.queueInterval = max(intervals[len(intervals)/2], time.Millisecond)
 }
 
-// look finds the length of the log, and whether tokens came back.
-func (f *fitter) look() {
+// scan finds the length of the log, and whether tokens came back.
+func (f *fitter) scan() {
 	refused := map[string]bool{}
 	for _, e := range f.events {
 		if !e.Allowed {
 			refused[e.Key] = true
 		} else if refused[e.Key] {
-			f.returned = true
+			f.hasReturned = true
 		}
 	}
 	if n := len(f.events); n > 0 {
@@ -268,47 +269,47 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit, and calls a function (on) for each decision, until the function returns false.
-// The argument explained says whether the limit explains the decision. The argument excess is the number of tokens by
-// which an admission exceeds the limit.
+// judge replays the log under a limit, and calls visit for each decision, until visit returns false. The argument
+// explained says whether the limit explains the decision. The argument excess is the number of tokens by which an
+// admission exceeds the limit.
 //
 // Each request was decided at an unknown time between its sending and its answer. A limit explains a decision if the
 // decision is right for some choice of these times. judge tries only two choices: every admission as early as possible,
 // or as late as possible.
-func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
+func (f *fitter) judge(l Limit, visit func(explained bool, excess uint64) bool) {
 	early, late := newReplay(l, false), newReplay(l, true)
 	if early == nil || late == nil {
 		return
 	}
 	// The choice of times matters only if some admitted requests were delayed.
-	both := slices.ContainsFunc(f.events, func(e event) bool { return e.Allowed && e.held > f.tolerance })
+	hasDelays := slices.ContainsFunc(f.events, func(e event) bool { return e.Allowed && e.delay > f.tolerance })
 	for _, e := range f.events {
 		explained, excess := early.next(e)
-		if both {
-			also, other := late.next(e)
-			explained, excess = explained || also, min(excess, other)
+		if hasDelays {
+			lateExplained, lateExcess := late.next(e)
+			explained, excess = explained || lateExplained, min(excess, lateExcess)
 		}
-		if !on(explained, excess) {
+		if !visit(explained, excess) {
 			return
 		}
 	}
 }
 
-// misfits returns how many decisions a limit does not explain. It stops counting when the number exceeds most.
-func (f *fitter) misfits(l Limit, most int) (n int) {
+// misfits returns how many decisions a limit does not explain. It stops counting when the number exceeds maxMisfits.
+func (f *fitter) misfits(l Limit, maxMisfits int) (n int) {
 	f.judge(l, func(explained bool, _ uint64) bool {
 		if !explained {
 			n++
 		}
-		return n <= most
+		return n <= maxMisfits
 	})
 	return n
 }
 
-// The method most returns the largest number of tokens that a key has used of its burst or window, as the limit counts.
-// The result usual is the most frequent number of used tokens at a refusal. It is lower than the result most if too
+// maxUsed returns the largest number of tokens that a key has used of its burst or window, as the limit counts. The
+// result typical is the most frequent number of used tokens at a refusal. It is lower than maxUsed if too
 // many requests were admitted at one time.
-func (f *fitter) most(l Limit) (most, usual uint64) {
+func (f *fitter) maxUsed(l Limit) (maxUsed, typical uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1
 	}
@@ -316,27 +317,27 @@ func (f *fitter) most(l Limit) (most, usual uint64) {
 	if err != nil {
 		return 1, 1
 	}
-	most = 1
-	by, has, times := newClock(l), map[string]uint64{}, map[uint64]int{}
+	maxUsed = 1
+	clock, used, times := newClock(l), map[string]uint64{}, map[uint64]int{}
 	for _, e := range f.events {
-		if e.At = by.at(e.Key, e.At); e.Allowed {
-			has[e.Key] = c.Add(e.Event).Excess + 1
-			most = max(most, has[e.Key])
-		} else if n := has[e.Key]; n > 0 { // the first refusal after admissions
+		if e.At = clock.convert(e.Key, e.At); e.Allowed {
+			used[e.Key] = c.Add(e.Event).Excess + 1
+			maxUsed = max(maxUsed, used[e.Key])
+		} else if n := used[e.Key]; n > 0 { // the first refusal after admissions
 			times[n]++
-			has[e.Key] = 0
+			used[e.Key] = 0
 		}
 	}
 	for n, count := range times {
-		if count > times[usual] || count == times[usual] && n > usual {
-			usual = n
+		if count > times[typical] || count == times[typical] && n > typical {
+			typical = n
 		}
 	}
-	return most, max(usual, 1)
+	return maxUsed, max(typical, 1)
 }
 
-// The method first returns how many requests of the first key were admitted before its first refusal.
-func (f *fitter) first() (n uint64) {
+// initialAdmissions returns how many requests of the first key were admitted before its first refusal.
+func (f *fitter) initialAdmissions() (n uint64) {
 	for _, e := range f.events {
 		if e.Key == f.events[0].Key && !e.Allowed {
 			break

@@ -53,9 +53,9 @@ func TestSeveralPeriodsExplainALog(t *testing.T) {
 	}
 	f := newFitter(log, 0)
 	best := candidate{limit: Limit{Kind: check.AlignedWindow}, misfits: 1000}
-	of := &finder{fitter: f, best: &best}
-	of.phased([]candidate{{limit: Limit{Limit: check.Limit{Tokens: 15, Per: 6 * time.Second, Burst: 15}}}})
-	shortest, longest := of.bounds()
+	of := &searcher{fitter: f, best: &best}
+	of.phasedWindow([]candidate{{limit: Limit{Limit: check.Limit{Tokens: 15, Per: 6 * time.Second, Burst: 15}}}})
+	shortest, longest := of.periodBounds()
 	assert.Zero(t, best.misfits)
 	assert.LessOrEqual(t, shortest, 500*time.Millisecond)
 	assert.Equal(t, 6*time.Second, longest)

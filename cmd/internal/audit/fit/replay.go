@@ -10,14 +10,14 @@ import (
 // A replay decides the requests of a log again under a limit. It assumes that all requests were decided as early as
 // possible, or all as late as possible.
 type replay struct {
-	limit  Limit
-	late   bool
-	model  *check.Checker
-	by     *clock
-	keys   map[string]*blocked
-	latest *blocked // the state of the key in last, which is the key of the latest event
-	last   string
-	counts time.Duration // how long an admission counts
+	limit       Limit
+	late        bool
+	model       *check.Checker
+	clock       *clock
+	keys        map[string]*keyState
+	latestState *keyState // the state of latestKey, the key of the latest event
+	latestKey   string
+	lifetime    time.Duration // how long an admission counts
 }
 
 func newReplay(l Limit, late bool) *replay {
@@ -25,13 +25,13 @@ func newReplay(l Limit, late bool) *replay {
 	if err != nil {
 		return nil
 	}
-	r := &replay{limit: l, late: late, model: c, by: newClock(l), keys: map[string]*blocked{}, counts: l.Per}
+	r := &replay{limit: l, late: late, model: c, clock: newClock(l), keys: map[string]*keyState{}, lifetime: l.Per}
 	switch l.Kind {
 	case check.Bucket, check.BatchRefill:
-		fills := float64(l.Per)*float64(l.Burst)/float64(l.Tokens) + float64(l.Per)
-		r.counts = time.Duration(min(fills, float64(math.MaxInt64/2)))
+		fillTime := float64(l.Per)*float64(l.Burst)/float64(l.Tokens) + float64(l.Per)
+		r.lifetime = time.Duration(min(fillTime, float64(math.MaxInt64/2)))
 	case check.SlidingEstimate:
-		r.counts = 2 * l.Per
+		r.lifetime = 2 * l.Per
 	}
 	return r
 }
@@ -40,69 +40,69 @@ func newReplay(l Limit, late bool) *replay {
 // tokens of a delayed admission may come back earlier or later than assumed, by up to the delay. If a request was
 // admitted although no token was left, it counts as decided when a token was available.
 func (r *replay) next(e event) (explained bool, excess uint64) {
-	k := r.latest
-	if k == nil || r.last != e.Key {
+	k := r.latestState
+	if k == nil || r.latestKey != e.Key {
 		if k = r.keys[e.Key]; k == nil {
-			k = &blocked{}
+			k = &keyState{}
 			r.keys[e.Key] = k
 		}
-		r.latest, r.last = k, e.Key
+		r.latestState, r.latestKey = k, e.Key
 	}
 	if r.late && e.Allowed {
-		e.At += e.held
+		e.At += e.delay
 	}
-	e.At = r.by.at(e.Key, e.At)
-	wait, slack := r.model.Until(e.Key, e.At, 1), k.most(e.At, r.counts)
+	e.At = r.clock.convert(e.Key, e.At)
+	wait, slack := r.model.Until(e.Key, e.At, 1), k.maxDelay(e.At, r.lifetime)
 	explained = true
 	if !e.Allowed && wait == 0 { // explained only if the room is recent: the times are inexact
 		if r.late {
 			slack = 0
 		}
-		explained = k.ever && e.At-k.until <= e.tolerance+slack
+		explained = k.wasBlocked && e.At-k.blockedUntil <= e.tolerance+slack
 	}
 	if !e.Allowed && !r.limit.Refusals {
 		return explained, 0
 	}
-	admitted, sooner := e.Allowed, e.held
+	admitted, maxWait := e.Allowed, e.delay
 	if r.late {
-		sooner = slack
+		maxWait = slack
 	}
-	if e.Allowed = true; wait <= sooner {
+	if e.Allowed = true; wait <= maxWait {
 		e.At += wait
 	}
 	if v := r.model.Add(e.Event); admitted && v.Early > e.tolerance {
 		explained, excess = false, v.Excess
 	}
-	k.hold(e.At, e.held)
+	k.addDelayed(e.At, e.delay)
 	if wait := r.model.Until(e.Key, e.At, 1); wait > 0 {
-		k.until, k.ever = e.At+wait, true
+		k.blockedUntil, k.wasBlocked = e.At+wait, true
 	}
 	return explained, excess
 }
 
-// blocked is a key that has no room, or had none before.
-type blocked struct {
-	until time.Duration // the last time without room
-	ever  bool
-	held  []charge // delayed admissions, each delayed for longer than all later admissions
+// keyState says when a key had no room.
+type keyState struct {
+	blockedUntil time.Duration // the last time without room
+	wasBlocked   bool
+	delayed      []admission // delayed admissions, each delayed for longer than all later admissions
 }
 
-type charge struct{ at, held time.Duration }
+type admission struct{ at, delay time.Duration }
 
-func (b *blocked) hold(at, held time.Duration) {
-	for len(b.held) > 0 && b.held[len(b.held)-1].held <= held {
-		b.held = b.held[:len(b.held)-1]
+func (k *keyState) addDelayed(at, delay time.Duration) {
+	for len(k.delayed) > 0 && k.delayed[len(k.delayed)-1].delay <= delay {
+		k.delayed = k.delayed[:len(k.delayed)-1]
 	}
-	b.held = append(b.held, charge{at, held})
+	k.delayed = append(k.delayed, admission{at, delay})
 }
 
-// The method most returns the longest delay of the admissions that may still count at an instant.
-func (b *blocked) most(at, counts time.Duration) time.Duration {
-	for len(b.held) > 0 && at-b.held[0].at > counts+b.held[0].held {
-		b.held = b.held[1:]
+// maxDelay returns the longest delay of the admissions that may still count at an instant.
+func (k *keyState) maxDelay(at, lifetime time.Duration) time.Duration {
+	for len(k.delayed) > 0 && at-k.delayed[0].at > lifetime+k.delayed[0].delay {
+		k.delayed = k.delayed[1:]
 	}
-	if len(b.held) == 0 {
+	if len(k.delayed) == 0 {
 		return 0
 	}
-	return b.held[0].held
+	return k.delayed[0].delay
 }

@@ -47,7 +47,7 @@ func TestWhatIsAdmittedTogether(t *testing.T) {
 				var b strings.Builder
 				require.NoError(t, r.WriteText(&b))
 				text := b.String()
-				m := r.Most
+				m := r.Peak
 				assert.Greater(t, m.Together, 20)
 				assert.Equal(t, c.racy, m.TogetherAdmitted > 22, text)
 				assert.Equal(t, c.racy, m.TooMany > 3, text)
@@ -74,14 +74,14 @@ func TestTheMostInAPeriod(t *testing.T) {
 	}
 	log := []fit.Request{at("a", 0, 2, true), at("a", 5, 6, true), at("a", 7, 30, true), at("a", 8, 9, false), at("b", 1, 2, true),
 		at("a", 9, 10, true), at("a", 11, 12, true)}
-	assert.Equal(t, 3, within(log, 10))
-	assert.Equal(t, 1, within(log, 3))
-	assert.Equal(t, 5, within(log, 100))
+	assert.Equal(t, 3, maxAdmittedIn(log, 10))
+	assert.Equal(t, 1, maxAdmittedIn(log, 3))
+	assert.Equal(t, 5, maxAdmittedIn(log, 100))
 	for kind, allowed := range map[check.Promise]uint64{check.Bucket: 25, check.BatchRefill: 25, check.FixedWindow: 10,
 		check.AlignedWindow: 10, check.SlidingEstimate: 10, check.SlidingExact: 5} {
 		found := fit.Result{Returned: true, Limit: fit.Limit{Kind: kind, Limit: check.Limit{Tokens: 5, Per: 10, Burst: 20}}}
-		m := mostOf(log, 2, found)
-		assert.Equal(t, Most{Admitted: 3, Allowed: allowed, Within: "0s", Together: 2, TogetherAdmitted: 2, full: found.Limit.Capacity(kind)}, *m)
+		m := peakOf(log, 2, found)
+		assert.Equal(t, Peak{Admitted: 3, Allowed: allowed, Within: "0s", Together: 2, TogetherAdmitted: 2, capacity: found.Limit.Capacity(kind)}, *m)
 	}
 }
 
@@ -89,9 +89,9 @@ func TestTheMostInAPeriod(t *testing.T) {
 // reported as an excess.
 func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	found := fit.Result{Returned: true, Excess: 5, Limit: fit.Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}}}
-	assert.Zero(t, mostOf(nil, 0, found).TooMany)
+	assert.Zero(t, peakOf(nil, 0, found).TooMany)
 	found.Misfits = 5
-	assert.Equal(t, uint64(5), mostOf(nil, 0, found).TooMany)
+	assert.Equal(t, uint64(5), peakOf(nil, 0, found).TooMany)
 }
 
 // TestWhatIsUndecidedIsSaid: the text, the JSON and the rules of the report say what is undecided.
@@ -105,7 +105,7 @@ func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	found.Longest = 2700 * time.Millisecond
 	found.Misfits, found.Most = 12, 16
 	r := &Report{}
-	r.fitted(nil, found, nil)
+	r.setResult(nil, found, nil)
 	r.Rules = rules(found, r)
 	var text, json strings.Builder
 	require.NoError(t, r.WriteText(&text))
@@ -137,14 +137,14 @@ func TestThePicture(t *testing.T) {
 		d, err := r.drawing()
 		require.NoError(t, err)
 		assert.Len(t, d.admitted, r.Admitted)
-		assert.Len(t, d.refused, r.refused())
-		least, most := d.left[0].Y, d.left[0].Y
-		for i, p := range d.left {
+		assert.Len(t, d.refused, r.refusals())
+		least, most := d.tokensLeft[0].Y, d.tokensLeft[0].Y
+		for i, p := range d.tokensLeft {
 			least, most = min(least, p.Y), max(most, p.Y)
-			assert.GreaterOrEqual(t, p.X, d.left[max(i-1, 0)].X)
+			assert.GreaterOrEqual(t, p.X, d.tokensLeft[max(i-1, 0)].X)
 		}
 		assert.Equal(t, [2]float64{0, 20}, [2]float64{least, most})
-		admitted, model, refused := overTime(r.log, r.found, r.log[0].Sent, r.log[len(r.log)-1].Done)
+		admitted, model, refused := countByColumn(r.log, r.result, r.log[0].Sent, r.log[len(r.log)-1].Done)
 		sum := func(counts [columns]int) (all float64) {
 			for _, n := range counts {
 				all += float64(n)
@@ -152,7 +152,7 @@ func TestThePicture(t *testing.T) {
 			return all
 		}
 		assert.Equal(t, float64(r.Admitted), sum(admitted))
-		assert.Equal(t, float64(r.refused()), sum(refused))
+		assert.Equal(t, float64(r.refusals()), sum(refused))
 		assert.InEpsilon(t, sum(admitted), sum(model), 0.03, "the limit explains the log")
 	}
 	assert.ErrorContains(t, (&Report{}).WriteSVG(&strings.Builder{}), "no limit was found")
@@ -173,7 +173,7 @@ func TestRefusalsThatCount(t *testing.T) {
 			counted = append(counted, now)
 			return map[bool]int{false: http.StatusOK, true: http.StatusTooManyRequests}[refused]
 		}
-		client := clientFunc(func(Ask) (a Answer, err error) {
+		client := clientFunc(func(Request) (a Answer, err error) {
 			a.Sent, a.Header = time.Now(), http.Header{}
 			time.Sleep(time.Millisecond)
 			a.Status = decide()
