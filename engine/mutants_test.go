@@ -23,8 +23,8 @@ const (
 // Each mutant breaks a property of docs/decisions/0031, and the model's check of that property must find the mutant.
 var mutants = []interleave.Mutant{
 	{"(a)", "debts are scaled by the ratio of the limiter's own policy", courses + "tiers", "(a)", []interleave.Edit{
-		{"shard/price.go", "	if known && price == c.Before {\n",
-			"	if own := p.changes[0]; known && own.Before != own.After {\n		own.Highest = math.MaxUint64\n		return own, price\n	}\n	if known && price == c.Before {\n"},
+		{"shard/price.go", "	if hasPrice && price == c.Before {\n",
+			"	if own := p.changes[0]; hasPrice && own.Before != own.After {\n		own.Highest = math.MaxUint64\n		return own, price\n	}\n	if hasPrice && price == c.Before {\n"},
 	}},
 	{"(b)", "a debt stays time when the rate becomes slower", courses + "tiers", "(b)", []interleave.Edit{
 		{convertGo, converted, "min(" + converted + ", " + lasting + ")"},
@@ -61,19 +61,19 @@ var mutants = []interleave.Mutant{
 		{"atomicbucket/fixedwindow.go", "if tick++; w.calendar != nil {", "if tick++; false {"},
 	}},
 	{"(b)", "windows that begin while records are converted are as before the change", "TestAChangeOfAlignedWindowsAtEveryStep", "(b)", []interleave.Edit{
-		{alignGo, "if plan.realigns && t.converting(plan) {", "if false {"},
+		{alignGo, "if plan.hasNewGrid && t.isConverting(plan) {", "if false {"},
 	}},
 	{"(b)", "a shared table is never converting", "TestAChangeOfAlignedWindowsAtEveryStep", "(b)", []interleave.Edit{
 		{alignGo, "return t.change.Load() == plan.planned<<changeShift|changing", "return false"},
 	}},
 	{"(b)", "a shared table forgets when its windows changed", "TestAlignedWindowsOfAFileWhoseLengthChanges", "(b)", []interleave.Edit{
-		{"shard/sharedplan.go", "raiseTo(&t.realigned, since)", "_ = since"},
+		{"shard/sharedplan.go", "raiseWord(&t.realigned, watermark)", "_ = watermark"},
 	}},
 	{"(b)", "a copy does not know when the windows changed", "TestAlignedWindowsOfAFileWhoseLengthChanges", "(b)", []interleave.Edit{
 		{"engine/sharedcopy.go", "	table.AlignAs(d.table)\n", ""},
 	}},
 	{"(c)", "a change of the limit makes windows of the clock longer", "TestAChangeOfTheLimitLeavesAlignedWindows", "(c)", []interleave.Edit{
-		{"shard/label.go", "p.realigns = !windows.SameGrid(before.algorithm.(*atomicbucket.FixedWindow))", "p.realigns = windows.Aligned()"},
+		{"shard/label.go", "p.hasNewGrid = !windows.SameGrid(before.algorithm.(*atomicbucket.FixedWindow))", "p.hasNewGrid = windows.Aligned()"},
 	}},
 	{"(b)", "a window that becomes longer ends when it would have", "TestARaisedLimitLastsItsWindow", "(b)", []interleave.Edit{
 		{convertGo, "case w.window > from.window:", "case false:"},
@@ -100,7 +100,7 @@ var mutants = []interleave.Mutant{
 		{convertGo, "latest, oldEnd := max(nanos, c.Latest),", "latest, oldEnd := nanos,"},
 	}},
 	{"(b)", "a window lasts as the limiter's own limit says", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
-		{"shard/label.go", "range p.numbers[:noTier] {\n\t\tif tier.limit", "range p.numbers[:1] {\n\t\tif tier.limit"},
+		{"shard/label.go", "range p.lastQuotas[:noTier] {\n\t\tif tier.limit", "range p.lastQuotas[:1] {\n\t\tif tier.limit"},
 	}},
 	{"(b)", "a window lasts as the tiers say, though there are quotas", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
 		{"shard/adopt.go", "change.Lowest = min(change.Lowest, 1)", ""},

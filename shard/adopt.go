@@ -18,17 +18,17 @@ func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	if atomicbucket.SameUnits(before.algorithm, plan.algorithm) {
 		plan.unit = before.unit
 	}
-	plan.follow(before, clock)
+	plan.takeOver(before, clock)
 	t.plan.Store(plan)
 	t.adoptAll()
-	if plan.realigns {
-		raiseTo(&t.realigned, t.Watermark())
+	if plan.hasNewGrid {
+		raiseWord(&t.realigned, t.Watermark())
 	}
 	t.pace.Store(plan.skew)
 }
 
 func (t *Table) adoptAll() {
-	for slots := range t.memory.marked() { // R12
+	for slots := range t.memory.markedPages() { // R12
 		for i := range slots {
 			t.adopt(&slots[i])
 		}
@@ -60,47 +60,47 @@ func (t *Table) adopt(sl *slot) {
 // outdated (R9), so the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan, key := t.current(), sl.key.Load()
-	token, known := t.price(sl, s)
+	token, hasPrice := t.price(sl, s)
 	if plan.from == nil {
 		sl.state.Free(s) // R20
 		return false
 	}
-	payload, price := t.converted(plan, s, token, known, key, t.Watermark())
-	if !t.offers(sl, s, price) { // R27
+	payload, price := t.convertedRecord(plan, s, token, hasPrice, key, t.Watermark())
+	if !t.offerPrice(sl, s, price) { // R27
 		return false
 	}
 	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }
 
-// converted computes how a record of the previous plan continues under the given plan, from the time now on. It returns
-// the record's payload and price. The parameter key is the record's key word (R24). The parameter token is the record's
-// previous price, if known is true.
-func (t *Table) converted(
-	plan *Plan, s atomicbucket.State, token uint64, known bool, key uint64, now int64,
+// convertedRecord computes how a record of the previous plan continues under the given plan, from the time now on. It
+// returns the record's payload and price. The parameter key is the record's key word (R24). The parameter token is the
+// record's previous price, if hasPrice is true.
+func (t *Table) convertedRecord(
+	plan *Plan, s atomicbucket.State, token uint64, hasPrice bool, key uint64, now int64,
 ) (payload, price uint64) {
 	change := plan.changes[key&tierMask>>tierShift]
 	if t.prices != nil {
 		owed := plan.from.(*atomicbucket.TokenBucket).Debt(s.Record(), plan.from.Ticks(now))
-		change, price = plan.repriced(change, token, owed, known)
+		change, price = plan.changeOf(change, token, owed, hasPrice)
 	} else if t.buckets { // quotas may have been larger than every tier's limit; this is read after the state
 		change.Highest = max(change.Highest, plan.product(t.largest.Load(), change.Before))
 	} else if t.largest.Load() > 0 { // the limit of a quota may be 1; this is read after the state
 		change.Lowest = min(change.Lowest, 1)
 	}
-	change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15
-	change.Latest = max(change.Latest, change.Promised, plan.since(now))
+	change.Latest, change.Promised = t.latestTimes(t.Find(key), now) // after the state: R15
+	change.Latest = max(change.Latest, change.Promised, plan.takeoverTime(now))
 	return plan.algorithm.Convert(plan.from, s, now, change), price
 }
 
-// since returns a time of the clock that was read while the plan p was current. So no request that the previous plan
-// decided has read a later time (R24). The first call reads the clock.
-func (p *Plan) since(now int64) int64 {
+// takeoverTime returns a time of the clock that was read while the plan p was current, or now if that is later. So no
+// request that the previous plan decided has read a later time (R24). The first call reads the clock.
+func (p *Plan) takeoverTime(now int64) int64 {
 	if p.clock == nil {
 		return now
 	}
-	if p.replaced.Load() == 0 {
-		p.replaced.CompareAndSwap(0, uint64(max(p.clock(), 1)))
+	if p.takeover.Load() == 0 {
+		p.takeover.CompareAndSwap(0, uint64(max(p.clock(), 1)))
 	}
-	return max(now, int64(p.replaced.Load()))
+	return max(now, int64(p.takeover.Load()))
 }

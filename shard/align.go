@@ -38,7 +38,7 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 		payload, _ = plan.bucket.Take(full, now, d) // Take reads only the payload
 		return payload
 	}
-	payload, _ = t.take(plan, plan.full(nanos), nanos, d)
+	payload, _ = t.take(plan, plan.fullRecord(nanos), nanos, d)
 	return payload
 }
 
@@ -48,25 +48,25 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 // realigned may be later: it may be copied from a table with another clock ([Table.AlignAs]), or written by no call
 // (R20).
 func (t *Table) alignedSince(plan *Plan) int64 {
-	if plan.realigns && t.converting(plan) {
+	if plan.hasNewGrid && t.isConverting(plan) {
 		return t.Watermark()
 	}
 	return int64(min(t.realigned.Load(), t.watermark.Load()))
 }
 
-// converting reports whether some records may still follow the plan that the given plan replaced. The given plan is, or
-// was, the current plan.
-func (t *Table) converting(plan *Plan) bool {
+// isConverting reports whether some records may still follow the plan that the given plan replaced. The given plan is,
+// or was, the current plan.
+func (t *Table) isConverting(plan *Plan) bool {
 	if t.owner != nil {
 		return t.change.Load() == plan.planned<<changeShift|changing
 	}
-	return t.pace.Load()&replacing != 0
+	return t.pace.Load()&replacingBit != 0
 }
 
 // AlignAs copies from another table the time since which windows of the clock have their current length. A table that
 // takes over the debts of another table needs that time.
 func (t *Table) AlignAs(from *Table) {
 	defer runtime.KeepAlive(t)
-	raiseTo(&t.realigned, from.alignedSince(from.current())) // a process may have died while records were converted
+	raiseWord(&t.realigned, from.alignedSince(from.current())) // a process may have died while records were converted
 	runtime.KeepAlive(from)
 }

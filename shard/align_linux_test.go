@@ -78,6 +78,6 @@ func TestACopyOfAHalfMadeChange(t *testing.T) {
 func TestTheTimeOfAChangeOfWindowsNeverFalls(t *testing.T) {
 	table := realignedTable(t)
 	since := table.realigned.Load()
-	raiseTo(&table.realigned, start-second)
+	raiseWord(&table.realigned, start-second)
 	require.Equal(t, since, table.realigned.Load(), "broken: (b)")
 }

@@ -17,7 +17,7 @@ func TestWhatACallGoesByWhenItsClockIsAhead(t *testing.T) {
 	} {
 		table := &Table{}
 		table.clock = func() int64 { return c.machine }
-		now, clock := table.believed(c.now, c.clock)
+		now, clock := table.trustedTimes(c.now, c.clock)
 		assert.Equal(t, []int64{c.wantNow, c.wantClock}, []int64{now, clock}, name)
 	}
 }

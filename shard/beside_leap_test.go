@@ -55,10 +55,10 @@ func TestALeapBesideALookAtEveryStep(t *testing.T) {
 // commit. The function commit commits the record with a take under the current plan.
 func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool) {
 	p, plan := tb.Find(key), tb.Plan()
-	sl := p.at(index)
+	sl := p.slot(index)
 	claimed, ok := sl.state.Claim(0, 0)
 	require.True(t, ok)
-	tb.claimsFirst(sl)
+	tb.markPage(sl)
 	sl.key.Store(key)
 	tentative := sl.state.Publish(claimed)
 	tb.cover(p, index)
@@ -79,7 +79,7 @@ func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 			func() { done = commit() },
 			func(what string) {
 				committed[done]++
-				s := tb.Find(1).at(0).state.Load()
+				s := tb.Find(1).slot(0).state.Load()
 				if !done {
 					require.Equal(t, atomicbucket.Free, s.Tag(), what)
 					return
@@ -175,9 +175,9 @@ func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 			return func() { tb.extend(places[0], 3) },
 				func() { tb.extend(other, 5) },
 				func(what string) {
-					require.False(t, tb.beyond(places[0], 3*tb.stride-1), what)
-					require.False(t, tb.beyond(other, 5*tb.stride-1), what)
-					require.True(t, tb.beyond(other, 5*tb.stride), what)
+					require.False(t, tb.isBeyond(places[0], 3*tb.stride-1), what)
+					require.False(t, tb.isBeyond(other, 5*tb.stride-1), what)
+					require.True(t, tb.isBeyond(other, 5*tb.stride), what)
 				}
 		})
 	}
@@ -227,8 +227,8 @@ func TestTwoRaisesAtEveryStep(t *testing.T) {
 	for _, other := range []int64{3, 7} {
 		injected(t, func() (call, beside func(), check func(string)) {
 			var w word.Word
-			return func() { raiseTo(&w, 5) },
-				func() { raiseTo(&w, other) },
+			return func() { raiseWord(&w, 5) },
+				func() { raiseWord(&w, other) },
 				func(what string) { require.EqualValues(t, max(5, other), w.Load(), what) }
 		})
 	}

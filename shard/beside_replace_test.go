@@ -257,7 +257,7 @@ func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 		injected(t, func() (call, other func(), check func(string)) {
 			_, _, one, tb, dies := processes(t)
 			var plan *Plan
-			return func() { plan = tb.settled(clockAt(start)) },
+			return func() { plan = tb.completeReplacement(clockAt(start)) },
 				func() { more = dies(at, func() { one.Replace(numbersOf(6), clockAt(start)) }) },
 				func(what string) {
 					what += fmt.Sprintf(", death before operation %d", at)

@@ -115,15 +115,15 @@ func TestASweepBesideATakeAtEveryStep(t *testing.T) {
 					now := start + int64(algorithm.MaxSkew())/2
 					require.Equal(t, Admitted, take(tb, 1, start, 1))
 					tb.Sweep(start, nil)
-					tb.held.Store(1) // as if the table were full
+					tb.occupied.Store(1) // as if the table were full
 					return func() { require.True(t, sweep(tb, now)) },
 						func() { require.Equal(t, Admitted, take(tb, 1, now, 2)) },
 						func(what string) {
 							assert.EqualValues(t, 2, taken(tb, 1, now), what)
 							stats := tb.Stats()
 							assert.EqualValues(t, 2, stats.Epoch, what)
-							assert.Equal(t, tb.Find(1).at(0).state.Load().Version()-1, stats.Reclaimed, what)
-							assert.Equal(t, uint64(1), stats.Reclaimed+tb.held.Load(), what)
+							assert.Equal(t, tb.Find(1).slot(0).state.Load().Version()-1, stats.Reclaimed, what)
+							assert.Equal(t, uint64(1), stats.Reclaimed+tb.occupied.Load(), what)
 						}
 				})
 			})
@@ -262,23 +262,23 @@ func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 			injected(t, func() (call, other func(), check func(string)) {
 				tb := newTable(t, 1, 2, nil)
 				p := tb.Find(1)
-				sl := p.at(1 - mine)
+				sl := p.slot(1 - mine)
 				claimed, _ := sl.state.Claim(0, 0)
 				sl.key.Store(1)
 				first := sl.state.Publish(claimed)
 				tb.cover(p, 1-mine)
-				own, _ := p.at(mine).state.Claim(0, 0)
+				own, _ := p.slot(mine).state.Claim(0, 0)
 				payload := tb.firstTake(tb.Plan(), start, tb.Plan().Quota(0).Demand(2))
 				charged := uint64(0)
 				return func() {
-						if o := tb.publish(p, p.at(mine), own, &request{now: start, clock: start, n: 1}); o.Verdict == Admitted {
+						if o := tb.publish(p, p.slot(mine), own, &request{now: start, clock: start, n: 1}); o.Verdict == Admitted {
 							charged++
 						}
 					}, func() {
 						if mine == 1 && !sl.state.Abort(first) {
 							return
 						}
-						higher := p.at(1)
+						higher := p.slot(1)
 						if s := higher.state.Load(); s.Tag() == atomicbucket.Tentative {
 							if _, ok := higher.state.Commit(s, atomicbucket.Live, payload); ok {
 								charged += 2
@@ -358,7 +358,7 @@ func TestTheEndsOfACallAtEveryStep(t *testing.T) {
 				word.Before = nil
 				what := fmt.Sprintf("%s: the other takes before operation %d, the sweep is before %d", name, first, second)
 				if o.Verdict == Admitted {
-					require.Equal(t, tb.Ends(p).begun(), others+o.ended, what)
+					require.Equal(t, tb.Ends(p).countBegun(), others+o.ended, what)
 					rounds[o.ended] = true
 				}
 			}
@@ -490,13 +490,13 @@ func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 		p, far := tb.Find(0), tb.Find(1<<63)
 		require.NotEqual(t, tb.line(p), tb.line(far))
 		tb.cover(p, 4*lineSlots-1)
-		require.True(t, tb.lower())
-		require.False(t, tb.beyond(p, 4*lineSlots-1))
-		return func() { tb.lowered(true) },
+		require.True(t, tb.beginLowering())
+		require.False(t, tb.isBeyond(p, 4*lineSlots-1))
+		return func() { tb.endLowering(true) },
 			func() { tb.cover(far, 2*lineSlots) },
 			func(what string) {
-				assert.True(t, tb.beyond(p, 4*lineSlots-1), what)
-				assert.False(t, tb.beyond(far, 2*lineSlots), what)
+				assert.True(t, tb.isBeyond(p, 4*lineSlots-1), what)
+				assert.False(t, tb.isBeyond(far, 2*lineSlots), what)
 			}
 	})
 }
@@ -511,7 +511,7 @@ func TestTwoPagesAreMarkedAtEveryStep(t *testing.T) {
 			func(what string) {
 				assert.EqualValues(t, 2, tb.memory.count.Load(), what)
 				pages := 0
-				for range tb.memory.marked() {
+				for range tb.memory.markedPages() {
 					pages++
 				}
 				assert.Equal(t, 2, pages, what)

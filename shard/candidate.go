@@ -32,12 +32,12 @@ const (
 // searches. Beyond them it takes the first slot that may be claimed.
 const nearSlots = hitLines * lineSlots
 
-// atHome returns a candidate in the home line of p: a slot without a record, else the slot that has been idle longest
-// at the watermark. The result has no slot if the line has none to claim, or if the records are not token buckets. Like
-// Hit, atHome calls no other function, so its values stay in registers.
-func (t *Table) atHome(p Place) (c candidate) {
-	for i := range min(t.near, lineSlots) {
-		sl := p.at(i)
+// homeCandidate returns a candidate in the home line of p: a slot without a record, else the slot that has been idle
+// longest at the watermark. The result has no slot if the line has none to claim, or if the records are not token
+// buckets. Like Hit, homeCandidate calls no other function, so its values stay in registers.
+func (t *Table) homeCandidate(p Place) (c candidate) {
+	for i := range min(t.hitQuotaSlots, lineSlots) {
+		sl := p.slot(i)
 		s := sl.state.Load()
 		plan := t.plan.Load()                                         // after the state: R9
 		if s.Tag() != plan.live || t.planned.Load() != plan.planned { // or the plan is not the current one: R21
@@ -53,13 +53,13 @@ func (t *Table) atHome(p Place) (c candidate) {
 	return c
 }
 
-// indebted skips the slots at the start of p's probe window that an insert may not claim. These have live records of
-// other keys, which follow the given plan and owe something at the time nanos. The plan must be current and have token
-// buckets. indebted returns the number of the first slot that it does not skip, and the skipped record that owes the
-// least, if any. For speed, it calls no function in its loop.
-func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
+// skipIndebted skips the slots at the start of p's probe window that an insert may not claim. These have live records
+// of other keys, which follow the given plan and owe something at the time nanos. The plan must be current and have
+// token buckets. skipIndebted returns the number of the first slot that it does not skip, and the skipped record that
+// owes the least (cheapest), if any. For speed, it calls no function in its loop.
+func (t *Table) skipIndebted(p Place, plan *Plan, nanos int64) (i uint64, cheapest victim) {
 	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
-	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)
+	index, state, leastOwed := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)
 	for ; i < t.probeWindow; i++ {
 		sl := (*slot)(unsafe.Add(line, (i^order)*slotBytes)) // as Place.at
 		s := sl.state.Load()                                 // before the key: R1
@@ -76,12 +76,12 @@ func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least vict
 		if owed == 0 {
 			break
 		}
-		if owed < owes {
-			at, state, owes = i, s, owed
+		if owed < leastOwed {
+			index, state, leastOwed = i, s, owed
 		}
 	}
 	if i > 0 {
-		return i, victim{p.at(at), state, plan, owes}
+		return i, victim{p.slot(index), state, plan, leastOwed}
 	}
 	return 0, victim{owed: math.MaxUint64}
 }

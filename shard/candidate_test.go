@@ -58,7 +58,7 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 				if at == 0 {
 					continue
 				}
-				sl := place.at(uint64(slot))
+				sl := place.slot(uint64(slot))
 				claimed, ok := sl.state.Claim(sl.state.Load(), 0)
 				assert.True(t, ok)
 				sl.key.Store(uint64(100 + slot))
@@ -69,7 +69,7 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 			}
 			table.watermark.Store(uint64(cmp.Or(c.watermark, swept)))
 			assert.Equal(t, Admitted, take(table, 1, now, 1))
-			assert.EqualValues(t, 1, place.at(uint64(c.want)).key.Load(), "slot %d", c.want)
+			assert.EqualValues(t, 1, place.slot(uint64(c.want)).key.Load(), "slot %d", c.want)
 		})
 	}
 }
@@ -96,7 +96,7 @@ func TestTheLongestIdleIsClaimed(t *testing.T) {
 			require.NoError(t, err)
 			begin := start
 			if plan.skew < 1<<59 {
-				begin = circle*int64(plan.skew) - 7*second
+				begin = circleSkews*int64(plan.skew) - 7*second
 			}
 			table := newTable(t, 4, 4, func(c *Config) { c.Plan, c.Start = plan, begin })
 			for slot, at := range []int64{0, 9, 9, 9} {

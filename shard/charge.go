@@ -11,11 +11,11 @@ import (
 type mode uint8
 
 const (
-	taking    mode = iota // it is refused, and charged for the refusal if the plan says so
-	reserving             // it is refused without a charge, and its caller then tries to reserve
-	charging              // it takes what fits under the bound of the debt
-	draining              // it takes what the record has
-	filling               // like draining, but it is refused if the record has less than request.least
+	modeTake    mode = iota // it is refused, and charged for the refusal if the plan says so
+	modeReserve             // it is refused without a charge, and its caller then tries to reserve
+	modeCharge              // it takes what fits under the bound of the debt
+	modeDrain               // it takes what the record has
+	modeFill                // like modeDrain, but it is refused if the record has less than request.minTokens
 )
 
 // A RefusalCharge says what a refused request is charged.
@@ -39,7 +39,7 @@ const DefaultMaxDebt = 10
 func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 	p.maxDebt, p.refusals = maxDebt, refusals
 	if refusals != Nothing { // Hit leaves every refusal to the slower hit
-		p.doubt, p.doubtful = ^uint64(0), Undecided
+		p.lateTicks, p.lateVerdict = ^uint64(0), Undecided
 	}
 }
 
@@ -49,7 +49,7 @@ func (p *Plan) MaxDebt() uint64 { return p.maxDebt }
 // bound returns how much a key may owe after a request with mode m, in units of the algorithm. That is the limit or a
 // multiple of it, but at most what a record has room for.
 func (p *Plan) bound(q quota, m mode) uint64 {
-	if m >= draining {
+	if m >= modeDrain {
 		return q.limit
 	}
 	return p.product(q.limit, p.maxDebt)
@@ -58,8 +58,8 @@ func (p *Plan) bound(q quota, m mode) uint64 {
 // product returns a*b in units of the algorithm, but at most what a record has room for.
 func (p *Plan) product(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
-	if hi > 0 || lo > p.most {
-		return p.most
+	if hi > 0 || lo > p.capacity {
+		return p.capacity
 	}
 	return lo
 }
@@ -67,11 +67,11 @@ func (p *Plan) product(a, b uint64) uint64 {
 // HoldsDebt reports whether a record has room for the whole debt that a quota may have.
 func (p *Plan) HoldsDebt(q atomicbucket.Quota) bool {
 	hi, bound := bits.Mul64(q.Token*q.Tokens, p.maxDebt)
-	return hi == 0 && bound <= p.most
+	return hi == 0 && bound <= p.capacity
 }
 
-// room returns how many whole tokens a record may be charged before it owes the given bound.
-func (p *Plan) room(r atomicbucket.Record, nanos int64, q quota, bound uint64) uint64 {
+// headroom returns how many whole tokens a record may be charged before it owes the given bound.
+func (p *Plan) headroom(r atomicbucket.Record, nanos int64, q quota, bound uint64) uint64 {
 	if p.isBucket {
 		owed := p.bucket.Debt(r, p.bucket.Ticks(nanos))
 		return (bound - min(owed, bound)) / q.Token
@@ -83,9 +83,9 @@ func (q *quota) charge(n, bound uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: bound, Token: q.Token}
 }
 
-// first returns the demand of the request for a key that has taken nothing, and the number of tokens charged.
-func (r *request) first(p *Plan, q quota) (d atomicbucket.Demand, charged uint64) {
-	if r.mode < charging {
+// firstDemand returns the demand of the request for a key that has taken nothing, and the number of tokens charged.
+func (r *request) firstDemand(p *Plan, q quota) (d atomicbucket.Demand, charged uint64) {
+	if r.mode < modeCharge {
 		return q.Demand(r.n), 0
 	}
 	bound := p.bound(q, r.mode)
@@ -93,27 +93,27 @@ func (r *request) first(p *Plan, q quota) (d atomicbucket.Demand, charged uint64
 	return q.charge(n, bound), n
 }
 
-// tooMuch reports whether no record can admit the request.
-func (r *request) tooMuch(q quota) bool {
-	if r.mode < charging {
+// isTooMuch reports whether no record can admit the request.
+func (r *request) isTooMuch(q quota) bool {
+	if r.mode < modeCharge {
 		return r.n > q.Tokens
 	}
 	return q.Tokens == 0
 }
 
-// enough returns how many tokens a key must have for a request that takes what fits: r.least, or the limit if that is
-// smaller.
-func (r *request) enough(q quota) uint64 {
-	if r.mode != filling {
+// requiredTokens returns how many tokens a key must have for a request that takes what fits: r.minTokens, or the limit
+// if that is smaller. Without a minimum it is 1.
+func (r *request) requiredTokens(q quota) uint64 {
+	if r.mode != modeFill {
 		return 1
 	}
-	return min(r.least, q.Tokens)
+	return min(r.minTokens, q.Tokens)
 }
 
-// asks returns the demand for which the status of an admitted request is computed. After a charge that is one more
-// token, so that the client learns when the key is admitted again. Otherwise it is no token.
-func (r *request) asks(q quota) atomicbucket.Demand {
-	if r.mode < charging || r.mode == filling {
+// statusDemand returns the demand for which the status of an admitted request is computed. After a charge that is one
+// more token, so that the client learns when the key is admitted again. Otherwise it is no token.
+func (r *request) statusDemand(q quota) atomicbucket.Demand {
+	if r.mode < modeCharge || r.mode == modeFill {
 		return q.Demand(0)
 	}
 	return q.Demand(1)
@@ -123,14 +123,14 @@ func (r *request) asks(q quota) atomicbucket.Demand {
 // with room for the whole charge. The verdict is Admitted or Undecided.
 func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, t.label(p, q)
-	for i := uint64(0); i < t.hits; { // as in Hit
+	for i := uint64(0); i < t.hitSlots; { // as in Hit
 		s := sl.state.Load()
 		if sl.key.Load() != label { // R1
 			if s == 0 {
 				break // R5
 			}
 			i++
-			sl = p.at(i)
+			sl = p.slot(i)
 			continue
 		}
 		plan := t.plan.Load() // R9
@@ -139,15 +139,15 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 				break
 			}
 			i++
-			sl = p.at(i)
+			sl = p.slot(i)
 			continue
 		}
-		quota := &plan.quotas[q.rest%MaxTiers]
+		quota := &plan.quotas[q.packed%MaxTiers]
 		if !q.IsTier() {
-			own := plan.granted(q)
-			quota = &own
+			granted := plan.granted(q)
+			quota = &granted
 		}
-		bound := plan.bound(*quota, charging)
+		bound := plan.bound(*quota, modeCharge)
 		hi, cost := bits.Mul64(n, quota.Token)
 		if hi > 0 || cost > bound || quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.trust || // R7
 			t.planned.Load() != plan.planned { // R21
@@ -170,18 +170,18 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 // maximum. Nothing is taken if there is no room for a record, or under a quota that grants nothing or everything. After
 // the charge, *status is set to the status for a request for one token.
 func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
-	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
+	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: modeCharge})
 }
 
-// TakeUpTo takes as many tokens from the key at p as the key has, up to most, in one step, and returns their number.
-// The verdict is Refused, and nothing is taken, if the key has fewer tokens than least, and fewer than its whole limit.
-// Both least and most are at least 1. If the call read no record, or there was no room for a record, the verdict is
-// that of [Table.TakeAt] and nothing is taken. *status becomes the status after the take or, without a take, for a
-// request for least tokens.
+// TakeUpTo takes as many tokens from the key at p as the key has, up to maxTokens, in one step, and returns their
+// number. The verdict is Refused, and nothing is taken, if the key has fewer tokens than minTokens, and fewer than its
+// whole limit. Both minTokens and maxTokens are at least 1. If the call read no record, or there was no room for a
+// record, the verdict is that of [Table.TakeAt] and nothing is taken. *status becomes the status after the take or,
+// without a take, for a request for minTokens tokens.
 func (t *Table) TakeUpTo(
-	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
+	p Place, now, clock int64, minTokens, maxTokens uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {
-	return t.takeWhatFits(p, request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling})
+	return t.takeWhatFits(p, request{now: now, clock: clock, n: maxTokens, minTokens: minTokens, quota: q, status: status, mode: modeFill})
 }
 
 // takeWhatFits carries out a request of [Table.Charge] or [Table.TakeUpTo].
@@ -191,7 +191,7 @@ func (t *Table) takeWhatFits(p Place, r request) (o Outcome, charged uint64) {
 	if o = t.hit(p, &r); o.Verdict == Undecided {
 		o = t.miss(p, r)
 	} else {
-		t.concludes(&r, &o)
+		t.concludeEntry(&r, &o)
 	}
 	return o, charged
 }
@@ -201,25 +201,25 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	for {
 		record, plan, sl := t.record(p)
 		quota := plan.granted(r.quota)
-		if sl == nil || quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.ahead(r) { // R7
+		if sl == nil || quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.maxAhead(r) { // R7
 			return undecided
 		}
 		bound := plan.bound(quota, r.mode)
-		seen := t.view(p, record, plan, quota.Token, r.now, r.clock)
-		room, asks := plan.room(seen.Record, r.now, quota, bound), r.asks(quota)
-		n := min(r.n, room)
-		if r.mode == filling && room < r.enough(quota) {
-			n, asks = 0, quota.Demand(r.enough(quota))
+		view := t.view(p, record, plan, quota.Token, r.now, r.clock)
+		headroom, statusDemand := plan.headroom(view.Record, r.now, quota, bound), r.statusDemand(quota)
+		n := min(r.n, headroom)
+		if r.mode == modeFill && headroom < r.requiredTokens(quota) {
+			n, statusDemand = 0, quota.Demand(r.requiredTokens(quota))
 		}
-		if n == 0 && seen.speeds() { // R27
-			if !t.speed(p, sl, seen, plan, r) {
+		if n == 0 && view.isFaster() { // R27
+			if !t.lowerPrice(p, sl, view, plan, r) {
 				t.shard(p).retries.Add(1)
 			}
 			continue
 		}
-		if after, verdict := t.moveBy(p, seen, plan, sl, r, quota.charge(n, bound), asks); verdict != Undecided {
+		if after, verdict := t.moveBy(p, view, plan, sl, r, quota.charge(n, bound), statusDemand); verdict != Undecided {
 			if verdict == NoRoom {
-				return t.noEntry(p, after, plan, r.now)
+				return t.noEntryOutcome(p, after, plan, r.now)
 			}
 			*r.charged = n // 0 if it is refused
 			return Outcome{State: after, Plan: plan, At: r.now, Verdict: verdict}
@@ -228,39 +228,39 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	}
 }
 
-// moveBy takes the demand d from a record that has room for it, and sets the status for the demand asks. If d is for
-// nothing, the request is refused and nothing is written. The verdict is Undecided if the record has changed.
+// moveBy takes the demand d from a record that has room for it, and sets the status for the demand statusDemand. If d
+// is for nothing, the request is refused and nothing is written. The verdict is Undecided if the record has changed.
 func (t *Table) moveBy(
-	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
+	p Place, view view, plan *Plan, sl *slot, r *request, d, statusDemand atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {
 	if d.Cost == 0 {
 		if r.status != nil {
-			*r.status = plan.statusOf(seen, r.now, asks)
+			*r.status = plan.statusOf(view, r.now, statusDemand)
 		}
-		room := r.mode == filling && r.status != nil && r.status.RetryAfter == 0 // an exchange made room: R10
-		if sl.state.Load() == seen.from && !room {                               // R2
-			return seen.State, Refused
+		hasRoom := r.mode == modeFill && r.status != nil && r.status.RetryAfter == 0 // an exchange made room: R10
+		if sl.state.Load() == view.slotState && !hasRoom {                           // R2
+			return view.State, Refused
 		}
 		return 0, Undecided
 	}
-	payload, _ := t.take(plan, seen.Record, r.now, d)
-	if !plan.flush(seen.Record, r.now, &sl.state) { // R10
+	payload, _ := t.take(plan, view.Record, r.now, d)
+	if !plan.flush(view.Record, r.now, &sl.state) { // R10
 		return 0, Undecided
 	}
 	if r.status != nil { // before the move, as in hit
-		*r.status = plan.status(seen.After(payload), r.now, asks)
+		*r.status = plan.status(view.After(payload), r.now, statusDemand)
 	}
 	if t.entries != nil {
 		ok := false
-		if payload, ok = t.enter(r, sl, seen.from, payload, d.Cost); !ok {
-			return seen.from, NoRoom
+		if payload, ok = t.prepareEntry(r, sl, view.slotState, payload, d.Cost); !ok {
+			return view.slotState, NoRoom
 		}
 	}
-	t.lead(r.now, r.clock)
+	t.recordLead(r.now, r.clock)
 	t.relabel(p, sl, r.quota)
-	if after, ok := t.move(sl, seen, plan, payload, r.now); ok {
-		t.entered(r)
-		plan.forget(t.shards[0].counters, seen.from, r.now)
+	if after, ok := t.move(sl, view, plan, payload, r.now); ok {
+		t.confirmEntry(r)
+		plan.countForgotten(t.shards[0].counters, view.slotState, r.now)
 		return after, Admitted
 	}
 	return 0, Undecided
@@ -269,21 +269,21 @@ func (t *Table) moveBy(
 // penalize charges a record for a request that it refuses, if the plan charges for refusals. Charge and refusal are one
 // step, so that a request which could have been admitted is never charged as refused. The outcome is undecided if the
 // record has changed.
-func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, quota quota) Outcome {
-	m := charging
+func (t *Table) penalize(p Place, view view, plan *Plan, sl *slot, r *request, quota quota) Outcome {
+	m := modeCharge
 	if plan.refusals == TheRest {
-		m = draining
+		m = modeDrain
 	}
 	bound := plan.bound(quota, m)
-	n := min(r.n, plan.room(seen.Record, r.now, quota, bound))
-	if r.n <= plan.room(seen.Record, r.now, quota, quota.limit) {
+	n := min(r.n, plan.headroom(view.Record, r.now, quota, bound))
+	if r.n <= plan.headroom(view.Record, r.now, quota, quota.limit) {
 		return undecided // an exchange has made room meanwhile: R10
 	}
-	if n == 0 && seen.speeds() {
-		t.speed(p, sl, seen, plan, r)
+	if n == 0 && view.isFaster() {
+		t.lowerPrice(p, sl, view, plan, r)
 		return undecided
 	}
-	after, verdict := t.moveBy(p, seen, plan, sl, r, quota.charge(n, bound), quota.Demand(r.n))
+	after, verdict := t.moveBy(p, view, plan, sl, r, quota.charge(n, bound), quota.Demand(r.n))
 	if verdict == Undecided {
 		return undecided
 	}
@@ -294,9 +294,9 @@ func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, q
 // a step of its own, like any other charge (R14).
 func (t *Table) penalizeTooMuch(p Place, r request) {
 	var charged uint64
-	r.mode, r.status, r.charged = charging, nil, &charged
+	r.mode, r.status, r.charged = modeCharge, nil, &charged
 	if t.current().refusals == TheRest {
-		r.mode = draining
+		r.mode = modeDrain
 	}
 	t.miss(p, r)
 }

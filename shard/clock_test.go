@@ -109,7 +109,7 @@ func TestALeapIsMadeInSteps(t *testing.T) {
 // replaced.
 func TestTheWatermarkGoesNoFurther(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
-	table.pace.Store(table.Plan().skew | replacing)
+	table.pace.Store(table.Plan().skew | replacingBit)
 	for _, to := range []int64{start + 7, start + 3*int64(table.Plan().skew), start + 20*int64(table.Plan().skew)} {
 		table.raise(to)
 		assert.Equal(t, to, table.Watermark())
@@ -125,9 +125,9 @@ func TestALeapTakesFewSweeps(t *testing.T) {
 		require.NoError(t, err)
 	})
 	later := start + 365*24*3600*second
-	require.Greater(t, (later-start)/int64(table.Plan().skew), int64(1000*circle))
+	require.Greater(t, (later-start)/int64(table.Plan().skew), int64(1000*circleSkews))
 	assert.Equal(t, later, table.catchUp(later))
-	assert.LessOrEqual(t, table.Stats().Epoch, uint64(circle/leapStep+1))
+	assert.LessOrEqual(t, table.Stats().Epoch, uint64(circleSkews/leapStep+1))
 }
 
 // TestVerdicts checks which verdicts admit a request, and which report that tokens are missing.

@@ -123,11 +123,11 @@
 //
 // R26. When a process is dead, the requests that it has in flight are freed. A record cannot say which processes have
 // its tokens, because there may be any number of them. So each take has an entry of three words: its process (holder),
-// its slot and number of tokens (what), and its time (since). An entry is free, pending or counted. The record and the
-// entry are separate words, and a process may die between any two writes. The steps are:
+// its slot and number of tokens (slotTokens), and its time (takenAt). An entry is free, pending or counted. The record
+// and the entry are separate words, and a process may die between any two writes. The steps are:
 //
 //	(1) The process takes a free entry by a compare-and-swap, which makes the entry pending. Then it writes the
-//	    words what and since.
+//	    words slotTokens and takenAt.
 //	(2) It marks the entry of the record's last change (see below).
 //	(3) The compare-and-swap of the take adds the tokens to the record, and names the entry as entering.
 //	(4) The entry is marked as counted, in its holder.
@@ -162,9 +162,9 @@
 // between steps 3 and 4, and a record at its limit may have no next change that marks the entry.
 //
 // The holder has a generation: step 1 counts how often the entry was taken. The generation wraps around after 256
-// takes, so a receipt holds it together with the low bits of since. Therefore a receipt of a forgotten entry gives back
-// no tokens of a later take that uses the entry now. While something is in flight, the record stays: it is not idle,
-// and it is not evicted (a new key is then refused). So a slot does not change keys while an entry names it.
+// takes, so a receipt holds it together with the low bits of takenAt. Therefore a receipt of a forgotten entry gives
+// back no tokens of a later take that uses the entry now. While something is in flight, the record stays: it is not
+// idle, and it is not evicted (a new key is then refused). So a slot does not change keys while an entry names it.
 //
 // A reset marks the entry of the last change, and then makes every entry of the record leave. A refund without a
 // receipt does the same, up to its number of tokens. Both visit all entries, and in the meantime the slot may change
@@ -214,7 +214,7 @@
 // window of the clock.
 //
 // While records are being converted, a call that begins a window uses the watermark itself. The call first reads the
-// plan, and then checks whether records are being converted (converting). The replacement enters the watermark before
+// plan, and then checks whether records are being converted (isConverting). The replacement enters the watermark before
 // this check can return false. So a call that uses the new plan finds either that records are being converted, or the
 // time in the word. If the replacement read the watermark before it had converted the records, an old window could end
 // after that watermark, and then be forgotten.

@@ -40,7 +40,7 @@ func inFlightOf(tb *Table, key uint64) uint64 {
 // stopped sets the entry of a take back, as if its process had stopped between steps 3 and 4 (R26).
 func stopped(tb *Table, o Outcome) *entry {
 	number, _ := o.Plan.entries.Last(o.State)
-	e := &tb.entries.all[number]
+	e := &tb.entries.list[number]
 	e.holder.Store(uint64(atomicbucket.Entry(e.holder.Load()).As(atomicbucket.Pending)))
 	return e
 }
@@ -53,13 +53,13 @@ func TestWhatAStoppedProcessHasInFlightIsForgotten(t *testing.T) {
 	o := two.Take(two.Find(1), start, 1, 0)
 	require.Equal(t, Admitted, o.Verdict)
 	e := stopped(two, o)
-	r := request{now: start, own: two.entries.take(2, start)}
+	r := request{now: start, entryRef: two.entries.take(2, start)}
 	one.Sweep(start+int64(time.Minute)-1, nil)
 	require.EqualValues(t, 1, inFlightOf(one, 1))
 	one.Sweep(start+int64(time.Minute), nil)
 	assert.Zero(t, inFlightOf(one, 1))
 	assert.Equal(t, atomicbucket.NoEntry, atomicbucket.Entry(e.holder.Load()).What())
-	assert.EqualValues(t, r.holder, one.entries.all[r.number-1].holder.Load())
+	assert.EqualValues(t, r.holder, one.entries.list[r.number-1].holder.Load())
 	assert.EqualValues(t, 1, one.Stats().Forgotten)
 }
 

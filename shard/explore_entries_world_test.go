@@ -116,9 +116,9 @@ func newInFlightWorld(t *testing.T, s inFlightScenario) *inFlightWorld {
 		sl := &w.table.shards[0].slots[i]
 		w.slots, w.words = append(w.slots, sl), append(w.words, (*word.Word)(unsafe.Pointer(&sl.state)), &sl.key)
 	}
-	for i := range w.table.entries.all {
-		e := &w.table.entries.all[i]
-		w.words = append(w.words, &e.holder, &e.what, &e.since)
+	for i := range w.table.entries.list {
+		e := &w.table.entries.list[i]
+		w.words = append(w.words, &e.holder, &e.slotTokens, &e.takenAt)
 	}
 	w.words = append(w.words, &w.table.watermark, &w.table.swept)
 	w.inside = make([]inside, s.entries)
@@ -239,7 +239,7 @@ func (th *inFlightThread) do(c inFlightCall) error {
 		switch o.Verdict {
 		case Admitted:
 			number, _ := o.Plan.entries.Last(o.State)
-			h := atomicbucket.Entry(table.entries.all[number].holder.Peek())
+			h := atomicbucket.Entry(table.entries.list[number].holder.Peek())
 			th.held = append(th.held, heldEntry{o.Receipt(c.n, 0, Ends{}), c.key, number,
 				inside{c.key, c.n, th.name, h.Generation()}})
 			if th.taken != 1 {
@@ -351,7 +351,7 @@ func (w *inFlightWorld) changed(th *inFlightThread, i int, was, is uint64) error
 	}
 	number, left := plan.entries.Last(to)
 	in, key := &w.inside[number], w.slots[i/2].key.Peek()&^tierMask
-	e := &w.table.entries.all[number]
+	e := &w.table.entries.list[number]
 	h := atomicbucket.Entry(e.holder.Peek())
 	if left {
 		if in.tokens == 0 || in.tokens != before-after || in.key != key {
@@ -384,8 +384,8 @@ func (w *inFlightWorld) changed(th *inFlightThread, i int, was, is uint64) error
 // observe records which calls could be refused at this moment.
 func (w *inFlightWorld) observe() {
 	free := false
-	for i := range w.table.entries.all {
-		free = free || atomicbucket.Entry(w.table.entries.all[i].holder.Peek()).What() == atomicbucket.NoEntry
+	for i := range w.table.entries.list {
+		free = free || atomicbucket.Entry(w.table.entries.list[i].holder.Peek()).What() == atomicbucket.NoEntry
 	}
 	for _, th := range w.threads {
 		if th.made == len(th.program) {
@@ -451,7 +451,7 @@ func (w *inFlightWorld) CheckEnd() error {
 		if in.tokens > 0 && !w.threads[in.thread].dead {
 			want = atomicbucket.Counted
 		}
-		h := atomicbucket.Entry(w.table.entries.all[i].holder.Peek())
+		h := atomicbucket.Entry(w.table.entries.list[i].holder.Peek())
 		if h.What() == atomicbucket.Pending && in.tokens == 0 && w.scenario.hangs && w.threads[h.Claimant()-1].dead {
 			continue // this thread may continue
 		}

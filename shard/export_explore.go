@@ -120,9 +120,9 @@ func (t *Table) ProbeBoundWords() []*word.Word {
 
 // FixProbeBounds sets every probe bound to the whole probe window, permanently.
 func (t *Table) FixProbeBounds() {
-	t.lowering.Poke(owned)
+	t.lowering.Poke(ownedBit)
 	for i := range t.words {
-		t.words[i].Poke(allFirst / boundMask * boundSteps)
+		t.words[i].Poke(firstBounds / boundMask * boundSteps)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 	} {
 		for at := range uint64(6) {
 			tb, key := inDebt(t, now, Refuse), uint64(1)
-			sl := tb.Find(key).at(at)
+			sl := tb.Find(key).slot(at)
 			s := sl.state.Load()
 			require.Equal(t, atomicbucket.Live, s.Tag())
 			if c.key != nil {
@@ -49,26 +49,26 @@ func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 				c.change(sl, s)
 				require.NotEqual(t, s, sl.state.Load(), name)
 			}
-			n, least := tb.indebted(tb.Find(key), tb.current(), now)
+			n, least := tb.skipIndebted(tb.Find(key), tb.current(), now)
 			if name == "never used" { // in a table that is not full
 				tb = newTable(t, 1, 6, nil)
 				for i := range at {
 					require.Equal(t, Admitted, take(tb, 10+i, now, 1))
 				}
-				n, _ = tb.indebted(tb.Find(key), tb.current(), now)
+				n, _ = tb.skipIndebted(tb.Find(key), tb.current(), now)
 			}
 			if n != at {
 				t.Errorf("broken: %s: slot %d is passed, which is %s: %d", c.rule, at, name, n)
 			}
 			if at > 0 && name != "never used" {
-				assert.Same(t, tb.Find(key).at(at-1), least.slot, name)
+				assert.Same(t, tb.Find(key).slot(at-1), least.slot, name)
 			}
 		}
 	}
 	tb := inDebt(t, now, Refuse)
-	n, least := tb.indebted(tb.Find(1), tb.current(), now)
+	n, least := tb.skipIndebted(tb.Find(1), tb.current(), now)
 	assert.EqualValues(t, 6, n)
-	if least != (victim{tb.Find(1).at(5), tb.Find(1).at(5).state.Load(), tb.current(), 4e9}) {
+	if least != (victim{tb.Find(1).slot(5), tb.Find(1).slot(5).state.Load(), tb.current(), 4e9}) {
 		t.Errorf("broken: I7: the record that owes the least is another one: %v", least)
 	}
 }
@@ -82,11 +82,11 @@ func TestTheFirstSearchKnowsItsPlan(t *testing.T) {
 		p, plan := tb.Find(1), tb.current()
 		var before [6]atomicbucket.State
 		for i := range before {
-			before[i] = p.at(uint64(i)).state.Load()
+			before[i] = p.slot(uint64(i)).state.Load()
 		}
 		var n uint64
 		var least victim
-		return func() { n, least = tb.indebted(p, plan, now) },
+		return func() { n, least = tb.skipIndebted(p, plan, now) },
 			func() {
 				tb.Adopt(aPlan(t, 0.5, 10), clockAt(now))
 				tb.Adopt(aPlan(t, 1, 10), clockAt(now))
@@ -108,7 +108,7 @@ func TestAnEvictionTakesTheRecordThatOwesTheLeast(t *testing.T) {
 		for i := range uint64(6) {
 			require.Equal(t, Admitted, take(tb, 10+i, now, 2+i))
 		}
-		sl := tb.Find(1).at(at)
+		sl := tb.Find(1).slot(at)
 		_, ok := sl.state.Claim(sl.state.Load(), 1)
 		require.True(t, ok)
 		require.Equal(t, Admitted, take(tb, 1, now, 1))

@@ -186,8 +186,8 @@ func TestAQuotaFollowsItsUnit(t *testing.T) {
 func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 	const burst, rate = 5, 1e-7
 	small, large := func() *Plan { return aPlan(t, 0.8e9, burst) }, func() *Plan { return aPlan(t, rate, burst) }
-	require.Greater(t, large().skew, circle*small().skew)
-	leap := int64(circle * small().skew)
+	require.Greater(t, large().skew, circleSkews*small().skew)
+	leap := int64(circleSkews * small().skew)
 	t.Run("a replacement beside a sweep", func(t *testing.T) {
 		before := 0
 		injected(t, func() (call, other func(), check func(string)) {
@@ -224,7 +224,7 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 	t.Run("a take and a sweep beside a replacement", func(t *testing.T) {
 		// turns is the end of a leap by whole turns of the small plan's circle. The leap is one turn of the large
 		// plan's circle, or a little more.
-		turns := start + int64(ceilDiv(large().skew, small().skew)*circle*small().skew)
+		turns := start + int64(ceilDiv(large().skew, small().skew)*circleSkews*small().skew)
 		injected(t, func() (call, other func(), check func(string)) {
 			tb := newTable(t, 1, 2, func(cfg *Config) { cfg.Plan = large() })
 			require.Equal(t, Admitted, tb.Take(tb.Find(1), start, burst, 0).Verdict)

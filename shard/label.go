@@ -23,7 +23,7 @@ func (t *Table) label(p Place, q Quota) uint64 {
 	case !t.buckets: // the numbers mean the same under every tier
 		return p.fingerprint
 	case q.IsTier():
-		return p.fingerprint | q.rest%MaxTiers<<tierShift
+		return p.fingerprint | q.packed%MaxTiers<<tierShift
 	}
 	return p.fingerprint | tierMask
 }
@@ -37,21 +37,21 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	}
 }
 
-// follow prepares the plan p to convert the records of the previous plan. If a token costs the same under every tier,
-// each key's highest limit is the highest of all tiers. The reason is that the key word names only the last tier, but
-// the key may owe tokens of other tiers.
-func (p *Plan) follow(before *Plan, clock func() int64) {
-	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
+// takeOver prepares the plan p to convert the records of the previous plan (before). If a token costs the same under
+// every tier, each key's highest limit is the highest of all tiers. The reason is that the key word names only the last
+// tier, but the key may owe tokens of other tiers.
+func (p *Plan) takeOver(before *Plan, clock func() int64) {
+	p.from, p.clock, p.takeover = before.algorithm, clock, new(atomic.Uint64)
 	if windows, ok := p.algorithm.(*atomicbucket.FixedWindow); ok && windows.Aligned() {
-		p.realigns = !windows.SameGrid(before.algorithm.(*atomicbucket.FixedWindow))
+		p.hasNewGrid = !windows.SameGrid(before.algorithm.(*atomicbucket.FixedWindow))
 	}
 	highest, longest := uint64(0), p.changes[0].Longest
-	for tier := range before.numbers[:noTier] {
-		highest = max(highest, before.numbers[tier].limit)
+	for tier := range before.lastQuotas[:noTier] {
+		highest = max(highest, before.lastQuotas[tier].limit)
 	}
 	for tier := range p.changes {
-		was, is := &before.numbers[tier], &p.numbers[tier]
-		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: max(highest, was.limit)}
+		oldQuota, newQuota := &before.lastQuotas[tier], &p.lastQuotas[tier]
+		p.changes[tier] = atomicbucket.Change{Before: oldQuota.Token, After: newQuota.Token, Highest: max(highest, oldQuota.limit)}
 	}
 	if !p.isBucket && clock != nil { // without a clock it is not known when tokens were taken
 		p.changes[0].Lowest, p.changes[0].Longest = p.lowest(), longest
@@ -62,7 +62,7 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 // tier is blocked or unlimited.
 func (p *Plan) lowest() uint64 {
 	lowest := uint64(math.MaxUint64)
-	for _, tier := range p.numbers[:noTier] {
+	for _, tier := range p.lastQuotas[:noTier] {
 		if tier.limit > 0 {
 			lowest = min(lowest, tier.Tokens)
 		}
@@ -70,9 +70,9 @@ func (p *Plan) lowest() uint64 {
 	return lowest
 }
 
-// LastTier returns the tier under which the key at p took last. known is false if the key has no record, if it took
-// under a quota with its own numbers, or if a token costs the same under every tier.
-func (t *Table) LastTier(p Place) (tier int, known bool) {
+// LastTier returns the tier under which the key at p took last. ok is false if the key has no record, if it took under
+// a quota with its own numbers, or if a token costs the same under every tier.
+func (t *Table) LastTier(p Place) (tier int, ok bool) {
 	defer runtime.KeepAlive(t)
 	_, _, sl := t.record(p)
 	if sl == nil || !t.buckets {

@@ -42,7 +42,7 @@ func (cfg Config) layout() (layout, error) {
 	}
 	l.ringSize = cfg.Plan.algorithm.RingSize()
 	l.ringWords = ceilDiv(l.ringSize, 2) * 2
-	if hi, all := bits.Mul64(l.slots(), l.ringWords/2); hi != 0 || all > maxBytes/slotBytes {
+	if hi, total := bits.Mul64(l.slots(), l.ringWords/2); hi != 0 || total > maxBytes/slotBytes {
 		return layout{}, fmt.Errorf("shard: %d slots with %d times each: more than memory can be", l.slots(), l.ringSize)
 	}
 	return l, nil

@@ -11,9 +11,9 @@ import (
 const (
 	// maxBytes bounds the size of a table by the address space.
 	maxBytes = math.MaxInt / 2
-	// mapFrom is the size from which a table gets memory outside the Go heap: two huge pages. Smaller tables would gain
-	// little.
-	mapFrom = 4 << 20
+	// mapThreshold is the size from which a table gets memory outside the Go heap: two huge pages. Smaller tables would
+	// gain little.
+	mapThreshold = 4 << 20
 )
 
 // memory holds the slots of a table. They contain no pointers, so the garbage collector does not scan them.
@@ -27,10 +27,10 @@ type memory struct {
 // allocate returns n zeroed slots that start on a cache line. Large tables lie outside the Go heap, and can be moved to
 // huge pages. Their memory returns to the system when the memory value is collected.
 func allocate(n uint64, prefault bool) (*memory, error) {
-	if have := physicalMemory(); n*slotBytes > have {
-		return nil, fmt.Errorf("%d bytes are needed: this machine has %d bytes of memory", n*slotBytes, have)
+	if available := physicalMemory(); n*slotBytes > available {
+		return nil, fmt.Errorf("%d bytes are needed: this machine has %d bytes of memory", n*slotBytes, available)
 	}
-	if n*slotBytes >= mapFrom {
+	if n*slotBytes >= mapThreshold {
 		m, err := mapSlots(n, prefault)
 		if err != nil || m != nil {
 			if err == nil && prefault {
@@ -39,10 +39,10 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 			return m, err
 		}
 	}
-	room := make([]slot, n+spareSlots)
-	m := &memory{heap: uint64(len(room)) * slotBytes, pages: pagesOf(n)}
-	skip := -uintptr(unsafe.Pointer(&room[0])) % lineBytes / slotBytes
-	m.slots = room[skip:][:n:n]
+	buf := make([]slot, n+spareSlots)
+	m := &memory{heap: uint64(len(buf)) * slotBytes, pages: newPages(n)}
+	skip := -uintptr(unsafe.Pointer(&buf[0])) % lineBytes / slotBytes
+	m.slots = buf[skip:][:n:n]
 	if prefault {
 		touch(m.slots)
 	}
@@ -56,7 +56,7 @@ const spareSlots = 2*lineSlots - 1
 
 func allocated(n uint64) uint64 {
 	marks := markWords(n) * uint64(unsafe.Sizeof(word.Word{}))
-	if n*slotBytes >= mapFrom {
+	if n*slotBytes >= mapThreshold {
 		if bytes := mappedBytes(n); bytes > 0 {
 			return bytes + marks
 		}

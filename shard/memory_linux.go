@@ -35,7 +35,7 @@ func mapSlots(n uint64, huge bool) (*memory, error) {
 	}
 	skip := -uintptr(region) % hugePage
 	first := unsafe.Add(region, skip)
-	m := &memory{slots: unsafe.Slice((*slot)(first), n), mapped: size, pages: pagesOf(n)}
+	m := &memory{slots: unsafe.Slice((*slot)(first), n), mapped: size, pages: newPages(n)}
 	runtime.AddCleanup(m, func(first unsafe.Pointer) { unmap(first, uintptr(size)) }, first)
 	if head, tail := unmap(region, skip), unmap(unsafe.Add(first, size), hugePage-skip); !head || !tail {
 		m.mapped += hugePage // the system kept some of it
@@ -54,23 +54,23 @@ func (m *memory) region() []byte {
 
 // collapse asks for huge pages. Linux since version 6.1 makes them during the call, and earlier versions make them
 // later (khugepaged). If the system has turned huge pages off, they stay off.
-func (m *memory) collapse(rest func() bool) {
+func (m *memory) collapse(pause func() bool) {
 	defer runtime.KeepAlive(m)
 	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || bytes.Contains(mode, []byte("[never]")) {
 		return
 	}
-	collapse(m.region(), unix.Madvise, rest)
+	collapse(m.region(), unix.Madvise, pause)
 }
 
 // collapse does the work of [memory.collapse]. advise is the system call madvise.
-func collapse(region []byte, advise func(region []byte, advice int) error, rest func() bool) {
+func collapse(region []byte, advise func(region []byte, advice int) error, pause func() bool) {
 	if advise(region, unix.MADV_HUGEPAGE) != nil {
 		return
 	}
 	for ; len(region) >= hugePage; region = region[hugePage:] {
 		err := advise(region[:hugePage], unix.MADV_COLLAPSE)
-		if err == unix.EINVAL || rest != nil && !rest() {
+		if err == unix.EINVAL || pause != nil && !pause() {
 			return
 		}
 	}

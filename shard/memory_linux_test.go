@@ -74,7 +74,7 @@ func TestCollapse(t *testing.T) {
 	if err != nil {
 		t.Skip("this kernel has no huge pages")
 	}
-	table := newTable(t, mapFrom/slotBytes, 0, nil)
+	table := newTable(t, mapThreshold/slotBytes, 0, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
 	assert.Equal(t, "nh", advice(t, table.memory))
 	table.Collapse(nil)
@@ -91,7 +91,7 @@ func TestCollapse(t *testing.T) {
 	}
 	assert.Equal(t, "hg", advice(t, table.memory))
 	assert.LessOrEqual(t, rests, 1, "told to stop")
-	if other := newTable(t, mapFrom/slotBytes, 0, nil); unix.Madvise(other.memory.region()[:hugePage], unix.MADV_COLLAPSE) == nil {
+	if other := newTable(t, mapThreshold/slotBytes, 0, nil); unix.Madvise(other.memory.region()[:hugePage], unix.MADV_COLLAPSE) == nil {
 		assert.Equal(t, 1, rests, "the system can make huge pages now")
 		rests = 0
 		table.Collapse(func() bool { rests++; return true })
@@ -100,7 +100,7 @@ func TestCollapse(t *testing.T) {
 	table.Collapse(nil)
 	assert.Equal(t, Refused, take(table, 1, start, 1), "the record is what it was")
 
-	whole := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Prefault = true })
+	whole := newTable(t, mapThreshold/slotBytes, 0, func(c *Config) { c.Prefault = true })
 	assert.Equal(t, "hg", advice(t, whole.memory))
 	assert.EqualValues(t, ceilDiv(whole.slots, pageSlots), inRAM(t, whole.memory))
 	assert.Zero(t, whole.memory.dense, "nothing is left to be done")
@@ -160,7 +160,7 @@ func TestTheSizeOfAHugePage(t *testing.T) {
 }
 
 func TestMapSlots(t *testing.T) {
-	m, err := mapSlots(mapFrom/slotBytes, true)
+	m, err := mapSlots(mapThreshold/slotBytes, true)
 	require.NoError(t, err)
 	touch(m.slots)
 	assert.Zero(t, uintptr(unsafe.Pointer(&m.slots[0]))%hugePage)
@@ -174,9 +174,9 @@ func TestMapSlots(t *testing.T) {
 
 // TestMappedMemoryGoesBack: mapped memory is returned to the system when nothing refers to it any longer.
 func TestMappedMemoryGoesBack(t *testing.T) {
-	m, err := mapSlots(mapFrom/slotBytes, false)
+	m, err := mapSlots(mapThreshold/slotBytes, false)
 	require.NoError(t, err)
-	at, size := uintptr(unsafe.Pointer(&m.slots[0])), uintptr(mapFrom)
+	at, size := uintptr(unsafe.Pointer(&m.slots[0])), uintptr(mapThreshold)
 	mapped := func() bool {
 		present := make([]byte, size/uintptr(os.Getpagesize()))
 		_, _, errno := unix.Syscall(unix.SYS_MINCORE, at, size, uintptr(unsafe.Pointer(&present[0])))

@@ -149,7 +149,7 @@ func TestNoMemoryThatTheMachineHasNot(t *testing.T) {
 	assert.ErrorContains(t, err, "slots with 4096 times each: ")
 	_, err = New(Config{Plan: logOf(t, 1), Slots: have/16 + 1, Shards: 1})
 	assert.ErrorContains(t, err, "this machine has")
-	if _, err := mapSlots(mapFrom/slotBytes, true); mappedBytes(1) > 0 && err == nil {
+	if _, err := mapSlots(mapThreshold/slotBytes, true); mappedBytes(1) > 0 && err == nil {
 		_, err = mapSlots(1<<60, true)
 		assert.ErrorContains(t, err, "want at most", "their bytes are none of 64 bits")
 		_, err = mapSlots(1<<58-1, true)
@@ -161,7 +161,7 @@ func TestNoMemoryThatTheMachineHasNot(t *testing.T) {
 
 // TestPrefaultLeavesEverySlotUnused: touching every page writes nothing that a search could see.
 func TestPrefaultLeavesEverySlotUnused(t *testing.T) {
-	for _, slots := range []int{100, mapFrom / slotBytes} {
+	for _, slots := range []int{100, mapThreshold / slotBytes} {
 		table := newTable(t, slots, 0, func(c *Config) { c.Prefault = true })
 		for i := range table.shards[0].slots {
 			sl := &table.shards[0].slots[i]

@@ -28,8 +28,8 @@ func TestTheOperationsThatReadWhichPlanIsPresent(t *testing.T) {
 		{"hit, under a quota, the next slot", func(tb *Table) { tb.HitQuota(tb.Find(2), now, 1, quota) }, "s0 k0 s1 k1 p w n s1?"},
 		{"charge", func(tb *Table) { tb.HitCharge(tb.Find(1), now, 1, TierQuota(0)) }, "s0 k0 p w n s0?"},
 		{"charge, the next slot", func(tb *Table) { tb.HitCharge(tb.Find(2), now, 1, TierQuota(0)) }, "s0 k0 s1 k1 p w n s1?"},
-		{"insert, past what is in debt", func(tb *Table) { tb.indebted(tb.Find(100), tb.Known(), now) }, "p s0 p n k0 s1 p n k1 s2 p n k2 s3 p"},
-		{"insert, at home", func(tb *Table) { tb.atHome(tb.Find(100)) }, "s0 p n w s1 p n w s2 p n w s3 p"},
+		{"insert, past what is in debt", func(tb *Table) { tb.skipIndebted(tb.Find(100), tb.Known(), now) }, "p s0 p n k0 s1 p n k1 s2 p n k2 s3 p"},
+		{"insert, at home", func(tb *Table) { tb.homeCandidate(tb.Find(100)) }, "s0 p n w s1 p n w s2 p n w s3 p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := Config{Plan: aPlan(t, 1, 5), Slots: 4, Shards: 1, ProbeWindow: 4, Start: start}

@@ -40,7 +40,7 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 	}
 	tentative := func(call func(tb *Table)) func(tb *Table) {
 		return func(tb *Table) {
-			sl := tb.Find(1).at(3)
+			sl := tb.Find(1).slot(3)
 			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
@@ -49,7 +49,7 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 	}
 	adopted := func(call func(tb *Table)) func(tb *Table) {
 		return func(tb *Table) {
-			anotherPlan.follow(tb.plan.Load(), clockAt(now))
+			anotherPlan.takeOver(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			call(tb)
 		}
@@ -132,15 +132,15 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 			tb.ReserveAt(tb.Find(1), at, at, 5, TierQuota(0), 0)
 		}, "p s0 k0 p w s0? s0 k0 p w s0 s0 k0 p w s0"},
 		{"quota, a freed slot of the key before two lines", "bucket", 9, 1, func(tb *Table) {
-			tb.Find(1).at(0).key.Poke(9 | tierMask)
+			tb.Find(1).slot(0).key.Poke(9 | tierMask)
 			under(9, now, 1, 9)(tb)
 		}, "p p s0 k0 p s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p k0 s0 p k0 k1 h0 k2 h0 k3 h0 k4 h0 k5 h0 k6 h0 k7 h0 k8 s8 p k8 s0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 p w k8 s8?"},
 		{"charge, a freed slot of the key before two lines", "bucket", 9, 1, func(tb *Table) {
-			tb.Find(1).at(0).key.Poke(9)
+			tb.Find(1).slot(0).key.Poke(9)
 			charge(9, now, 1)(tb)
 		}, "s0 k0 p s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 s0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 p w k8 s8?"},
 		{"take, a freed slot of the key before two lines", "bucket", 9, 1, func(tb *Table) {
-			tb.Find(1).at(0).key.Poke(9)
+			tb.Find(1).slot(0).key.Poke(9)
 			take(tb, 9, now, 1)
 		}, "s0 k0 p s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p k0 s0 p k0 k1 h0 k2 h0 k3 h0 k4 h0 k5 h0 k6 h0 k7 h0 k8 s8 p k8 s0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 p w k8 s8?"},
 	} {

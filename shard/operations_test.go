@@ -103,50 +103,50 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p s0 p w s1 p w s2 p w s3 p w k0 k1 h0 k2 h0 k3 h0 k4 h0 k5 h0 k6 h0 k7 h0 k8 h0 k9 h0 k10 h0 k11 w p s0? p w k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
 		{"take, new, only the second line idle at the watermark", "bucket", 0, 12, 0, Refuse, func(tb *Table) {
 			for i := uint64(4); i < 8; i++ {
-				sl := tb.Find(1).at(i)
+				sl := tb.Find(1).slot(i)
 				(*word.Word)(unsafe.Pointer(&sl.state)).Poke(uint64(atomicbucket.NewState(atomicbucket.Live, 1, uint64(start)+i)))
 			}
 			tb.watermark.Poke(uint64(now))
 			take(tb, 100, now, 1)
 		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p s4? p w k4= s4= l h0 k0 k1 h0 k2 k3 h0 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k4 s4?"},
 		{"take, new, a slot is claimed and never written", "bucket", 0, 3, 0, Refuse, func(tb *Table) {
-			tb.Find(1).at(3).state.Claim(0, 0)
+			tb.Find(1).slot(3).state.Claim(0, 0)
 			take(tb, 100, now, 1)
 		}, "s3? s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 w p p s0 p w s1 p w s2 p w s3 p s0 p k0 s1 p k1 s2 p k2 s3 p s3 p k3 s4 p k4 w p m s4? k4= s4= l h0 h0? k0 k1 h0 k2 k3 s3 h0 k5 s5 p w k4 s4?"},
 		{"take, a tentative record of the key", "bucket", 0, 3, 0, Refuse, func(tb *Table) {
-			sl := tb.Find(1).at(3)
+			sl := tb.Find(1).slot(3)
 			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
 			take(tb, 100, now, 1)
 		}, "s3? k3= s3= s0 k0 s1 k1 s2 k2 s3 k3 p s4 k4 w p p s0 p w s1 p w s2 p w s3 p s0 p k0 s1 p k1 s2 p k2 s3 p s3 p k3 l h0 k0 k1 h0 k2 h0 p w k3 s3?"},
 		{"take, new, a higher tentative record of the key", "bucket", 0, 3, 1, Refuse, func(tb *Table) {
-			sl := tb.Find(1).at(3)
+			sl := tb.Find(1).slot(3)
 			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
-			tb.publish(tb.Find(100), tb.Find(1).at(0), atomicbucket.NewState(atomicbucket.Claimed, 2, 0), &request{now: now, clock: now, n: 1})
+			tb.publish(tb.Find(100), tb.Find(1).slot(0), atomicbucket.NewState(atomicbucket.Claimed, 2, 0), &request{now: now, clock: now, n: 1})
 		}, "s3? k3= s3= k0= s0= k1 h0 k2 k3 s3 s3? h0 p w k0 s0?"},
 		{"take, new, a lower tentative record of the key", "bucket", 0, 3, 1, Refuse, func(tb *Table) {
-			sl := tb.Find(1).at(0)
+			sl := tb.Find(1).slot(0)
 			claimed, _ := sl.state.Claim(sl.state.Load(), 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
-			tb.publish(tb.Find(100), tb.Find(1).at(3), atomicbucket.NewState(atomicbucket.Claimed, 1, 0), &request{now: now, clock: now, n: 1})
+			tb.publish(tb.Find(100), tb.Find(1).slot(3), atomicbucket.NewState(atomicbucket.Claimed, 1, 0), &request{now: now, clock: now, n: 1})
 		}, "s0 s0? k0= s0= k3= s3= l h0 k0 s0 s3?"},
 		{"sweep, a claimed slot", "bucket", 0, 1, 0, Refuse, func(tb *Table) {
-			tb.Find(1).at(1).state.Claim(0, 0)
+			tb.Find(1).slot(1).state.Claim(0, 0)
 			tb.Sweep(now, nil)
 		}, "s1? w p w moving+ pace swept w? moving+ w l l? m s0 p w k0 s1 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 l h0 l= swept swept?"},
 		{"sweep, a tentative record", "bucket", 0, 1, 0, Refuse, func(tb *Table) {
-			sl := tb.Find(1).at(1)
+			sl := tb.Find(1).slot(1)
 			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
 			tb.Sweep(now, nil)
 		}, "s1? k1= s1= w p w moving+ pace swept w? moving+ w l l? m s0 p w k0 s1 s1? s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 l h0 l= swept swept?"},
 		{"adopt, a tentative record", "bucket", 0, 1, 0, Refuse, func(tb *Table) {
-			sl := tb.Find(1).at(1)
+			sl := tb.Find(1).slot(1)
 			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
@@ -160,12 +160,12 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"take, not recorded", "bucket", 0, 12, 0, Admit, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 s11 p k11 w p"},
 		{"take, evicts", "bucket", 0, 12, 0, Evict, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 s11 p k11 w p k0 ends+ s0? ends+ k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
 		{"take, meets another plan", "bucket", 0, 2, 0, Refuse, func(tb *Table) {
-			anotherPlan.follow(tb.plan.Load(), clockAt(now))
+			anotherPlan.takeOver(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 2, now, 1)
 		}, "p p= s0 k0 s1 k1 p w p p s0 p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 p p k1 w largest leading promised s1? s1 k1 p w s1"},
 		{"take, new, meets another plan", "bucket", 0, 2, 0, Refuse, func(tb *Table) {
-			anotherPlan.follow(tb.plan.Load(), clockAt(now))
+			anotherPlan.takeOver(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 100, now, 1)
 		}, "p p= s0 k0 s1 k1 s2 k2 w p p s0 p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 h0 p w p p s0 p w s1 p s0 p k0 s1 p s1 p p k1 w largest leading promised s1? s0 k0 s1 k1 h0 p w p p s0 p w s1 p w s2 p k0 k1 h0 w p m s2? k2= s2= l h0 h0? k0 k1 h0 k3 s3 p w k2 s2?"},
@@ -181,7 +181,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"peek, no record", "bucket", 0, 3, 0, Refuse, func(tb *Table) { tb.Peek(tb.Find(100), now, 1, 0) }, "w p s0 k0 s1 k1 h0 s2 k2 h0 s3 p w"},
 		{"peek, no record, every slot used", "bucket", 0, 12, 0, Refuse, func(tb *Table) { tb.Peek(tb.Find(100), now, 1, 0) }, "w p s0 k0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 h0 s9 k9 h0 s10 k10 h0 s11 k11 p w"},
 		{"peek, meets another plan", "bucket", 0, 3, 0, Refuse, func(tb *Table) {
-			anotherPlan.follow(tb.plan.Load(), clockAt(now))
+			anotherPlan.takeOver(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			tb.Peek(tb.Find(2), now, 1, 0)
 		}, "p p= w p s0 k0 s1 k1 p p k1 w largest leading promised s1? s1 k1 p w s1"},
@@ -207,11 +207,11 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"sweep", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Sweep(now, nil) }, "w p w moving+ pace swept w? moving+ w l l? m s0 p w s0? w s1 p w s1? w s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
 		{"sweep, again at that time", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Sweep(start, nil) }, "w w l l? m s0 p w k0 s1 p w k1 s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept"},
 		{"sweep, beside another", "bucket", 2, 2, 1, Refuse, func(tb *Table) {
-			tb.lowering.Poke(owned | partial)
+			tb.lowering.Poke(ownedBit | partialBit)
 			tb.Sweep(now, nil)
 		}, "w p w moving+ pace swept w? moving+ w l m s0 p w s0? w s1 p w s1? w s2 s3 p w s4 s5 s6 s7 s8 s9 s10 s11 swept swept?"},
 		{"sweep, after one that was given up", "bucket", 2, 2, 1, Refuse, func(tb *Table) {
-			tb.lowering.Poke(partial | swapped)
+			tb.lowering.Poke(partialBit | swappedBit)
 			tb.Sweep(now, nil)
 		}, "w p w moving+ pace swept w? moving+ w l l? m s0 p w s0? w s1 p w s1? w s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
 		{"take, new, an idle slot, the watermark has moved", "bucket", 12, 0, 0, Refuse, func(tb *Table) {
@@ -245,7 +245,7 @@ func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed i
 			at = start
 		}
 		require.Equal(t, Admitted, take(tb, uint64(1+key), at, 1))
-		require.EqualValues(t, 1+key, tb.Find(1).at(uint64(key)).key.Load())
+		require.EqualValues(t, 1+key, tb.Find(1).slot(uint64(key)).key.Load())
 	}
 	for key := range freed {
 		require.True(t, tb.Reset(tb.Find(uint64(idle+1+key))))
@@ -257,7 +257,7 @@ func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed i
 // such a quota finds them at once (R24).
 func labeled(tb *Table, live int) {
 	for i := range live {
-		if w := &tb.Find(1).at(uint64(i)).key; tb.buckets {
+		if w := &tb.Find(1).slot(uint64(i)).key; tb.buckets {
 			w.Poke(w.Load() | tierMask)
 		}
 	}

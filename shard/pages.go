@@ -22,7 +22,7 @@ type pages struct {
 	dense uint64        // half of the pages: mark returns true at this count; 0 if no caller needs to know
 }
 
-func pagesOf(slots uint64) pages { return pages{marks: make([]word.Word, markWords(slots))} }
+func newPages(slots uint64) pages { return pages{marks: make([]word.Word, markWords(slots))} }
 
 func markWords(slots uint64) uint64 { return ceilDiv(slots, pageSlots*wordPages) }
 
@@ -42,8 +42,8 @@ func (p *pages) mark(slot uint64) (dense bool) {
 	}
 }
 
-// marked returns the slots of the marked pages, page by page.
-func (m *memory) marked() iter.Seq[[]slot] {
+// markedPages returns the slots of the marked pages, page by page.
+func (m *memory) markedPages() iter.Seq[[]slot] {
 	return func(yield func([]slot) bool) {
 		for i := range m.marks {
 			for w := m.marks[i].Load(); w != 0; w &= w - 1 {
@@ -59,15 +59,15 @@ func (m *memory) marked() iter.Seq[[]slot] {
 	}
 }
 
-// claimsFirst marks the page of a slot that is about to be claimed for the first time (R12), and the pages of its ring.
-func (t *Table) claimsFirst(sl *slot) {
+// markPage marks the page of a slot that is about to be claimed for the first time (R12), and the pages of its ring.
+func (t *Table) markPage(sl *slot) {
 	number := t.number(sl)
 	dense := t.memory.mark(number)
 	if t.rings != nil && t.owner == nil {
 		perRing := t.ringWords / 2
 		last := (number+1)*perRing - 1
-		for at := number * perRing; at < last; at += pageSlots {
-			dense = t.rings.mark(at) || dense
+		for i := number * perRing; i < last; i += pageSlots {
+			dense = t.rings.mark(i) || dense
 		}
 		dense = t.rings.mark(last) || dense
 	}
@@ -86,11 +86,11 @@ func (t *Table) Dense() <-chan struct{} { return t.dense }
 // pages while less than half of their pages are in use, so that a few keys in a large table take little memory.
 //
 // The system copies 512 small pages into a huge one. Calls that access these pages wait during the copy, for a few
-// hundred microseconds. If rest is not nil, Collapse calls it after each huge page, and stops if rest returns false.
-func (t *Table) Collapse(rest func() bool) {
+// hundred microseconds. If pause is not nil, Collapse calls it after each huge page, and stops if pause returns false.
+func (t *Table) Collapse(pause func() bool) {
 	for _, m := range []*memory{t.memory, t.rings} {
 		if m != nil && m.dense > 0 && m.count.Load() >= m.dense {
-			m.collapse(rest)
+			m.collapse(pause)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func markAll(t *Table) {
 func TestMarks(t *testing.T) {
 	table := newTable(t, 100*pageSlots, 0, func(c *Config) { c.Shards = 4 })
 	slots := func() (n int) {
-		for page := range table.memory.marked() {
+		for page := range table.memory.markedPages() {
 			n += len(page)
 		}
 		return n
@@ -54,7 +54,7 @@ func TestDense(t *testing.T) {
 	require.NoError(t, err)
 	plan, err := NewPlan(&log, 0)
 	require.NoError(t, err)
-	table := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Plan = plan })
+	table := newTable(t, mapThreshold/slotBytes, 0, func(c *Config) { c.Plan = plan })
 	if table.memory.mapped == 0 {
 		t.Skip("this system has nothing but the Go heap")
 	}
@@ -92,9 +92,9 @@ func TestDenseIsToldOnce(t *testing.T) {
 	require.NoError(t, err)
 	plan, err := NewPlan(&log, 0)
 	require.NoError(t, err)
-	table := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Plan = plan })
+	table := newTable(t, mapThreshold/slotBytes, 0, func(c *Config) { c.Plan = plan })
 	for i := uint64(0); i < table.slots; i += pageSlots { // one slot per page, with rings in half of the ring pages
-		table.claimsFirst(&table.memory.slots[i])
+		table.markPage(&table.memory.slots[i])
 	}
 	if table.memory.mapped == 0 {
 		t.Skip("this system has nothing but the Go heap")
@@ -114,7 +114,7 @@ func TestThePagesOfARing(t *testing.T) {
 		plan, err := NewPlan(&log, 0)
 		require.NoError(t, err)
 		table := newTable(t, 256, 0, func(c *Config) { c.Plan = plan })
-		table.claimsFirst(&table.memory.slots[c.slot])
+		table.markPage(&table.memory.slots[c.slot])
 		assert.Equal(t, c.pages, table.rings.count.Load(), "%+v", c)
 	}
 }

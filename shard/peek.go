@@ -19,17 +19,17 @@ func (t *Table) PeekAt(p Place, now, clock int64, n uint64, q Quota) (Outcome, a
 	defer runtime.KeepAlive(t)
 	for {
 		record, plan, sl, at := t.recordAt(p, now, clock)
-		if plan.looksAtNothing(q) {
+		if plan.ignoresRecords(q) {
 			return Outcome{Plan: plan, At: at, Verdict: TooMuch}, atomicbucket.Status{}
 		}
-		quota, ask := plan.granted(q), n
-		if ask > quota.Tokens {
-			ask = 0
+		quota, tokens := plan.granted(q), n
+		if tokens > quota.Tokens {
+			tokens = 0
 		}
-		seen := t.view(p, record, plan, quota.Token, at, clock)
-		status := plan.statusOf(seen, at, quota.Demand(ask))
+		view := t.view(p, record, plan, quota.Token, at, clock)
+		status := plan.statusOf(view, at, quota.Demand(tokens))
 		if sl == nil || sl.state.Load() == record.State { // R2
-			return Outcome{State: seen.State, Plan: plan, At: at}, status
+			return Outcome{State: view.State, Plan: plan, At: at}, status
 		}
 		t.shard(p).retries.Add(1)
 	}
@@ -40,14 +40,14 @@ func (t *Table) PeekAt(p Place, now, clock int64, n uint64, q Quota) (Outcome, a
 func (t *Table) Reset(p Place) bool {
 	defer runtime.KeepAlive(t)
 	if t.entries != nil {
-		return t.emptied(p)
+		return t.resetInFlight(p)
 	}
 	for {
 		record, _, sl := t.record(p)
 		if sl == nil {
 			return false
 		}
-		if t.end(p, func() bool { return sl.state.Free(record.State) }) {
+		if t.forceEnd(p, func() bool { return sl.state.Free(record.State) }) {
 			return true
 		}
 		t.shard(p).retries.Add(1)
@@ -60,13 +60,13 @@ func (t *Table) Reset(p Place) bool {
 // record may have been forgotten by then, or may be too far ahead to be read correctly.
 func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
-		at, _ = t.follow(now, clock)
+		at, _ = t.callTimes(now, clock)
 		r, plan, sl = t.record(p)
 		if uint64(at)-t.watermark.Load() > plan.skew {
 			continue
 		}
 		if sl == nil {
-			r = plan.full(at)
+			r = plan.fullRecord(at)
 		}
 		return r, plan, sl, at
 	}
@@ -77,8 +77,8 @@ func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan
 // been charged to it. State and key may belong to two tenures, so a call that makes no compare-and-swap reads the state
 // again (R2).
 func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
-	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
-		sl := p.at(i)
+	for i := uint64(0); i < t.probeWindow && !t.isBeyond(p, i); i++ { // R11
+		sl := p.slot(i)
 		s := sl.state.Load() // R1
 		if s == 0 {
 			break // R5

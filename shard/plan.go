@@ -14,35 +14,35 @@ const MaxTiers = 16
 // A Plan is an algorithm and the quotas of its tiers, by which a table decides. It is immutable once in use.
 // [Table.Adopt] replaces a table's plan by another of the same algorithm.
 type Plan struct {
-	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
-	isBucket  bool
-	number    uint32           // position among the table's plans, from 1 on
-	planned   uint64           // the same number for all processes of a shared table; else 0
-	numbers   [MaxTiers]quota  // of the tiers, for conversions: the latest prices and the highest limits
-	source    any              // what SetSource set
-	live      atomicbucket.Tag // the tag of the records that follow this plan
-	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
-	trust     uint64           // as skew, but for the clock of a call: less than skew in a shared table (R23)
-	doubt     uint64           // how many ticks a clock may be late, 0 if clocks are never late
-	doubtful  Verdict          // the verdict on a refusal with a shortfall below doubt
-	maxDebt   uint64           // the bound of a debt from charges, as a multiple of the limit
-	most      uint64           // what a record has room for, in units of the algorithm
-	refusals  RefusalCharge    // what a refused request costs
-	unit      uint32           // equal for successive plans of a table with the same units; otherwise different
-	quotas    [MaxTiers]quota
-	algorithm atomicbucket.Algorithm
-	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight of one process
-	entries   *atomicbucket.Entries     // the algorithm, if it is a limit in flight of several processes
+	bucket      atomicbucket.TokenBucket // the algorithm, if it is a token bucket
+	isBucket    bool
+	number      uint32           // position among the table's plans, from 1 on
+	planned     uint64           // the same number for all processes of a shared table; else 0
+	lastQuotas  [MaxTiers]quota  // of the tiers, for conversions: the latest prices and the highest limits
+	source      any              // what SetSource set
+	live        atomicbucket.Tag // the tag of the records that follow this plan
+	skew        uint64           // how far a call may be ahead of the watermark, in nanoseconds
+	trust       uint64           // as skew, but for the clock of a call: less than skew in a shared table (R23)
+	lateTicks   uint64           // how many ticks a clock may be late, 0 if clocks are never late
+	lateVerdict Verdict          // the verdict on a refusal with a shortfall below lateTicks
+	maxDebt     uint64           // the bound of a debt from charges, as a multiple of the limit
+	capacity    uint64           // what a record has room for, in units of the algorithm
+	refusals    RefusalCharge    // what a refused request costs
+	unit        uint32           // equal for successive plans of a table with the same units; otherwise different
+	quotas      [MaxTiers]quota
+	algorithm   atomicbucket.Algorithm
+	inFlight    *atomicbucket.Concurrency // the algorithm, if it is a limit in flight of one process
+	entries     *atomicbucket.Entries     // the algorithm, if it is a limit in flight of several processes
 	conversion
 }
 
 // A conversion has what a plan knows about the previous plan, whose records it takes over (R24).
 type conversion struct {
-	from     atomicbucket.Algorithm // the algorithm of the previous plan, or nil
-	changes  [MaxTiers]atomicbucket.Change
-	clock    func() int64   // the clock of the requests; nil: not known
-	replaced *atomic.Uint64 // a time that clock returned while this plan was current; 0: not read yet
-	realigns bool           // the plan's windows of the clock are not those of the previous plan
+	from       atomicbucket.Algorithm // the algorithm of the previous plan, or nil
+	changes    [MaxTiers]atomicbucket.Change
+	clock      func() int64   // the clock of the requests; nil: not known
+	takeover   *atomic.Uint64 // a time that clock returned while this plan was current; 0: not read yet
+	hasNewGrid bool           // the plan's windows of the clock are not those of the previous plan
 }
 
 // NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota. The parameter tiers has the quotas of the
@@ -53,16 +53,16 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)
 	}
 	p := &Plan{algorithm: algorithm, live: atomicbucket.Live, skew: uint64(algorithm.MaxSkew()), trust: uint64(algorithm.MaxSkew()), unit: units.Add(1), number: 1,
-		doubtful: Doubtful, maxDebt: 1, most: atomicbucket.Most(algorithm)}
+		lateVerdict: Doubtful, maxDebt: 1, capacity: atomicbucket.Most(algorithm)}
 	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok {
 		p.bucket, p.isBucket, p.maxDebt = *bucket, true, DefaultMaxDebt
 	}
 	p.inFlight, _ = algorithm.(*atomicbucket.Concurrency)
 	p.entries, _ = algorithm.(*atomicbucket.Entries)
 	if lateness > 0 {
-		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // at least one tick, even if a tick is longer than lateness
+		p.lateTicks = algorithm.Ticks(int64(lateness)) + 2 // at least one tick, even if a tick is longer than lateness
 		if p.isBucket {
-			p.doubt += 2 * (p.bucket.Step() - 1) // the clock may count several ticks at a time
+			p.lateTicks += 2 * (p.bucket.Step() - 1) // the clock may count several ticks at a time
 		}
 	}
 	p.quotas[0] = quotaOf(algorithm.Quota())
@@ -72,10 +72,10 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 			p.quotas[i+1] = quotaOf(tiers[i])
 		}
 	}
-	p.numbers = p.quotas
-	p.numbers[noTier] = quota{}
+	p.lastQuotas = p.quotas
+	p.lastQuotas[noTier] = quota{}
 	if p.isBucket && !p.bucket.HasPrices() { // a token costs the same under every quota
-		p.numbers[noTier] = quota{Token: p.quotas[0].Token, limit: p.most}
+		p.lastQuotas[noTier] = quota{Token: p.quotas[0].Token, limit: p.capacity}
 	}
 	return p, nil
 }
@@ -110,24 +110,24 @@ func (p *Plan) Quota(tier uint8) atomicbucket.Quota {
 }
 
 // flush calls the algorithm's Flush if the record has a ring. Otherwise there is nothing to flush.
-func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bool {
-	return r.Ring == nil || p.algorithm.Flush(r, p.algorithm.Ticks(now), at)
+func (p *Plan) flush(r atomicbucket.Record, now int64, word *atomicbucket.Word) bool {
+	return r.Ring == nil || p.algorithm.Flush(r, p.algorithm.Ticks(now), word)
 }
 
-func (p *Plan) refused(v view, now int64, d atomicbucket.Demand) Verdict {
-	if p.doubt == 0 || p.refusals != Nothing {
+func (p *Plan) refusalOf(v view, now int64, d atomicbucket.Demand) Verdict {
+	if p.lateTicks == 0 || p.refusals != Nothing {
 		return Refused
 	}
-	if !v.same {
-		return p.refusal(p.shortfall(v, now, d))
+	if !v.samePrice {
+		return p.refusalAfter(p.shortfall(v, now, d))
 	}
-	return p.refusal(p.algorithm.Shortfall(v.Record, p.algorithm.Ticks(now), d))
+	return p.refusalAfter(p.algorithm.Shortfall(v.Record, p.algorithm.Ticks(now), d))
 }
 
-// refusal returns the verdict on a record that admits the request only after shortfall ticks.
-func (p *Plan) refusal(shortfall uint64) Verdict {
-	if shortfall < p.doubt {
-		return p.doubtful
+// refusalAfter returns the verdict on a record that admits the request only after shortfall ticks.
+func (p *Plan) refusalAfter(shortfall uint64) Verdict {
+	if shortfall < p.lateTicks {
+		return p.lateVerdict
 	}
 	return Refused
 }
@@ -139,10 +139,10 @@ func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand)
 	return p.algorithm.Status(r, nanos, d)
 }
 
-// tell sets the status that a key's first request gets. It needs no ring for this.
-func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
+// setStatus sets the status that a key's first request gets. It needs no ring for this.
+func (p *Plan) setStatus(s atomicbucket.State, nanos int64, r *request) {
 	if r.status != nil {
-		*r.status = p.status(s.Record(), nanos, r.asks(p.granted(r.quota)))
+		*r.status = p.status(s.Record(), nanos, r.statusDemand(p.granted(r.quota)))
 	}
 }
 
@@ -160,10 +160,10 @@ func (p *Plan) Left(s atomicbucket.State, nanos int64, tier uint8) (limit, token
 	return q.Tokens, tokens, reset
 }
 
-// ahead returns how far a request may be ahead of the watermark. Once the watermark has followed the clock, this is the
-// full skew, because only a time that the caller supplied can still be ahead.
-func (p *Plan) ahead(r *request) uint64 {
-	if r.followed {
+// maxAhead returns how far a request may be ahead of the watermark. Once the watermark has followed the clock, this is
+// the full skew, because only a time that the caller supplied can still be ahead.
+func (p *Plan) maxAhead(r *request) uint64 {
+	if r.hasFollowed {
 		return p.skew
 	}
 	return p.trust
@@ -207,6 +207,6 @@ func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	return nanos - int64(p.bucket.IdleFor(s, p.bucket.Ticks(nanos))/p.bucket.Ticks(1))
 }
 
-func (p *Plan) full(nanos int64) atomicbucket.Record {
+func (p *Plan) fullRecord(nanos int64) atomicbucket.Record {
 	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()
 }

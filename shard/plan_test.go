@@ -45,7 +45,7 @@ func TestARefusalThatALateClockMayCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan, err := NewPlan(c.algorithm, c.lateness)
 			require.NoError(t, err)
-			assert.Equal(t, c.doubt, plan.doubt)
+			assert.Equal(t, c.doubt, plan.lateTicks)
 			at := start / (30 * second) * 30 * second // the beginning of a window, for all algorithms
 			table := newTable(t, 4, 4, func(cfg *Config) { cfg.Plan, cfg.Start = plan, at })
 			require.Equal(t, Admitted, take(table, 1, at, 5))
@@ -168,8 +168,8 @@ func TestHitSearchesTwoLines(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 8, hits)
-	assert.EqualValues(t, 8, table.hits)
-	assert.EqualValues(t, 4, newTable(t, 1, 4, nil).hits, "no more than the probe window")
+	assert.EqualValues(t, 8, table.hitSlots)
+	assert.EqualValues(t, 4, newTable(t, 1, 4, nil).hitSlots, "no more than the probe window")
 }
 
 // TestHitQuotaSaysNothingOfWhatItDoesNotDecide: an undecided HitQuota returns no state and no plan.
@@ -251,8 +251,8 @@ func TestTheBoundOfADebt(t *testing.T) {
 		{1 << 50, 1 << 14, 1 << 51, false}, {1 << 50, 1<<14 + 1, 1 << 51, false}, {1 << 50, 1 << 15, 1 << 51, false},
 	} {
 		plan.SetCharges(c.maxDebt, Nothing)
-		assert.Equal(t, c.want, plan.bound(quota{1, c.limit, c.limit}, charging), "%v", c)
-		assert.Equal(t, c.limit, plan.bound(quota{1, c.limit, c.limit}, draining), "%v", c)
+		assert.Equal(t, c.want, plan.bound(quota{1, c.limit, c.limit}, modeCharge), "%v", c)
+		assert.Equal(t, c.limit, plan.bound(quota{1, c.limit, c.limit}, modeDrain), "%v", c)
 		assert.Equal(t, c.holds, plan.HoldsDebt(atomicbucket.Quota{Token: 1, Tokens: c.limit}), "%v", c)
 	}
 }

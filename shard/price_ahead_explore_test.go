@@ -20,7 +20,7 @@ func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 	require.Equal(t, Admitted, table.TakeAt(p, start, start, 100, under(usual), nil).Verdict)
 
 	record, now, sl := table.record(p)
-	table.hasten(now, uint64(usual))
+	table.storeLowestPrice(now, uint64(usual))
 	table.raise(start)
 	_, offered := record.Ring.Offer(record.State, uint64(slow), &sl.state)
 	require.True(t, offered)

@@ -21,7 +21,7 @@ func TestAPriceThatAnotherOffersIsEntered(t *testing.T) {
 	price, known := table.LastPrice(p)
 	require.True(t, known)
 	require.EqualValues(t, fastest, price)
-	if least := table.least16(plan, uint64(usual)); least != plan.bucket.Sixteenths(uint64(fastest)) {
+	if least := table.lowestPrice(plan, uint64(usual)); least != plan.bucket.Sixteenths(uint64(fastest)) {
 		t.Errorf("broken: R27: debts came back at %d sixteenths of a nanosecond a token at most", least)
 	}
 }

@@ -7,18 +7,18 @@ import "github.com/weir-go/weir/internal/word"
 // records extend one of the two, the target.
 
 const (
-	boundSteps = 8 // strides in a probe window
-	boundBits  = 4 // of a probe bound, in strides: 0 to boundSteps
-	boundMask  = 1<<boundBits - 1
-	wordHomes  = 16                    // homes whose probe bounds are in one word
-	allFirst   = 0x0f0f_0f0f_0f0f_0f0f // the first probe bound of every byte
+	boundSteps  = 8 // strides in a probe window
+	boundBits   = 4 // of a probe bound, in strides: 0 to boundSteps
+	boundMask   = 1<<boundBits - 1
+	wordHomes   = 16                    // homes whose probe bounds are in one word
+	firstBounds = 0x0f0f_0f0f_0f0f_0f0f // the first probe bound of every byte
 )
 
 // These are the lowest bits of the word lowering.
 const (
-	swapped = 1 << iota // the second probe bound of each home is the target
-	partial             // no sweep has visited every slot since the target was switched, so it is not switched again
-	owned               // a sweep that lowers probe bounds is under way
+	swappedBit = 1 << iota // the second probe bound of each home is the target
+	partialBit             // no sweep has visited every slot since the target was switched, so it is not switched again
+	ownedBit               // a sweep that lowers probe bounds is under way
 )
 
 // ownerShift is the lowest bit of a process number in the word lowering. In a shared table, this is the number of the
@@ -31,23 +31,23 @@ type probeBounds struct {
 }
 
 // probeBoundOf returns the word that holds the probe bounds of p's home, and their position in it.
-func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
+func (t *Table) probeBoundOf(p Place) (w *word.Word, shift uint64) {
 	line := t.line(p)
 	return &t.words[line/wordHomes], line % wordHomes / 2 * (2 * boundBits)
 }
 
-// beyond reports whether no slot from i on in the probe window has a live record of a key of this home. The first
+// isBeyond reports whether no slot from i on in the probe window has a live record of a key of this home. The first
 // stride is always within the probe bound, so calls for most records need not read the bound.
-func (t *Table) beyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
+func (t *Table) isBeyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
 
 // probeBound returns how many slots of the probe window may hold a live record of a key of this home.
 func (t *Table) probeBound(p Place) uint64 {
-	w, at := t.probeBoundOf(p)
-	return t.slotsOf(w.Load() >> at)
+	w, shift := t.probeBoundOf(p)
+	return t.slotsOf(w.Load() >> shift)
 }
 
-func (t *Table) slotsOf(both uint64) uint64 {
-	return max(both&boundMask, both>>boundBits&boundMask, 1) * t.stride
+func (t *Table) slotsOf(pair uint64) uint64 {
+	return max(pair&boundMask, pair>>boundBits&boundMask, 1) * t.stride
 }
 
 // cover extends the probe bound to slot i of the probe window. The record in the slot must be published before the
@@ -60,43 +60,44 @@ func (t *Table) cover(p Place, i uint64) {
 
 // extend raises the target to a number of strides, unless it is already at least that large.
 func (t *Table) extend(p Place, strides uint64) {
-	w, at := t.probeBoundOf(p)
-	at += t.lowering.Load() & swapped * boundBits
+	w, shift := t.probeBoundOf(p)
+	shift += t.lowering.Load() & swappedBit * boundBits
 	for {
 		old := w.Load()
-		if old>>at&boundMask >= strides || w.CompareAndSwap(old, old&^(boundMask<<at)|strides<<at) {
+		if old>>shift&boundMask >= strides || w.CompareAndSwap(old, old&^(boundMask<<shift)|strides<<shift) {
 			return
 		}
 	}
 }
 
-// lower starts a sweep that lowers probe bounds, if no other one is under way. A sweep of a dead process does not count
-// (R18).
-func (t *Table) lower() bool {
+// beginLowering starts a sweep that lowers probe bounds, if no other one is under way, and reports whether it did. A
+// sweep of a dead process does not count (R18).
+func (t *Table) beginLowering() bool {
 	v := t.lowering.Load()
-	if v&owned != 0 && !t.deserted(v>>ownerShift) {
+	if v&ownedBit != 0 && !t.isDeserted(v>>ownerShift) {
 		return false
 	}
-	next := v&(swapped|partial) | owned | t.claimant<<ownerShift
-	if v&partial == 0 {
-		next = next ^ swapped | partial
+	next := v&(swappedBit|partialBit) | ownedBit | t.claimant<<ownerShift
+	if v&partialBit == 0 {
+		next = next ^ swappedBit | partialBit
 	}
 	return t.lowering.CompareAndSwap(v, next)
 }
 
-// lowered ends a sweep that lowers probe bounds. whole says whether the sweep has visited every slot.
-func (t *Table) lowered(whole bool) {
-	v := t.lowering.Load() & (swapped | partial)
-	if whole {
-		v &^= partial
-		before := uint64(allFirst)
-		if v&swapped == 0 {
-			before <<= boundBits
+// endLowering ends a sweep that lowers probe bounds. The parameter complete says whether the sweep has visited every
+// slot.
+func (t *Table) endLowering(complete bool) {
+	v := t.lowering.Load() & (swappedBit | partialBit)
+	if complete {
+		v &^= partialBit
+		clearMask := uint64(firstBounds)
+		if v&swappedBit == 0 {
+			clearMask <<= boundBits
 		}
 		for i := range t.words {
 			for {
 				old := t.words[i].Load()
-				if old&before == 0 || t.words[i].CompareAndSwap(old, old&^before) {
+				if old&clearMask == 0 || t.words[i].CompareAndSwap(old, old&^clearMask) {
 					break
 				}
 			}

@@ -30,8 +30,8 @@ func (t *Table) neighbourhood(p Place) *neighbourhood {
 	return &t.neighbourhoods[t.line(p)/neighbourhoodHomes]
 }
 
-// end ends the tenure of a key by a transition of its record, although the key may still owe something (R15).
-func (t *Table) end(p Place, transition func() bool) bool {
+// forceEnd ends the tenure of a key by a transition of its record, although the key may still owe something (R15).
+func (t *Table) forceEnd(p Place, transition func() bool) bool {
 	n := t.neighbourhood(p)
 	n.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first
 	done := transition()
@@ -42,7 +42,7 @@ func (t *Table) end(p Place, transition func() bool) bool {
 // Ends is the result of [Table.Ends].
 type Ends struct{ word uint64 }
 
-func (e Ends) begun() uint32 { return uint32(e.word / endBegun) }
+func (e Ends) countBegun() uint32 { return uint32(e.word / endBegun) }
 
 // Ends returns how many tenures of keys near p have been ended by force. A call reads it before a take for which it
 // wants a receipt.
@@ -70,8 +70,8 @@ func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 // Enter sets r to the receipt of an admitted take. It does what [Outcome.Receipt] does, for any quota.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
-	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // the ends by the call itself came before its take: R15
-	if ends.word&endsUnderway != 0 {                       // the end under way may come after the take: R15
+	r.ends, r.number = ends.countBegun()+o.ended, o.Plan.number // the ends by the call itself came before its take: R15
+	if ends.word&endsUnderway != 0 {                            // the end under way may come after the take: R15
 		r.number = 0
 	}
 }
@@ -90,18 +90,18 @@ func (r *Receipt) Quota() Quota { return r.quota }
 
 func (r *Receipt) token() uint64 {
 	if r.quota.IsTier() {
-		return r.plan.quotas[r.quota.rest%MaxTiers].Token
+		return r.plan.quotas[r.quota.packed%MaxTiers].Token
 	}
 	return r.quota.token // such a quota has admitted the take, so it has a price
 }
 
-// The method in reports whether the receipt identifies a take, and s has the version that the record had after it.
-func (r *Receipt) in(s atomicbucket.State) bool {
+// sameVersion reports whether the receipt identifies a take, and s has the version that the record had after it.
+func (r *Receipt) sameVersion(s atomicbucket.State) bool {
 	return r.plan != nil && r.after.Version() == s.Version()
 }
 
-// The method of converts the receipt to the form that the take's algorithm uses.
-func (r *Receipt) of() atomicbucket.Receipt {
+// algorithmReceipt converts the receipt to the form that the take's algorithm uses.
+func (r *Receipt) algorithmReceipt() atomicbucket.Receipt {
 	switch {
 	case r.plan == nil:
 		return atomicbucket.Receipt{}
@@ -124,31 +124,31 @@ func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	}
 }
 
-// void reports whether the record of the key at p may belong to another tenure than the receipt's take. The debt of
+// isVoid reports whether the record of the key at p may belong to another tenure than the receipt's take. The debt of
 // such a record may come from other takes. The parameter plan is the plan that the record follows. The caller has read
 // the record before (R15).
-func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
+func (t *Table) isVoid(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false
 	}
 	// A replacement of the plan does not change a log's requests.
 	return r.number == 0 || (t.rings == nil || t.buckets) && r.number != plan.number ||
-		t.Ends(p).begun() != r.ends
+		t.Ends(p).countBegun() != r.ends
 }
 
-// promise records that a reservation of a key near p is due at a time.
-func (t *Table) promise(p Place, until int64) { raiseTo(&t.neighbourhood(p).promised, until) }
+// recordPromise records that a reservation of a key near p is due at the time until.
+func (t *Table) recordPromise(p Place, until int64) { raiseWord(&t.neighbourhood(p).promised, until) }
 
-// lead records that a request is granted at the time now, if that is ahead of its clock. It is called before the grant
-// (R15).
-func (t *Table) lead(now, clock int64) {
+// recordLead records that a request is granted at the time now, if that is ahead of its clock. It is called before the
+// grant (R15).
+func (t *Table) recordLead(now, clock int64) {
 	if now > clock {
-		raiseTo(&t.leading, now)
+		raiseWord(&t.leading, now)
 	}
 }
 
-// raiseTo raises a word to a time, unless the word already has that time or a later one.
-func raiseTo(w *word.Word, to int64) {
+// raiseWord raises a word to a time, unless the word already has that time or a later one.
+func raiseWord(w *word.Word, to int64) {
 	for {
 		old := w.Load()
 		if int64(old) >= to || w.CompareAndSwap(old, uint64(to)) {

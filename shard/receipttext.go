@@ -11,9 +11,9 @@ const ReceiptBytes = 48
 
 // Append appends the content of the receipt, for [Table.ReadReceipt]. The text is valid only for the table of the take.
 func (r *Receipt) Append(to []byte) []byte {
-	token, tokens := r.quota.token, r.quota.rest // these values are right for a tier, and for a quota without numbers
-	if token != 0 && token < blocked {
-		tokens = r.quota.rest&(1<<unitShift-1) + 1 // without the unit: the number of its plan is appended below
+	token, tokens := r.quota.token, r.quota.packed // these values are right for a tier, and for a quota without numbers
+	if token != 0 && token < blockedToken {
+		tokens = r.quota.packed&(1<<unitShift-1) + 1 // without the unit: the number of its plan is appended below
 	}
 	number := r.number
 	if r.plan == nil {
@@ -37,7 +37,7 @@ func (t *Table) ReadReceipt(text []byte) (r Receipt) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(text[8*i:]) }
 	plan, token, tokens := t.Plan(), word(3), word(4)
 	r.n, r.quota = word(2), Quota{token, tokens}
-	if token != 0 && token < blocked {
+	if token != 0 && token < blockedToken {
 		r.quota = plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: tokens})
 	}
 	if number := binary.LittleEndian.Uint32(text[44:]); number != 0 && number == plan.number {

@@ -49,13 +49,13 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 		"a turn of the circle later": {func(t *testing.T, table *Table) (Receipt, int64) {
 			o := table.Take(table.Find(1), start, 5, 0)
 			now, skew := start, table.Plan().skew
-			for range circle { // each step is too short to need a sweep
+			for range circleSkews { // each step is too short to need a sweep
 				now += int64(skew)
 				table.watermark.Store(uint64(now))
 				table.swept.Store(uint64(now))
 				require.Equal(t, Admitted, take(table, 1, now, 2))
 			}
-			require.Equal(t, o.State.Version(), table.Find(1).at(0).state.Load().Version())
+			require.Equal(t, o.State.Version(), table.Find(1).slot(0).state.Load().Version())
 			require.Positive(t, bucketOf(table).Debt(o.State.Record(), uint64(now)))
 			return o.Receipt(5, 0, Ends{}), now
 		}, 2 * second},

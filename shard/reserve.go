@@ -19,11 +19,11 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 	for found := true; ; { // if only Hit finds the record, miss decides (R20)
 		o := undecided
 		if found && now <= clock {
-			o.State, o.Plan, o.Verdict = t.hitOf(p, now, n, q)
+			o.State, o.Plan, o.Verdict = t.hitAny(p, now, n, q)
 			o.At = now
 		}
 		if o.Verdict == Undecided {
-			o = t.miss(p, request{now: now, clock: clock, n: n, quota: q, mode: reserving})
+			o = t.miss(p, request{now: now, clock: clock, n: n, quota: q, mode: modeReserve})
 		}
 		ended += o.ended
 		if !o.Verdict.Refuses() {
@@ -36,27 +36,27 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 			continue
 		}
 		demand := plan.bucket.Ahead(o.At, patience, quota.Demand(n))
-		seen := t.view(p, record, plan, quota.Token, o.At, clock)
-		payload, ok := plan.bucket.Take(seen.Record, plan.bucket.Ticks(o.At), demand)
-		if !ok && seen.speeds() { // R27
-			if t.speed(p, sl, seen, plan, &request{now: o.At, quota: q}) {
+		view := t.view(p, record, plan, quota.Token, o.At, clock)
+		payload, ok := plan.bucket.Take(view.Record, plan.bucket.Ticks(o.At), demand)
+		if !ok && view.isFaster() { // R27
+			if t.lowerPrice(p, sl, view, plan, &request{now: o.At, quota: q}) {
 				continue
 			}
 		} else if !ok {
 			if sl.state.Load() == record.State { // R2
-				return Outcome{State: seen.State, Plan: plan, At: o.At}
+				return Outcome{State: view.State, Plan: plan, At: o.At}
 			}
 		} else {
-			ahead := Outcome{State: seen.After(payload).State, Plan: plan, At: o.At, Verdict: Admitted, ended: ended}
+			outcome := Outcome{State: view.After(payload).State, Plan: plan, At: o.At, Verdict: Admitted, ended: ended}
 			if now > clock {
-				t.lead(o.At, clock)
+				t.recordLead(o.At, clock)
 			}
-			if wait := ahead.OverdrawnOf(q); wait > 0 {
-				t.promise(p, o.At+int64(wait)) // before the move: R15
+			if wait := outcome.OverdrawnOf(q); wait > 0 {
+				t.recordPromise(p, o.At+int64(wait)) // before the move: R15
 			}
 			t.relabel(p, sl, q)
-			if ahead.State, ok = t.move(sl, seen, plan, payload, o.At); ok {
-				return ahead
+			if outcome.State, ok = t.move(sl, view, plan, payload, o.At); ok {
+				return outcome
 			}
 		}
 		t.shard(p).retries.Add(1)

@@ -39,10 +39,10 @@ const (
 	maxClaimant = 1<<54 - 1
 )
 
-// stretches has the offsets at which the parts of a shared table start in its memory, and the end of the last part.
-type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, prices, end uint64 }
+// offsets has the offsets at which the parts of a shared table start in its memory, and the end of the last part.
+type offsets struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, prices, end uint64 }
 
-func (l layout) stretches() (s stretches) {
+func (l layout) offsets() (s offsets) {
 	at := uint64(0)
 	for _, part := range []struct {
 		begin *uint64
@@ -69,7 +69,7 @@ func (l layout) stretches() (s stretches) {
 // return for the configuration.
 func (cfg Config) SharedBytes() (uint64, error) {
 	l, err := cfg.sharedLayout()
-	return l.stretches().end, err
+	return l.offsets().end, err
 }
 
 // sharedLayout does what layout does, for a shared table. A table of logs cannot be shared, because calls use the
@@ -121,7 +121,7 @@ func (cfg Config) Mark(memory []byte) (int64, error) {
 
 // commonOf returns the words of a shared table that belong neither to a slot nor to a home.
 func (l layout) commonOf(first unsafe.Pointer) *common {
-	return &stretch[common](first, l.stretches().common, 1)[0]
+	return &sliceAt[common](first, l.offsets().common, 1)[0]
 }
 
 // sharedMemory returns the layout of a table in memory, and where it starts.
@@ -130,7 +130,7 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 	if err != nil {
 		return layout{}, nil, err
 	}
-	first, want := unsafe.Pointer(unsafe.SliceData(memory)), l.stretches().end
+	first, want := unsafe.Pointer(unsafe.SliceData(memory)), l.offsets().end
 	if uint64(len(memory)) != want || uintptr(first)%lineBytes != 0 {
 		return layout{}, nil, fmt.Errorf("shard: %d bytes from %p on for a shared table: want %d from the beginning of a line on", len(memory), first, want)
 	}
@@ -146,34 +146,34 @@ func Map(cfg Config, s Shared) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := l.stretches()
+	offsets := l.offsets()
 	claimant := s.Owner.Claimant()
 	if claimant < 1 || claimant > maxClaimant {
 		return nil, fmt.Errorf("shard: claimant %d: want 1 to %d", claimant, uint64(maxClaimant))
 	}
 	var prices *memory
 	if l.ringSize > 0 {
-		prices = &memory{slots: stretch[slot](first, at.prices, l.ringSlots())}
+		prices = &memory{slots: sliceAt[slot](first, offsets.prices, l.ringSlots())}
 	}
 	t := cfg.table(l, parts{
 		rings: prices,
 		memory: &memory{
-			slots:  stretch[slot](first, at.slots, l.slots()),
-			mapped: at.end,
-			pages:  pages{marks: stretch[word.Word](first, at.marks, markWords(l.slots()))},
+			slots:  sliceAt[slot](first, offsets.slots, l.slots()),
+			mapped: offsets.end,
+			pages:  pages{marks: sliceAt[word.Word](first, offsets.marks, markWords(l.slots()))},
 		},
 		common:         l.commonOf(first),
-		counters:       stretch[counters](first, at.counters, l.shards),
-		bounds:         stretch[word.Word](first, at.bounds, l.boundWords()),
+		counters:       sliceAt[counters](first, offsets.counters, l.shards),
+		bounds:         sliceAt[word.Word](first, offsets.bounds, l.boundWords()),
 		neighbourhoods: l.neighbourhoodsOf(first),
 	})
 	t.clock = s.Clock
 	if cfg.Plan.entries != nil {
-		t.entries = newEntries(stretch[entry](first, at.entries, l.entries))
+		t.entries = newEntries(sliceAt[entry](first, offsets.entries, l.entries))
 	}
 	t.owner, t.claimant, t.sharedPlans = s.Owner, claimant, sharedPlans{l.areasOf(first), s.Build, nil}
 	if s.Now != nil {
-		t.now = func() int64 { return t.reached(s.Now()) }
+		t.now = func() int64 { return t.reachedTime(s.Now()) }
 	}
 	if cfg.Prefault {
 		touchRead(t.memory.slots)
@@ -181,8 +181,8 @@ func Map(cfg Config, s Shared) (*Table, error) {
 	return t, nil
 }
 
-func stretch[T any](first unsafe.Pointer, at, n uint64) []T {
-	return unsafe.Slice((*T)(unsafe.Add(first, at)), n)
+func sliceAt[T any](first unsafe.Pointer, offset, n uint64) []T {
+	return unsafe.Slice((*T)(unsafe.Add(first, offset)), n)
 }
 
 // touchRead reads every page, so that the system provides it now. It does not write, because other processes may be
@@ -193,57 +193,57 @@ func touchRead(slots []slot) {
 	}
 }
 
-// deserted reports whether the process with this number is dead, so that other processes continue what it has begun
+// isDeserted reports whether the process with this number is dead, so that other processes continue what it has begun
 // (R17, R18).
-func (t *Table) deserted(claimant uint64) bool {
+func (t *Table) isDeserted(claimant uint64) bool {
 	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
 }
 
 // Settle removes the counts of forced ends that were under way when their processes died (R19), because no sweep can
-// recognize them. The function alone reports whether no other process has attached to the table. Other processes may
+// recognize them. The function isAlone reports whether no other process has attached to the table. Other processes may
 // attach during the call.
-func (cfg Config) Settle(memory []byte, alone func() bool) error {
+func (cfg Config) Settle(memory []byte, isAlone func() bool) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
 		return err
 	}
-	near := l.neighbourhoodsOf(first)
-	for i := range near {
-		ends := near[i].ends.Load()
+	groups := l.neighbourhoodsOf(first)
+	for i := range groups {
+		ends := groups[i].ends.Load()
 		if ends&endsUnderway == 0 {
 			continue
 		}
-		if !alone() { // after the word was read
+		if !isAlone() { // after the word was read
 			return nil
 		}
-		near[i].ends.CompareAndSwap(ends, ends&^endsUnderway)
+		groups[i].ends.CompareAndSwap(ends, ends&^endsUnderway)
 	}
 	return nil
 }
 
 func (l layout) areasOf(first unsafe.Pointer) *areas {
-	return &stretch[areas](first, l.stretches().plans, 1)[0]
+	return &sliceAt[areas](first, l.offsets().plans, 1)[0]
 }
 
 func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
-	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
+	return sliceAt[neighbourhood](first, l.offsets().neighbourhoods, l.neighbourhoods())
 }
 
-// findable ensures that searches find the live record of the key at p in slot sl, or frees this record (R20). A search
-// may miss the record if a process has written words that no call writes. Without findable, a call that has met such a
-// record would search for it forever.
-func (t *Table) findable(p Place, sl *slot, s atomicbucket.State) {
+// ensureFindable ensures that searches find the live record of the key at p in slot sl, or frees this record (R20). A
+// search may miss the record if a process has written words that no call writes. Without ensureFindable, a call that
+// has met such a record would search for it forever.
+func (t *Table) ensureFindable(p Place, sl *slot, s atomicbucket.State) {
 	if t.owner == nil || !s.IsLive() {
 		return
 	}
-	at := p.index(sl)
-	for i := range at {
-		if p.at(i).state.Load() == 0 {
+	index := p.index(sl)
+	for i := range index {
+		if p.slot(i).state.Load() == 0 {
 			sl.state.Free(s)
 			return
 		}
 	}
-	t.cover(p, at)
+	t.cover(p, index)
 }
 
 // IsShared reports whether other processes may have mapped the table.

@@ -99,25 +99,25 @@ func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
 	p := table.Find(7)
 	for i, claimant := range []uint64{1, 2, 3} {
-		table.claimsFirst(p.at(uint64(i)))
-		_, ok := p.at(uint64(i)).state.Claim(0, claimant)
+		table.markPage(p.slot(uint64(i)))
+		_, ok := p.slot(uint64(i)).state.Claim(0, claimant)
 		require.True(t, ok)
 	}
 	table.Sweep(start, nil)
-	assert.Equal(t, atomicbucket.Claimed, p.at(0).state.Load().Tag(), "its own")
-	assert.Equal(t, atomicbucket.Claimed, p.at(1).state.Load().Tag(), "of a process that lives")
-	assert.Equal(t, atomicbucket.NewState(atomicbucket.Free, 1, 0), p.at(2).state.Load(), "of a dead one")
+	assert.Equal(t, atomicbucket.Claimed, p.slot(0).state.Load().Tag(), "its own")
+	assert.Equal(t, atomicbucket.Claimed, p.slot(1).state.Load().Tag(), "of a process that lives")
+	assert.Equal(t, atomicbucket.NewState(atomicbucket.Free, 1, 0), p.slot(2).state.Load(), "of a dead one")
 
 	for _, c := range []struct {
 		owner uint64
 		takes bool
 	}{{1, false}, {2, false}, {3, true}} {
-		table.lowering.Store(owned | partial | swapped | c.owner<<ownerShift)
-		assert.Equal(t, c.takes, table.lower(), "%+v", c)
+		table.lowering.Store(ownedBit | partialBit | swappedBit | c.owner<<ownerShift)
+		assert.Equal(t, c.takes, table.beginLowering(), "%+v", c)
 		if c.takes {
-			assert.EqualValues(t, owned|partial|swapped|1<<ownerShift, table.lowering.Load(), "with the target that it had")
-			table.lowered(true)
-			assert.EqualValues(t, swapped, table.lowering.Load())
+			assert.EqualValues(t, ownedBit|partialBit|swappedBit|1<<ownerShift, table.lowering.Load(), "with the target that it had")
+			table.endLowering(true)
+			assert.EqualValues(t, swappedBit, table.lowering.Load())
 		}
 	}
 
@@ -149,22 +149,22 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 		want  []Verdict // of two takes of three tokens; if the record is found, it has two tokens left
 	}{
 		"nothing":                             {func(*Table, Place) {}, []Verdict{Refused, Refused}},
-		"a record of no plan":                 {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), 7, 0) }, []Verdict{Admitted, Refused}},
-		"a record of a plan before":           {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), atomicbucket.Second, 0) }, []Verdict{Admitted, Refused}},
+		"a record of no plan":                 {func(tb *Table, p Place) { p.slot(0).state.Convert(p.slot(0).state.Load(), 7, 0) }, []Verdict{Admitted, Refused}},
+		"a record of a plan before":           {func(tb *Table, p Place) { p.slot(0).state.Convert(p.slot(0).state.Load(), atomicbucket.Second, 0) }, []Verdict{Admitted, Refused}},
 		"a record behind one never used":      {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0) }, []Verdict{Admitted, Refused}},
-		"a record behind one without its key": {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0); p.at(0).key.Store(5) }, []Verdict{Admitted, Refused}},
+		"a record behind one without its key": {func(tb *Table, p Place) { move(p, 0, 2); zero(p, 0); p.slot(0).key.Store(5) }, []Verdict{Admitted, Refused}},
 		"a record behind one never used that has a key": {func(tb *Table, p Place) {
 			crowd(p, 8)
 			move(p, 0, 10)
-			p.at(9).key.Store(5)
+			p.slot(9).key.Store(5)
 			tb.cover(p, 10)
 		}, []Verdict{Admitted, Refused}},
 		"a record behind one without a key, and one never used that has a key": {func(tb *Table, p Place) {
 			crowd(p, 1)
-			p.at(1).state.Free(p.at(1).state.Load())
-			p.at(1).key.Store(0)
+			p.slot(1).state.Free(p.slot(1).state.Load())
+			p.slot(1).key.Store(0)
 			move(p, 0, 3)
-			p.at(2).key.Store(5)
+			p.slot(2).key.Store(5)
 			tb.cover(p, 3)
 		}, []Verdict{Admitted, Refused}},
 		"a record beyond its bound": {func(tb *Table, p Place) {
@@ -175,10 +175,10 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 		}, []Verdict{Refused, Refused}},
 		"marks beyond the last page": {func(tb *Table, p Place) { tb.memory.marks[0].Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
 		"a key a whole probe window from its home": {func(_ *Table, p Place) {
-			(*atomic.Uint64)(unsafe.Pointer(&p.at(16).state)).Store(uint64(p.at(0).state.Load()))
-			p.at(16).key.Store(8)
+			(*atomic.Uint64)(unsafe.Pointer(&p.slot(16).state)).Store(uint64(p.slot(0).state.Load()))
+			p.slot(16).key.Store(8)
 		}, []Verdict{Refused, Refused}},
-		"a key far from its home": {func(tb *Table, p Place) { crowd(p, 3); p.at(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
+		"a key far from its home": {func(tb *Table, p Place) { crowd(p, 3); p.slot(1).key.Store(1<<64 - 1) }, []Verdict{Refused, Refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
@@ -207,7 +207,7 @@ func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 		"behind one never used that has a key": func(p Place) {
 			move(p, 0, 1)
 			zero(p, 0)
-			p.at(0).key.Store(p.fingerprint)
+			p.slot(0).key.Store(p.fingerprint)
 		},
 		"beyond its bound": func(p Place) {
 			crowd(p, 7)
@@ -245,21 +245,21 @@ func TestTouchReadWholePages(t *testing.T) {
 
 // move moves the contents of a slot of a probe window to another slot. A zero slot looks as if it was never used.
 func move(p Place, from, to uint64) {
-	(*atomic.Uint64)(unsafe.Pointer(&p.at(to).state)).Store(uint64(p.at(from).state.Load()))
-	p.at(to).key.Store(p.at(from).key.Load())
-	p.at(from).state.Free(p.at(from).state.Load())
+	(*atomic.Uint64)(unsafe.Pointer(&p.slot(to).state)).Store(uint64(p.slot(from).state.Load()))
+	p.slot(to).key.Store(p.slot(from).key.Load())
+	p.slot(from).state.Free(p.slot(from).state.Load())
 }
 
 func zero(p Place, i uint64) {
-	(*atomic.Uint64)(unsafe.Pointer(&p.at(i).state)).Store(0)
-	p.at(i).key.Store(0)
+	(*atomic.Uint64)(unsafe.Pointer(&p.slot(i).state)).Store(0)
+	p.slot(i).key.Store(0)
 }
 
 // crowd fills slots of a probe window, except the first, with records of other keys.
 func crowd(p Place, to uint64) {
 	for i := uint64(1); i <= to; i++ {
-		(*atomic.Uint64)(unsafe.Pointer(&p.at(i).state)).Store(uint64(p.at(0).state.Load()))
-		p.at(i).key.Store(100 + i)
+		(*atomic.Uint64)(unsafe.Pointer(&p.slot(i).state)).Store(uint64(p.slot(0).state.Load()))
+		p.slot(i).key.Store(100 + i)
 	}
 }
 

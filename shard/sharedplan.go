@@ -50,50 +50,50 @@ func (t *Table) current() *Plan {
 	if t.owner == nil || t.planned.Load() == plan.planned {
 		return plan
 	}
-	return t.follows()
+	return t.rebuildPlan()
 }
 
 // Known returns the plan that was current at this process's last check. It reads no shared memory.
 func (t *Table) Known() *Plan { return t.plan.Load() }
 
-// follows does the work of current after another process has replaced the plan. It builds this process's own Plan.
-func (t *Table) follows() *Plan {
+// rebuildPlan does the work of current after another process has replaced the plan. It builds this process's own Plan.
+func (t *Table) rebuildPlan() *Plan {
 	for {
-		mine, n := t.plan.Load(), t.planned.Load()
-		if mine.planned == n {
-			return mine
+		current, n := t.plan.Load(), t.planned.Load()
+		if current.planned == n {
+			return current
 		}
-		plan, before := t.built(n, mine), t.built(n-1, mine)
+		plan, before := t.buildPlan(n, current), t.buildPlan(n-1, current)
 		if t.planned.Load() != n {
 			continue // the numbers may be those of another plan: R21
 		}
 		if plan == nil { // R20
-			same := *mine
-			plan = &same
+			unchanged := *current
+			plan = &unchanged
 		}
 		plan.planned, plan.number = n, uint32(n)
 		plan.live = atomicbucket.Live + atomicbucket.Tag((n-1)%2)
 		plan.from = nil
 		if before != nil {
-			plan.follow(before, t.now)
+			plan.takeOver(before, t.now)
 		}
-		if atomicbucket.SameUnits(mine.algorithm, plan.algorithm) {
-			plan.unit = mine.unit
+		if atomicbucket.SameUnits(current.algorithm, plan.algorithm) {
+			plan.unit = current.unit
 		}
-		if t.plan.CompareAndSwap(mine, plan) {
+		if t.plan.CompareAndSwap(current, plan) {
 			return plan
 		}
 	}
 }
 
-// built returns the plan with the number n. It returns nil if the numbers give no plan, or if the plan cannot take over
-// the records of the other given plan (R20).
-func (t *Table) built(n uint64, other *Plan) *Plan {
+// buildPlan returns the plan with the number n. It returns nil if the numbers give no plan, or if the plan cannot take
+// over the records of the plan previous (R20).
+func (t *Table) buildPlan(n uint64, previous *Plan) *Plan {
 	plan, err := t.build(t.areas.read(n))
 	if err != nil {
 		return nil
 	}
-	if _, err := plan.algorithm.Following(other.algorithm); err != nil {
+	if _, err := plan.algorithm.Following(previous.algorithm); err != nil {
 		return nil
 	}
 	plan.trust = min(plan.skew, uint64(MaxTrust)) // R23
@@ -150,10 +150,10 @@ func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
 func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	t.raise(clock()) // by leaps: step 5 makes none
-	if !t.sets() {
+	if !t.claimSetting() {
 		return false
 	}
-	n := t.settled(clock).planned
+	n := t.completeReplacement(clock).planned
 	if largest < math.MaxUint64 && t.largest.Load() > largest {
 		t.setting.Store(0)
 		return false
@@ -161,13 +161,13 @@ func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() in
 	t.areas.write(n+1, numbers)
 	announced := t.change.CompareAndSwap(n<<changeShift, (n+1)<<changeShift|changing)
 	t.setting.Store(0)
-	t.settled(clock)
+	t.completeReplacement(clock)
 	return announced
 }
 
-// sets enters this process in the word setting, so that it alone may replace the plan until it clears the word. It
-// reports whether it has done so.
-func (t *Table) sets() bool {
+// claimSetting enters this process in the word setting, so that it alone may replace the plan until it clears the word.
+// It reports whether it has done so.
+func (t *Table) claimSetting() bool {
 	setter := t.setting.Load()
 	if setter != 0 && setter != t.claimant && !t.owner.Dead(setter) || !t.setting.CompareAndSwap(setter, t.claimant) {
 		return false
@@ -184,10 +184,10 @@ func (t *Table) Remember(n uint64, clock func() int64) bool {
 		t.largest.Store(max(t.largest.Load(), n))
 		return true
 	}
-	if !t.sets() {
+	if !t.claimSetting() {
 		return false
 	}
-	t.settled(clock)
+	t.completeReplacement(clock)
 	t.largest.Store(max(t.largest.Load(), n))
 	t.setting.Store(0)
 	return true
@@ -204,13 +204,13 @@ func (t *Table) Largest() uint64 {
 // a plan that was announced before the call.
 func (t *Table) Complete(clock func() int64) {
 	defer runtime.KeepAlive(t)
-	t.settled(clock)
+	t.completeReplacement(clock)
 }
 
-// settled first completes a replacement that is under way, at the time that the function clock returns (R22). It
-// returns the current plan when all records follow that plan. Any number of calls may try the same step of R22, but
-// each step takes effect once.
-func (t *Table) settled(clock func() int64) *Plan {
+// completeReplacement first completes a replacement that is under way, at the time that the function clock returns
+// (R22). It returns the current plan when all records follow that plan. Any number of calls may try the same step of
+// R22, but each step takes effect once.
+func (t *Table) completeReplacement(clock func() int64) *Plan {
 	for {
 		change, n := t.change.Load(), t.planned.Load()
 		switch change {
@@ -219,14 +219,14 @@ func (t *Table) settled(clock func() int64) *Plan {
 				return plan
 			}
 		case (n+1)<<changeShift | changing: // announced
-			if t.approach(uint64(t.reached(clock())), n) {
+			if t.approach(uint64(t.reachedTime(clock())), n) {
 				t.planned.CompareAndSwap(n, n+1)
 			}
 		case n<<changeShift | changing: // some records may follow the previous plan
 			t.adoptAll()
-			if t.current().realigns { // R29
-				if since := t.Watermark(); t.change.Load() == change {
-					raiseTo(&t.realigned, since)
+			if t.current().hasNewGrid { // R29
+				if watermark := t.Watermark(); t.change.Load() == change {
+					raiseWord(&t.realigned, watermark)
 				}
 			}
 			t.change.CompareAndSwap(change, n<<changeShift)
@@ -259,7 +259,7 @@ func (t *Table) approach(now, n uint64) bool {
 // current and the next plan is announced.
 func (t *Table) commonSkew(n uint64) uint64 {
 	plan := t.current()
-	if next := t.built(n+1, plan); next != nil { // R20
+	if next := t.buildPlan(n+1, plan); next != nil { // R20
 		return min(plan.skew, next.skew)
 	}
 	return plan.skew

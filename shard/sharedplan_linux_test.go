@@ -66,9 +66,9 @@ func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	s, known := p.home.state.Load(), sleeper.Known()
 	require.Equal(t, known.live, s.Tag())
 	require.True(t, known.idle(s, one.Watermark()))
-	assert.Nil(t, sleeper.atHome(p).slot)
+	assert.Nil(t, sleeper.homeCandidate(p).slot)
 	require.NotZero(t, known.bucketDebt(s, start))
-	passed, _ := sleeper.indebted(one.Find(8), known, start)
+	passed, _ := sleeper.skipIndebted(one.Find(8), known, start)
 	assert.Zero(t, passed)
 }
 
@@ -126,7 +126,7 @@ func TestReplaceBesideAnother(t *testing.T) {
 		assert.GreaterOrEqual(t, table.Plan().planned, n+1)
 		assert.EqualValues(t, 9, table.Plan().Quota(0).Tokens)
 		assert.Equal(t, table.planned.Load()<<changeShift, table.change.Load())
-		assert.Equal(t, table.Plan().live, table.Find(7).at(0).state.Load().Tag(), "records follow it")
+		assert.Equal(t, table.Plan().live, table.Find(7).slot(0).state.Load().Tag(), "records follow it")
 	}
 }
 
@@ -251,12 +251,12 @@ func TestTheWatermarkMovesByThePlanInMemory(t *testing.T) {
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
 	coarse := planOf(t, perSecond(t, 1, 8))
 	require.NotEqual(t, cfg.Plan.skew, coarse.skew)
-	skew, alone := table.moves(start)
+	skew, alone := table.movePace(start)
 	assert.Equal(t, cfg.Plan.skew, skew)
 	assert.True(t, alone)
 	table.areas.write(2, bucketNumbers(8))
 	table.change.Store(2<<changeShift | changing) // and the process is dead
-	skew, alone = table.moves(start)
+	skew, alone = table.movePace(start)
 	assert.Equal(t, coarse.skew, skew)
 	assert.True(t, alone)
 	assert.EqualValues(t, 2<<changeShift, table.change.Load())

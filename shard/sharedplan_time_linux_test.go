@@ -35,7 +35,7 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 		"a sweep of an epoch":   func(table *Table) { table.SweepEpoch(later, nil) },
 		"who attaches":          func(table *Table) { table.Complete(clockAt(later)) },
 		"the next change":       func(table *Table) { table.Replace(twiceAsFast, clockAt(later)) },
-		"who died, if it lives": func(table *Table) { table.settled(clockAt(later)) },
+		"who died, if it lives": func(table *Table) { table.completeReplacement(clockAt(later)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, sweeps := range []bool{false, true} { // whether the call that completes the change sweeps first

@@ -24,32 +24,32 @@ type Survey struct {
 func (t *Table) Survey(now int64) Survey {
 	defer runtime.KeepAlive(t)
 	s := Survey{Stats: t.Stats(), Watermark: t.Watermark(), Swept: int64(t.swept.Load())}
-	plan, later := t.current(), t.judge(now)
-	used := uint64(0)
-	for slots := range t.memory.marked() { // R12
-		used += uint64(len(slots))
+	plan, at := t.current(), t.readTime(now)
+	marked := uint64(0)
+	for slots := range t.memory.markedPages() { // R12
+		marked += uint64(len(slots))
 		for i := range slots {
 			state := slots[i].state.Load()
 			s.add(state)
 			switch {
-			case state.Tag() == atomicbucket.Claimed && t.deserted(state.Payload()):
+			case state.Tag() == atomicbucket.Claimed && t.isDeserted(state.Payload()):
 				s.Deserted++
-			case state.IsLive() && !plan.idle(state, t.Watermark()) && !plan.idle(state, later):
+			case state.IsLive() && !plan.idle(state, t.Watermark()) && !plan.idle(state, at):
 				s.Indebted++
 			}
 		}
 	}
-	s.NeverUsed += t.slots - used
+	s.NeverUsed += t.slots - marked
 	return s
 }
 
-// judge returns the time at which records must be read. That is now, or the watermark if it is later, but at most four
-// skews after the watermark. Beyond that, distances on the payload's circle would be misread (R7). The upper bound
+// readTime returns the time at which records must be read. That is now, or the watermark if it is later, but at most
+// four skews after the watermark. Beyond that, distances on the payload's circle would be misread (R7). The upper bound
 // changes no result, because every record is idle by then.
-func (t *Table) judge(now int64) int64 {
-	mark, step := t.Watermark(), leapStep*int64(t.current().skew)
-	if mark < 0 || mark > math.MaxInt64-step {
-		return mark // words that no process wrote: R20
+func (t *Table) readTime(now int64) int64 {
+	watermark, step := t.Watermark(), leapStep*int64(t.current().skew)
+	if watermark < 0 || watermark > math.MaxInt64-step {
+		return watermark // words that no process wrote: R20
 	}
-	return min(max(now, mark), mark+step)
+	return min(max(now, watermark), watermark+step)
 }

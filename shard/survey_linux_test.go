@@ -26,8 +26,8 @@ func TestSurvey(t *testing.T) {
 		assert.Equal(t, table.Occupancy(), table.Survey(start).Occupancy)
 		p := table.Find(7)
 		for i, claimant := range []uint64{1, 2, 3, 4} {
-			table.claimsFirst(p.at(uint64(i)))
-			_, ok := p.at(uint64(i)).state.Claim(0, claimant)
+			table.markPage(p.slot(uint64(i)))
+			_, ok := p.slot(uint64(i)).state.Claim(0, claimant)
 			require.True(t, ok)
 		}
 		for key := range uint64(20) {
@@ -86,9 +86,9 @@ func TestSurveyOfAnyWords(t *testing.T) {
 	}
 }
 
-// TestJudge: judge returns the given time or the watermark, whichever is later, but at most four skews after the
-// watermark. If no call can have written the watermark, judge returns the watermark.
-func TestJudge(t *testing.T) {
+// TestReadTime: readTime returns the given time or the watermark, whichever is later, but at most four skews after the
+// watermark. If no call can have written the watermark, readTime returns the watermark.
+func TestReadTime(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	step := leapStep * int64(table.Plan().skew)
 	for _, c := range []struct{ mark, now, want int64 }{
@@ -102,7 +102,7 @@ func TestJudge(t *testing.T) {
 		{math.MaxInt64 - step + 1, math.MaxInt64, math.MaxInt64 - step + 1},
 	} {
 		table.watermark.Store(uint64(c.mark))
-		assert.Equal(t, c.want, table.judge(c.now), "%+v", c)
+		assert.Equal(t, c.want, table.readTime(c.now), "%+v", c)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestSurveyOfWhatIsNoDebt(t *testing.T) {
 	claimant := uint64(start+12*skew+second) % (1 << 54)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{claimant}})
 	require.Equal(t, Admitted, take(table, 7, start, 1))
-	_, ok := table.Find(7).at(1).state.Claim(0, claimant)
+	_, ok := table.Find(7).slot(1).state.Claim(0, claimant)
 	require.True(t, ok)
 	table.watermark.Store(uint64(start + 12*skew))
 	for _, now := range []int64{start + 12*skew, start + 16*skew} {

@@ -135,7 +135,7 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 			stats := table.Stats()
 			switch overflow {
 			case Refuse:
-				want := table.Find(1).at(last - 1).state.Load()
+				want := table.Find(1).slot(last - 1).state.Load()
 				assert.Equal(t, Outcome{State: want, Plan: table.Plan(), At: start, Verdict: NoRoom}, o)
 				assert.Equal(t, []uint64{1, 0, 0, 0}, []uint64{stats.NoRoom, stats.Unrecorded, stats.Evictions, stats.Forgiven})
 			case Admit:
@@ -156,12 +156,12 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 func TestAProbeWindowFullOfInserts(t *testing.T) {
 	for _, overflow := range []Overflow{Refuse, Evict} {
 		table := newTable(t, 1, 2, func(c *Config) { c.Overflow = overflow })
-		claimed, _ := table.Find(1).at(0).state.Claim(0, 0)
-		_, _ = table.Find(1).at(1).state.Claim(0, 0)
-		table.Find(1).at(0).key.Store(5)
-		table.Find(1).at(0).state.Publish(claimed)
+		claimed, _ := table.Find(1).slot(0).state.Claim(0, 0)
+		_, _ = table.Find(1).slot(1).state.Claim(0, 0)
+		table.Find(1).slot(0).key.Store(5)
+		table.Find(1).slot(0).state.Publish(claimed)
 		o := table.Take(table.Find(9), start, 1, 0)
-		assert.Equal(t, Outcome{State: table.Plan().full(start).State, Plan: table.Plan(), At: start, Verdict: NoRoom}, o)
+		assert.Equal(t, Outcome{State: table.Plan().fullRecord(start).State, Plan: table.Plan(), At: start, Verdict: NoRoom}, o)
 		assert.EqualValues(t, 1, table.Stats().NoRoom)
 		assert.Zero(t, table.Stats().Evictions)
 	}
@@ -178,7 +178,7 @@ func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 		table := newTable(t, 1, 2, func(c *Config) { c.Plan, c.Overflow = plan, overflow })
 		require.Equal(t, Admitted, take(table, 1, start, 3))
 		require.Equal(t, Admitted, take(table, 2, start+second, 1))
-		state := table.Find(1).at(chosen - 1).state.Load()
+		state := table.Find(1).slot(chosen - 1).state.Load()
 		o := table.Take(table.Find(3), start+second, 1, 0)
 		if overflow == Refuse {
 			assert.Equal(t, Outcome{State: state, Plan: plan, At: start + second, Verdict: NoRoom}, o)
@@ -194,15 +194,15 @@ func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 func TestAFreeSlotIsNoVictim(t *testing.T) {
 	const now = 64<<54 - second
 	table := newTable(t, 1, 1, func(c *Config) { c.Start = now })
-	_, ok := table.least(table.Find(2), now)
+	_, ok := table.findVictim(table.Find(2), now)
 	assert.False(t, ok, "never used")
 	require.Equal(t, Admitted, take(table, 1, now, 5))
-	_, ok = table.least(table.Find(2), now)
+	_, ok = table.findVictim(table.Find(2), now)
 	assert.True(t, ok)
-	_, ok = table.least(table.Find(1), now)
+	_, ok = table.findVictim(table.Find(1), now)
 	assert.False(t, ok, "the key's own")
 	require.True(t, table.Reset(table.Find(1)))
-	_, ok = table.least(table.Find(2), now)
+	_, ok = table.findVictim(table.Find(2), now)
 	assert.False(t, ok, "free")
 }
 
@@ -226,7 +226,7 @@ func TestSweepEpochLeavesNothingThatHasBeenIdleForASkew(t *testing.T) {
 		skew := int64(table.Plan().skew)
 		require.True(t, table.Sweep(start, nil))
 		require.Equal(t, Admitted, take(table, 1, start+since*skew/10, 5))
-		table.held.Store(table.slots)
+		table.occupied.Store(table.slots)
 		require.True(t, table.SweepEpoch(start+15*skew/10, nil))
 		assert.Equal(t, reclaimed, table.Stats().Reclaimed)
 	}

@@ -76,25 +76,25 @@ type Table struct {
 	lines       uint64 // lines in a shard
 	homes       uint64 // lines of a shard that are homes: a whole probe window starts at each
 	probeWindow uint64 // slots in a probe window
-	hits        uint64 // slots that Hit searches: 0 if the records are not token buckets, or have prices
+	hitSlots    uint64 // slots that Hit searches: 0 if the records are not token buckets, or have prices
 	plan        word.Pointer[Plan]
 	*common
 	slots uint64 // in all shards
 
-	buckets   bool           // the records are token buckets, under every plan
-	near      uint64         // slots that HitQuota searches: like hits, but not 0 if records have prices
-	prices    unsafe.Pointer // of the first slot's record; nil if records have none
-	overflow  Overflow
-	shards    []shard
-	memory    *memory
-	rings     *memory // of sliding logs, and prices, else nil
-	ringSize  uint64  // entries of a ring
-	ringWords uint64  // words that a ring takes
-	dense     chan struct{}
-	chunk     int          // how many slots a sweep visits between two calls of rest
-	owner     Owner        // of a shared table, else nil
-	claimant  uint64       // the number in the claims of this process; 0 if the table is not shared
-	clock     func() int64 // the machine's clock, of a shared table, or nil: R23
+	buckets       bool           // the records are token buckets, under every plan
+	hitQuotaSlots uint64         // slots that HitQuota searches: like hitSlots, but not 0 if records have prices
+	prices        unsafe.Pointer // of the first slot's record; nil if records have none
+	overflow      Overflow
+	shards        []shard
+	memory        *memory
+	rings         *memory // of sliding logs, and prices, else nil
+	ringSize      uint64  // entries of a ring
+	ringWords     uint64  // words that a ring takes
+	dense         chan struct{}
+	chunk         int          // how many slots a sweep visits between two calls of pause
+	owner         Owner        // of a shared table, else nil
+	claimant      uint64       // the number in the claims of this process; 0 if the table is not shared
+	clock         func() int64 // the machine's clock, of a shared table, or nil: R23
 	sharedPlans
 	entries *entries // of a shared table of limits in flight, else nil
 
@@ -175,10 +175,10 @@ func (cfg Config) table(layout layout, p parts) *Table {
 		t.shards[i] = shard{slots, &p.counters[i]}
 	}
 	if t.buckets = cfg.Plan.isBucket; t.buckets {
-		t.near = min(t.probeWindow, hitLines*lineSlots)
+		t.hitQuotaSlots = min(t.probeWindow, hitLines*lineSlots)
 	}
 	if t.prices = pricesOf(cfg.Plan, p.rings); t.prices == nil {
-		t.hits = t.near
+		t.hitSlots = t.hitQuotaSlots
 	}
 	t.plan.Store(cfg.Plan)
 	t.pace.Store(cfg.Plan.skew)
@@ -209,9 +209,9 @@ func (t *Table) Find(fingerprint uint64) Place {
 // Touch starts to load the home line and does not wait for it, so that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// The method at returns slot i of the probe window: first the slots of the home line, in the order of the key, then
-// those of each further line in the same order. It checks nothing, because New gives every home a whole probe window.
-func (p Place) at(i uint64) *slot {
+// slot returns slot i of the probe window: first the slots of the home line, in the order of the key, then those of
+// each further line in the same order. It checks nothing, because New gives every home a whole probe window.
+func (p Place) slot(i uint64) *slot {
 	return (*slot)(unsafe.Add(p.line(), (i^p.order())*slotBytes))
 }
 

@@ -83,7 +83,7 @@ func TestSlotIsSixteenBytesFourToALine(t *testing.T) {
 	assert.Zero(t, unsafe.Sizeof(common{})%lineBytes)
 	assert.GreaterOrEqual(t, unsafe.Offsetof(common{}.leading)-unsafe.Offsetof(common{}.watermark), uintptr(lineBytes),
 		"a request ahead of its clock does not write where Hit reads")
-	for _, slots := range []int{1, 5, 4096, mapFrom/slotBytes + 1} {
+	for _, slots := range []int{1, 5, 4096, mapThreshold/slotBytes + 1} {
 		table := newTable(t, slots, 0, nil)
 		for i := range table.shards {
 			assert.Zero(t, uintptr(unsafe.Pointer(&table.shards[i].slots[0]))%lineBytes, "homes begin lines")
@@ -122,13 +122,13 @@ func TestFindStaysInsideTheShard(t *testing.T) {
 		require.GreaterOrEqual(t, uintptr(unsafe.Pointer(p.home)), uintptr(unsafe.Pointer(&slots[0])))
 		window := map[*slot]bool{}
 		for i := range table.probeWindow {
-			sl := p.at(i)
+			sl := p.slot(i)
 			require.LessOrEqual(t, uintptr(unsafe.Pointer(sl)), uintptr(unsafe.Pointer(&slots[len(slots)-1])))
 			require.Equal(t, i, p.index(sl))
 			window[sl] = true
 		}
 		require.Len(t, window, int(table.probeWindow))
-		require.Same(t, p.home, p.at(0))
+		require.Same(t, p.home, p.slot(0))
 	}
 	assert.Len(t, homes, 4*int(table.homes)*lineSlots)
 	for _, p := range []uint64{0, math.MaxUint64} {
@@ -159,7 +159,7 @@ func TestInsertReclaimsIdleRecords(t *testing.T) {
 	require.Equal(t, Admitted, take(table, 3, later, 1), "key 1 is idle after a second")
 	assert.Zero(t, records(table, 1))
 	assert.Equal(t, 1, records(table, 3))
-	s := table.Find(3).at(0).state.Load()
+	s := table.Find(3).slot(0).state.Load()
 	assert.EqualValues(t, 2, s.Version())
 	assert.Zero(t, table.Stats().Evictions, "forgetting an idle key is no eviction (I7)")
 }
@@ -204,7 +204,7 @@ func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
 		// A refusal returns the record that becomes idle first.
 		s := table.Take(table.Find(3), start, 1, 0).State
 		if policy == Refuse {
-			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load().Record(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s.Record(), bucketOf(table).Ticks(start)))
+			assert.Equal(t, bucketOf(table).Debt(table.Find(2).slot(1).state.Load().Record(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s.Record(), bucketOf(table).Ticks(start)))
 		}
 		require.Equal(t, Admitted, take(table, 3, start+2*second, 1), "room again")
 	}
@@ -304,12 +304,12 @@ func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	require.Equal(t, Admitted, take(table, 1, now, 5))
 	slower := planOf(t, perSecond(t, 0.4e9, 5)) // two ticks per nanosecond
 	slower.live = atomicbucket.Second
-	slower.follow(table.plan.Load(), clockAt(now))
+	slower.takeOver(table.plan.Load(), clockAt(now))
 	table.plan.Store(slower) // as in the middle of Adopt
-	require.True(t, slower.idle(table.Find(1).at(0).state.Load(), now), "by the other plan it would be idle")
+	require.True(t, slower.idle(table.Find(1).slot(0).state.Load(), now), "by the other plan it would be idle")
 	table.Sweep(now, nil)
 	assert.Equal(t, 1, records(table, 1))
-	assert.Equal(t, slower.live, table.Find(1).at(0).state.Load().Tag(), "and does not leave it behind the plan")
+	assert.Equal(t, slower.live, table.Find(1).slot(0).state.Load().Tag(), "and does not leave it behind the plan")
 	assert.EqualValues(t, 1, table.Stats().Live)
 }
 
@@ -360,11 +360,11 @@ func TestALeapIsNeverMisread(t *testing.T) {
 		full := algorithm.Wait(start, algorithm.Cost(p.burst))
 		skew := algorithm.MaxSkew()
 		for _, turns := range []time.Duration{0, 1, 2, 3, 50, 12_345} {
-			if turns > math.MaxInt64/4/circle/skew {
+			if turns > math.MaxInt64/4/circleSkews/skew {
 				continue // beyond the timeline
 			}
-			for part := range time.Duration(3 * circle) {
-				ahead := turns*circle*skew + part*(skew/3) + 10
+			for part := range time.Duration(3 * circleSkews) {
+				ahead := turns*circleSkews*skew + part*(skew/3) + 10
 				if ahead < 0 || ahead > math.MaxInt64/2 || max(ahead-full, full-ahead) < 10 {
 					continue // so close that rounding decides
 				}
@@ -472,7 +472,7 @@ func TestLoadOfSixTenths(t *testing.T) {
 		key := random.Uint64()
 		if take(table, key, start, 1) == Admitted {
 			p := table.Find(key)
-			for i := uint64(0); p.at(i).key.Load()&^tierMask != key&^tierMask; i++ {
+			for i := uint64(0); p.slot(i).key.Load()&^tierMask != key&^tierMask; i++ {
 				if i%lineSlots == lineSlots-1 {
 					lines++
 				}
@@ -489,7 +489,7 @@ func TestLoadOfSixTenths(t *testing.T) {
 
 // TestBytes (I6): a table takes the memory that New computed, and Stats reports it.
 func TestBytes(t *testing.T) {
-	for _, slots := range []uint64{1, 1_666_667, mapFrom / slotBytes} {
+	for _, slots := range []uint64{1, 1_666_667, mapThreshold / slotBytes} {
 		table := newTable(t, int(slots), 0, nil)
 		stats := table.Stats()
 		assert.GreaterOrEqual(t, stats.Slots, slots)
@@ -499,7 +499,7 @@ func TestBytes(t *testing.T) {
 }
 
 func TestPrefault(t *testing.T) {
-	for _, slots := range []int{100, mapFrom / slotBytes} {
+	for _, slots := range []int{100, mapThreshold / slotBytes} {
 		table := newTable(t, slots, 0, func(c *Config) { c.Prefault = true })
 		assert.Equal(t, Admitted, take(table, 1, start, 1))
 	}

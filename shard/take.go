@@ -48,18 +48,18 @@ type Outcome struct {
 
 // A request has the demand of a take, and its times.
 type request struct {
-	now     int64
-	clock   int64 // the time of the limiter's clock. The watermark may move to it, unless now is earlier: see follow
-	n       uint64
-	least   uint64 // the fewest tokens that a request of mode filling accepts
-	quota   Quota
-	mode    mode
-	status  *atomicbucket.Status // receives what the client may want to know, if it is not nil
-	charged *uint64              // receives how many tokens a charge took
+	now       int64
+	clock     int64 // the time of the limiter's clock, to which the watermark may move: see callTimes
+	n         uint64
+	minTokens uint64 // the fewest tokens that a request of mode modeFill accepts
+	quota     Quota
+	mode      mode
+	status    *atomicbucket.Status // receives what the client may want to know, if it is not nil
+	charged   *uint64              // receives how many tokens a charge took
 
-	followed bool // the watermark has followed the clock
-	beyond   bool // the call's clock is ahead of the machine's: R23
-	own           // the entry of the request, in a shared table of limits in flight: R26
+	hasFollowed bool // the watermark has followed the clock
+	clockAhead  bool // the call's clock is ahead of the machine's: R23
+	entryRef         // the entry of the request, in a shared table of limits in flight: R26
 }
 
 var undecided = Outcome{Verdict: Undecided}
@@ -90,7 +90,7 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	defer runtime.KeepAlive(t)
 	s, plan, v := atomicbucket.State(0), (*Plan)(nil), Undecided
 	if now <= clock { // otherwise the call must record that the request is ahead: R15
-		s, plan, v = t.hitOf(p, now, n, q)
+		s, plan, v = t.hitAny(p, now, n, q)
 	}
 	if v == Undecided {
 		return t.miss(p, request{now: now, clock: clock, n: n, quota: q, status: status})
@@ -116,14 +116,14 @@ const hitLines = 2
 // values stay in registers, and it searches only the first lines.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, p.fingerprint|uint64(tier%MaxTiers)<<tierShift
-	for i := uint64(0); i < t.hits; { // without a post statement, a fifth faster if records are near home
+	for i := uint64(0); i < t.hitSlots; { // without a post statement, a fifth faster if records are near home
 		s := sl.state.Load()
 		if sl.key.Load() != label { // the key after the state: R1
 			if s == 0 {
 				break // R5
 			}
 			i++
-			sl = p.at(i)
+			sl = p.slot(i)
 			continue
 		}
 		plan := t.plan.Load() // after the state: R9
@@ -132,7 +132,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 				break // the record follows another plan
 			}
 			i++
-			sl = p.at(i)
+			sl = p.slot(i)
 			continue
 		}
 		quota := &plan.quotas[tier%MaxTiers]
@@ -144,7 +144,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 		payload, ok := plan.bucket.Take(s.Record(), tick, demand)
 		if !ok {
 			if sl.state.Load() == s { // R2
-				return s, plan, plan.refusal(payload - tick - demand.Limit)
+				return s, plan, plan.refusalAfter(payload - tick - demand.Limit)
 			}
 		} else if s, ok = sl.state.Move(s, payload); ok {
 			return s, plan, Admitted
@@ -166,8 +166,8 @@ func (t *Table) MissQuota(p Place, now int64, n uint64, q Quota, status *atomicb
 	return t.miss(p, request{now: now, clock: now, n: n, quota: q, status: status})
 }
 
-// hitOf does what Hit, HitTier or HitQuota does, depending on the quota.
-func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
+// hitAny does what Hit, HitTier or HitQuota does, depending on the quota.
+func (t *Table) hitAny(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if q.IsTier() {
 		if t.prices != nil {
 			return t.HitTier(p, now, n, q)
@@ -178,22 +178,22 @@ func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State
 }
 
 func (t *Table) miss(p Place, r request) Outcome {
-	if t.hits == 0 { // Hit has not searched, because it does not decide in such a table
+	if t.hitSlots == 0 { // Hit has not searched, because it does not decide in such a table
 		if o := t.hit(p, &r); o.Verdict != Undecided {
-			t.concludes(&r, &o)
+			t.concludeEntry(&r, &o)
 			return o
 		}
 	}
 	ended := uint32(0)
 	for now, clock := r.now, r.clock; ; {
-		r.now, r.clock = t.follow(now, clock)
-		r.followed, r.beyond = true, false
+		r.now, r.clock = t.callTimes(now, clock)
+		r.hasFollowed, r.clockAhead = true, false
 		o := t.insert(p, &r)
-		if r.beyond {
-			now, clock = t.believed(now, clock)
+		if r.clockAhead {
+			now, clock = t.trustedTimes(now, clock)
 		}
 		ended += o.ended
-		if o.Verdict == TooMuch && r.mode == taking && o.Plan.refusals != Nothing {
+		if o.Verdict == TooMuch && r.mode == modeTake && o.Plan.refusals != Nothing {
 			t.penalizeTooMuch(p, r)
 		}
 		if o.Verdict == Undecided {
@@ -201,7 +201,7 @@ func (t *Table) miss(p Place, r request) Outcome {
 		}
 		if o.Verdict != Undecided {
 			o.ended = ended
-			t.concludes(&r, &o)
+			t.concludeEntry(&r, &o)
 			return o
 		}
 		t.shard(p).retries.Add(1)
@@ -210,49 +210,49 @@ func (t *Table) miss(p Place, r request) Outcome {
 
 // hit takes from the key's live record, whatever the algorithm.
 func (t *Table) hit(p Place, r *request) Outcome {
-	if r.mode >= charging {
+	if r.mode >= modeCharge {
 		return t.chargeRecord(p, r)
 	}
 	for {
 		record, plan, sl := t.record(p)
 		quota := plan.granted(r.quota)
-		if sl == nil || r.n > quota.Tokens || uint64(r.now)-t.watermark.Load() > plan.ahead(r) { // R7
+		if sl == nil || r.n > quota.Tokens || uint64(r.now)-t.watermark.Load() > plan.maxAhead(r) { // R7
 			return undecided
 		}
-		demand, seen := quota.Demand(r.n), t.view(p, record, plan, quota.Token, r.now, r.clock)
-		if payload, ok := t.take(plan, seen.Record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == taking {
-			if o := t.penalize(p, seen, plan, sl, r, quota); o.Verdict != Undecided {
+		demand, view := quota.Demand(r.n), t.view(p, record, plan, quota.Token, r.now, r.clock)
+		if payload, ok := t.take(plan, view.Record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == modeTake {
+			if o := t.penalize(p, view, plan, sl, r, quota); o.Verdict != Undecided {
 				return o
 			}
-		} else if !ok && seen.speeds() && r.mode == taking {
-			if t.speed(p, sl, seen, plan, r) {
+		} else if !ok && view.isFaster() && r.mode == modeTake {
+			if t.lowerPrice(p, sl, view, plan, r) {
 				continue
 			}
 		} else if !ok {
-			verdict := plan.refused(seen, r.now, demand)
-			room := false
+			verdict := plan.refusalOf(view, r.now, demand)
+			hasRoom := false
 			if r.status != nil {
-				*r.status = plan.statusOf(seen, r.now, demand)
-				room = r.status.RetryAfter == 0 // by a concurrent exchange: R10
+				*r.status = plan.statusOf(view, r.now, demand)
+				hasRoom = r.status.RetryAfter == 0 // by a concurrent exchange: R10
 			}
-			if sl.state.Load() == record.State && !room { // R2
-				return Outcome{State: seen.State, Plan: plan, At: r.now, Verdict: verdict}
+			if sl.state.Load() == record.State && !hasRoom { // R2
+				return Outcome{State: view.State, Plan: plan, At: r.now, Verdict: verdict}
 			}
 		} else if plan.flush(record, r.now, &sl.state) { // R10
 			if r.status != nil { // before the move: after it, the ring may change
-				*r.status = plan.status(seen.After(payload), r.now, quota.Demand(0))
+				*r.status = plan.status(view.After(payload), r.now, quota.Demand(0))
 			}
 			if ok = t.entries == nil; !ok {
-				payload, ok = t.enter(r, sl, record.State, payload, demand.Cost)
+				payload, ok = t.prepareEntry(r, sl, record.State, payload, demand.Cost)
 			}
 			if !ok {
-				return t.noEntry(p, record.State, plan, r.now)
+				return t.noEntryOutcome(p, record.State, plan, r.now)
 			}
-			t.lead(r.now, r.clock)
+			t.recordLead(r.now, r.clock)
 			t.relabel(p, sl, r.quota)
-			if after, ok := t.move(sl, seen, plan, payload, r.now); ok {
-				plan.forget(t.shard(p).counters, record.State, r.now)
-				t.entered(r)
+			if after, ok := t.move(sl, view, plan, payload, r.now); ok {
+				plan.countForgotten(t.shard(p).counters, record.State, r.now)
+				t.confirmEntry(r)
 				return Outcome{State: after, Plan: plan, At: r.now, Verdict: Admitted}
 			}
 		}
