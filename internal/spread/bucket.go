@@ -10,35 +10,35 @@ import (
 // concurrent use, but calls of Replace must not overlap. The number of a cell may be any number: it counts modulo
 // [Bucket.Cells].
 type Bucket struct {
-	cells  []held
-	mask   int
-	clock  func() int64
-	terms  [1 << planBits]word.Pointer[Terms]
-	_      [128]byte // separates the fields above, which every call reads, from the cache lines that calls write
-	shared word.Word // a state
-	at     word.Word // the approximate time of the last change of shared (S9)
-	_      [128]byte
+	cells     []holder
+	mask      int
+	clock     func() int64
+	terms     [1 << planBits]word.Pointer[Terms]
+	_         [128]byte // separates the fields above, which every call reads, from the cache lines that calls write
+	shared    word.Word // a state
+	changedAt word.Word // the approximate time of the last change of shared (S9)
+	_         [128]byte
 }
 
-// A held has a cell and notes about the cell. Processors fetch cache lines in pairs, so no two cells share a pair of
+// A holder has a cell and notes about the cell. Processors fetch cache lines in pairs, so no two cells share a pair of
 // lines. A refusal reads the word of every cell. The notes are on the other line of the pair, because only calls on the
 // cell's own processor write them.
-type held struct {
-	word word.Word // a cell
-	_    [64 - 8]byte
-	used word.Word // a hint: the tokens taken from the bucket for the cell, and since when (S8)
-	seen word.Word // the shared word when it was last read, and the time: only for information in answers
-	met  word.Int64
-	_    [64 - 24]byte
+type holder struct {
+	word      word.Word // a cell
+	_         [64 - 8]byte
+	count     word.Word  // a hint: the tokens taken from the bucket for the cell, and since when (S8)
+	lastState word.Word  // the shared word when it was last read: only for information in answers
+	readAt    word.Int64 // the time of that read
+	_         [64 - 24]byte
 }
 
 // New returns a full bucket. The terms define the number of cells. The clock counts nanoseconds from any fixed origin,
 // is never negative, and must be safe for concurrent use.
 func New(t *Terms, clock func() int64) *Bucket {
-	b := &Bucket{clock: clock, mask: int(t.cells) - 1, cells: make([]held, t.cells)}
+	b := &Bucket{clock: clock, mask: int(t.cells) - 1, cells: make([]holder, t.cells)}
 	b.terms[0].Store(t)
 	nanos := clock()
-	b.at.Store(uint64(nanos))
+	b.changedAt.Store(uint64(nanos))
 	b.shared.Store(t.Bucket.Ticks(nanos) & timeMask)
 	return b
 }
@@ -92,21 +92,21 @@ func (b *Bucket) look() (v view) {
 		}
 		v.terms = b.terms[v.state.plan()].Load() // S7
 		v.nanos = b.clock()
-		at := int64(b.at.Load())
-		if v.nanos-at <= v.terms.quarter {
+		changedAt := int64(b.changedAt.Load())
+		if v.nanos-changedAt <= v.terms.quarter {
 			v.owed = v.state.debt(v.now())
 			return v
 		}
 		if b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now()))) { // S9
-			b.at.CompareAndSwap(uint64(at), uint64(v.nanos))
+			b.changedAt.CompareAndSwap(uint64(changedAt), uint64(v.nanos))
 		}
 	}
 }
 
 // change sets the shared word to a state, if the word is still the word that the view saw.
 func (b *Bucket) change(v view, to state) bool {
-	if at := int64(b.at.Load()); v.nanos-at > v.terms.quarter/4 {
-		b.at.CompareAndSwap(uint64(at), uint64(v.nanos)) // S9
+	if changedAt := int64(b.changedAt.Load()); v.nanos-changedAt > v.terms.quarter/4 {
+		b.changedAt.CompareAndSwap(uint64(changedAt), uint64(v.nanos)) // S9
 	}
 	return b.shared.CompareAndSwap(uint64(v.state), uint64(to))
 }

@@ -32,8 +32,8 @@ func (c cell) tokens() uint64 { return uint64(c) & tokenMask }
 func (c cell) kind() kind     { return kind(c >> kindShift & kindMask) }
 func (c cell) parity() uint64 { return uint64(c>>exchangeShift) & 1 }
 
-// pays reports whether n tokens, n >= 1, can be spent from the cell.
-func (c cell) pays(n uint64) bool { return c.kind() == ready && n <= c.tokens() }
+// canSpend reports whether n tokens, n >= 1, can be spent from the cell.
+func (c cell) canSpend(n uint64) bool { return c.kind() == ready && n <= c.tokens() }
 
 // spent returns the cell without n of its tokens. It must have them.
 func (c cell) spent(n uint64) cell { return c - cell(n) }

@@ -14,7 +14,7 @@ func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	var coming *Terms
 	now, asked := newTold(), 0
 	b = New(terms(t, 100, 2000, 2), func() int64 {
-		if coming != nil && coming.begin.Load() == 0 {
+		if coming != nil && coming.start.Load() == 0 {
 			asked++
 			for i := range b.terms {
 				if b.terms[i].Load() == coming {
@@ -40,7 +40,7 @@ func TestASpendingBesideManyChanges(t *testing.T) {
 				now := newTold()
 				b := New(terms(t, 100, burst, 2), now.nanos.Load)
 				h, taken := &b.cells[0], uint64(1)
-				for ; !cell(h.word.Load()).pays(1); taken++ { // until the cell draws tokens
+				for ; !cell(h.word.Load()).canSpend(1); taken++ { // until the cell draws tokens
 					require.True(t, b.takes(0, 1))
 				}
 				c := cell(h.word.Load())
@@ -53,7 +53,7 @@ func TestASpendingBesideManyChanges(t *testing.T) {
 				}
 				plan, last := state(b.shared.Load()).plan(), next(changes)
 				if coming { // the beginning of Replace
-					last.begin.Store(now.nanos.Load())
+					last.start.Store(now.nanos.Load())
 					b.terms[(plan+1)&planMask].Store(last)
 				}
 

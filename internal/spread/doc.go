@@ -36,13 +36,13 @@
 //
 //	 63  62 61        54   53   52       46 45                        0
 //	+------+------------+------+-----------+---------------------------+
-//	| plan | who        |parity| version   | full                      |
+//	| plan | cell       |parity| version   | full                      |
 //	+------+------------+------+-----------+---------------------------+
 //
-// The field full is the tick at which the bucket is full, modulo 2^46. If an exchange made this state, who is the
-// number of the exchange's cell, from 1 on, and parity is the lowest bit of the exchange's number. If no exchange made
-// the state, who is 0. The field plan says which terms are current. The field version changes with every change of the
-// word.
+// The field full is the tick at which the bucket is full, modulo 2^46. If an exchange made this state, the field cell is
+// the number of the exchange's cell, from 1 on, and parity is the lowest bit of the exchange's number. If no exchange
+// made the state, the field cell is 0. The field plan says which terms are current. The field version changes with every
+// change of the word.
 //
 // The word of a cell:
 //
@@ -128,12 +128,12 @@
 // rule keeps tokens where the requests are. U1 does not depend on it.
 //
 // S9. The field full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So there is
-// one more word. Its name is at, and it has the time of the shared word's last change. The word at is written before
-// that change, and may be behind by an eighth of half a circle. If its time is more than a quarter of the circle ago,
-// the bucket owes nothing. Then a call first wakes the bucket: it changes the shared word to one that owes nothing now,
-// and then writes at. Without the word at, an idle bucket would seem to owe tokens again after half a round. If at were
-// written first, the bucket would seem to owe again until the call has changed the shared word, and forever if the call
-// stops.
+// one more word, changedAt. It has the time of the shared word's last change. It is written before that change, and may
+// be behind by a sixteenth of the circle. If its time is more than a quarter of the circle ago, the bucket owes nothing.
+// Then a call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes
+// changedAt. Without this word, an idle bucket would seem to owe tokens again after half a round. If a call that wakes
+// the bucket wrote changedAt first, the bucket would seem to owe tokens again until the call has changed the shared
+// word, and forever if the call stops.
 //
 // S10. A refund of n tokens gives back what has not come back with time since the request: the cost of n tokens minus
 // the time that has passed. Let C be the sum of everything that may still be given back in this way. Let H be what the

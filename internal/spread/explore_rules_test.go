@@ -58,12 +58,12 @@ func (w *world) measure() (m measure) {
 	s := state(w.bucket.shared.Peek())
 	t := w.bucket.terms[s.plan()].At(w.bucket.terms[s.plan()].Peek())
 	m.cost, m.plan, m.full = t.Quota.Token, s.plan(), uint64(s)&timeMask
-	if w.now-int64(w.bucket.at.Peek()) <= t.quarter || !w.scenario.rests {
+	if w.now-int64(w.bucket.changedAt.Peek()) <= t.quarter || !w.scenario.rests {
 		m.owed = int64(s.debt(t.Bucket.Ticks(w.now)))
 	}
 	for i := range w.bucket.cells {
 		c := cell(w.bucket.cells[i].word.Peek())
-		made := s.who() == i+1 && s.parity() == c.parity()
+		made := s.cell() == i+1 && s.parity() == c.parity()
 		if c.kind() == ready || made == (c.kind() == drawing) {
 			m.held += c.tokens()
 		}
@@ -111,7 +111,7 @@ func (w *world) check(th *thread, c call, p *progress, before measure, ended boo
 // drawn returns the number of the cell whose draw this step has made, or 0.
 func (w *world) drawn(before measure) int {
 	s := state(w.bucket.shared.Peek())
-	if who := s.who(); who > 0 && uint64(s)&timeMask != before.full && cell(w.bucket.cells[who-1].word.Peek()).kind() == drawing {
+	if who := s.cell(); who > 0 && uint64(s)&timeMask != before.full && cell(w.bucket.cells[who-1].word.Peek()).kind() == drawing {
 		return who
 	}
 	return 0
@@ -130,7 +130,7 @@ func (w *world) account(th *thread, c call, p *progress, before, after measure) 
 		case before.full == after.full && spent > 0:
 			moved = spent * cost
 			p.clock = w.now
-		case before.full != after.full && s.who() == 0 && after.full != uint64(p.clock)&timeMask: // beyond a wake (S9)
+		case before.full != after.full && s.cell() == 0 && after.full != uint64(p.clock)&timeMask: // beyond a wake (S9)
 			moved = int64(c.n) * cost
 		}
 	}

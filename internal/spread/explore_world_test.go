@@ -100,7 +100,7 @@ func (w *world) clock() int64 {
 // constant in this scenario, to terms, or to a hint. If the value of terms or of a hint affects the thread, it becomes
 // part of the thread's history.
 func (w *world) passes(a word.Access) bool {
-	if a.Word == &w.bucket.at {
+	if a.Word == &w.bucket.changedAt {
 		return !w.scenario.rests
 	}
 	for i := range w.bucket.terms {
@@ -111,9 +111,9 @@ func (w *world) passes(a word.Access) bool {
 	}
 	for i := range w.bucket.cells {
 		switch a.Word {
-		case &w.bucket.cells[i].seen, &w.bucket.cells[i].met.Word: // these affect only what answers report
+		case &w.bucket.cells[i].lastState, &w.bucket.cells[i].readAt.Word: // these affect only what answers report
 			return true
-		case &w.bucket.cells[i].used:
+		case &w.bucket.cells[i].count:
 			w.running.History = interleave.Mix(w.running.History, a.Word.Peek())
 			return true
 		}
@@ -123,9 +123,9 @@ func (w *world) passes(a word.Access) bool {
 
 // words returns all words that calls change, except the terms.
 func (w *world) words() []*word.Word {
-	all := []*word.Word{&w.bucket.shared, &w.bucket.at}
+	all := []*word.Word{&w.bucket.shared, &w.bucket.changedAt}
 	for i := range w.bucket.cells {
-		all = append(all, &w.bucket.cells[i].word, &w.bucket.cells[i].used)
+		all = append(all, &w.bucket.cells[i].word, &w.bucket.cells[i].count)
 	}
 	return all
 }

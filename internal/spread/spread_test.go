@@ -366,7 +366,7 @@ func TestTermsOutOfRange(t *testing.T) {
 }
 
 func TestCellsShareNoLine(t *testing.T) {
-	assert.EqualValues(t, 128, unsafe.Sizeof(held{}))
+	assert.EqualValues(t, 128, unsafe.Sizeof(holder{}))
 }
 
 // TestAReceiptOfTermsThatAreYounger (S10): a call spends a cell's tokens under fast terms, and reads the slow terms
@@ -380,7 +380,7 @@ func TestAReceiptOfTermsThatAreYounger(t *testing.T) {
 	}
 	h := &b.cells[0]
 	c := cell(h.word.Load())
-	require.True(t, c.pays(20))
+	require.True(t, c.canSpend(20))
 	now += 2 * int64(Ahead)
 	nanos := now
 	require.True(t, h.word.CompareAndSwap(uint64(c), uint64(c.spent(20)))) // as SpendAt does, then it is suspended

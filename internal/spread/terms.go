@@ -12,7 +12,7 @@ import (
 const Ahead = time.Millisecond
 
 // MaxCells is the largest number of cells.
-const MaxCells = 1<<whoBits - 1
+const MaxCells = 1<<cellBits - 1
 
 // maxTicks is the largest debt of a bucket: an eighth of the circle.
 const maxTicks = 1 << (timeBits - 3)
@@ -24,10 +24,10 @@ type Terms struct {
 	Quota   atomicbucket.Quota
 	share   uint64 // the most tokens in a cell
 	cells   uint64
-	debt    uint64 // the most that the bucket may owe because of charges, in ticks
+	maxDebt uint64 // the most that the bucket may owe because of charges, in ticks
 	quarter int64  // a quarter of the circle, in nanoseconds
 	source  any
-	begin   atomic.Int64 // the time at which these terms replaced the previous ones
+	start   atomic.Int64 // the time at which these terms replaced the previous ones
 }
 
 // usualDebt is the default bound on the debt from charges, as a multiple of the limit. If the shared word has no room
@@ -50,8 +50,8 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 	}
 	share := bucket.Ticks(int64(Ahead)) / q.Token / uint64(cells)
 	return &Terms{
-		Bucket: bucket, Quota: q, share: min(share, tokenMask), cells: uint64(cells), debt: limit * maxDebt,
-		quarter: int64(bucket.Wait(0, narrow/2)), source: source,
+		Bucket: bucket, Quota: q, share: min(share, tokenMask), cells: uint64(cells), maxDebt: limit * maxDebt,
+		quarter: int64(bucket.Wait(0, halfCircle/2)), source: source,
 	}, nil
 }
 
@@ -61,8 +61,8 @@ func (t *Terms) Share() uint64 { return t.share }
 // Source returns the source that NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// spare returns how many whole tokens a bucket has. The argument owed is the debt of the bucket in ticks, which must be
+// available returns how many whole tokens a bucket has. The argument owed is the debt of the bucket in ticks, which must be
 // within the limit.
-func (t *Terms) spare(owed uint64) uint64 {
+func (t *Terms) available(owed uint64) uint64 {
 	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

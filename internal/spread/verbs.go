@@ -21,8 +21,8 @@ func (b *Bucket) Peek(n uint64) Outcome {
 			}
 		}
 		if settled && state(b.shared.Load()) == v.state { // S6
-			o := v.refuses(held)
-			o.Admitted = n == 0 || n <= v.terms.Quota.Tokens && v.lacks(n) <= held*v.terms.Quota.Token
+			o := v.refusal(held)
+			o.Admitted = n == 0 || n <= v.terms.Quota.Tokens && v.shortage(n) <= held*v.terms.Quota.Token
 			return o
 		}
 	}
@@ -40,31 +40,31 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	for {
 		v := b.look()
 		q := v.terms.Quota
-		charged = min(n, (v.terms.debt-min(v.owed, v.terms.debt))/q.Token)
+		charged = min(n, (v.terms.maxDebt-min(v.owed, v.terms.maxDebt))/q.Token)
 		if charged == 0 {
-			return 0, v.admits(v.owed, 0)
+			return 0, v.admission(v.owed, 0)
 		}
-		full := v.after(charged, math.MaxUint64)
+		full := v.fullAfterTake(charged, math.MaxUint64)
 		if b.change(v, v.state.next(full)) {
-			return charged, v.admits(full-v.now(), 0)
+			return charged, v.admission(full-v.now(), 0)
 		}
 	}
 }
 
 // Refund gives back n tokens that were taken at the time nanos: at most what has not come back with time since then
-// (S10). The argument of has the terms of the take. After a change of the terms, Refund gives nothing back. It also
+// (S10). The argument terms has the terms of the take. After a change of the terms, Refund gives nothing back. It also
 // gives nothing back for a take that spent tokens of a cell before a change and read the terms after the change.
-func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
+func (b *Bucket) Refund(n uint64, terms *Terms, nanos int64) {
 	for {
 		v := b.look()
-		if v.terms != of || nanos < of.begin.Load() {
+		if v.terms != terms || nanos < terms.start.Load() {
 			return
 		}
-		cost, passed := n*of.Quota.Token, v.now()-min(v.now(), of.Bucket.Ticks(nanos))
+		cost, passed := n*terms.Quota.Token, v.now()-min(v.now(), terms.Bucket.Ticks(nanos))
 		if passed >= cost {
 			return
 		}
-		if b.change(v, v.state.next(v.less(cost-passed))) {
+		if b.change(v, v.state.next(v.fullAfterRefund(cost-passed))) {
 			return
 		}
 	}
@@ -85,15 +85,15 @@ func (b *Bucket) Reset() {
 // more than the new terms allow. Calls of Replace must not overlap.
 func (b *Bucket) Replace(t *Terms) {
 	plan := state(b.shared.Load()).plan() + 1
-	t.begin.Store(b.clock()) // before they can be met: S7
+	t.start.Store(b.clock()) // before any call can read them: S7
 	b.terms[plan&planMask].Store(t)
 	for {
 		v := b.look()
 		c := atomicbucket.Change{Before: v.terms.Quota.Token, After: t.Quota.Token}
 		now := t.Bucket.Ticks(v.nanos)
-		owed := t.Bucket.Convert(v.terms.Bucket, owing(v.now(), v.owed), v.nanos, c) - now
-		t.begin.Store(v.nanos) // S10
-		if b.change(v, v.state.next(now+min(owed, t.debt)).under(plan)) {
+		owed := t.Bucket.Convert(v.terms.Bucket, bucketState(v.now(), v.owed), v.nanos, c) - now
+		t.start.Store(v.nanos) // S10
+		if b.change(v, v.state.next(now+min(owed, t.maxDebt)).withPlan(plan)) {
 			break
 		}
 	}
