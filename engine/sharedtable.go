@@ -76,7 +76,7 @@ type sharedTable struct {
 func openShared(path string) (*sharedTable, error) {
 	var t sharedTable
 	var c config
-	view, err := sharedfile.Look(path, func(fields []sharedfile.Field) (bytes uint64, err error) {
+	view, err := sharedfile.OpenView(path, func(fields []sharedfile.Field) (bytes uint64, err error) {
 		if c, err = configOf(fields); err != nil {
 			return 0, err
 		}

@@ -31,7 +31,7 @@ func Create(path string, s Spec) error {
 // another process has made the file meanwhile, createOnce does nothing. If another maker does not finish within the
 // time that a slow disk needs, createOnce makes the file itself.
 func createOnce(path string, s Spec) error {
-	unlock, err := lockMaking(path, makeTime(headerBytes+s.Bytes))
+	unlock, err := lockCreation(path, makeTime(headerBytes+s.Bytes))
 	if err != nil {
 		return err
 	}
@@ -48,15 +48,15 @@ func makeTime(bytes uint64) time.Duration {
 	return attachTime + time.Duration(bytes/bytesPerSecond)*time.Second
 }
 
-// lockMaking makes this process the only one that makes the file at path, until it calls unlock. It locks a lock file
+// lockCreation makes this process the only one that makes the file at path, until it calls unlock. It locks a lock file
 // in the same folder. The function unlock removes the lock file. If a maker is killed, the lock file stays, and the
 // next maker takes the file over.
-func lockMaking(path string, patience time.Duration) (unlock func(), err error) {
+func lockCreation(path string, patience time.Duration) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
 	for began := time.Now(); ; {
 		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
-		if foreign := ownerOf(name, "the file "+name); foreign != nil {
-			err = foreign
+		if ownerErr := checkOwnerOf(name, "the file "+name); ownerErr != nil {
+			err = ownerErr
 		}
 		if err != nil {
 			_ = unix.Close(fd) // fd may be open
@@ -68,7 +68,7 @@ func lockMaking(path string, patience time.Duration) (unlock func(), err error) 
 			err = unix.Fstat(fd, &info)
 		}
 		switch {
-		case errors.Is(err, errWaited):
+		case errors.Is(err, errLockTimeout):
 			return func() { _ = unix.Close(fd) }, nil // if two makers work nevertheless, the first file gets the name
 		case err != nil:
 			return nil, errors.Join(err, unix.Close(fd))
@@ -85,7 +85,7 @@ func create(path string, s Spec) error {
 	if err != nil {
 		return explainFolder(path, err)
 	}
-	return d.become(path, s)
+	return d.finish(path, s)
 }
 
 // explainFolder returns an error that says why no file can be made in the folder of a path.
@@ -111,9 +111,9 @@ func newNamedDraft(path string) (draft, error) {
 	return draft{fd: fd, name: name}, err
 }
 
-// become fills the draft and gives it the name path. If a file with that name exists, become returns EEXIST. In both
+// finish fills the draft and gives it the name path. If a file with that name exists, finish returns EEXIST. In both
 // cases the draft is gone afterwards.
-func (d draft) become(path string, s Spec) (err error) {
+func (d draft) finish(path string, s Spec) (err error) {
 	defer func() {
 		err = errors.Join(err, unix.Close(d.fd))
 		if err != nil && d.name != "" {
@@ -123,7 +123,7 @@ func (d draft) become(path string, s Spec) (err error) {
 	if err := unix.Fchmod(d.fd, 0o600); err != nil {
 		return err
 	}
-	if err := local(d.fd); err != nil {
+	if err := checkLocal(d.fd); err != nil {
 		return err
 	}
 	size := headerBytes + s.Bytes

@@ -8,7 +8,7 @@
 //	          version of this layout, the file's length, the secret of the hash, and the fields by which processes
 //	          must agree, as text
 //	page 1    the boot to which the clock belongs, where the timeline starts, and a checksum of both
-//	page 2-9  1,024 seats, one for each attached process: how often each was taken, by which process, and when
+//	page 2-9  1,024 seats, one for each attached process: how often each was taken, by which process last, and when
 //	page 10-  the table
 //
 // A file is made without a name, allocated completely, and filled. Only then it gets its name. This has three effects.
@@ -53,9 +53,9 @@ type Spec struct {
 	Begin func(memory []byte) error          // makes a table in zeroed memory
 	Mark  func(memory []byte) (int64, error) // returns the watermark of the table
 	Boot  func(memory []byte) error          // removes what a boot has ended; no other process is attached; may be nil
-	// Settle removes what dead processes have left. A process calls Settle when it attaches. The function alone reports
-	// whether no other process is attached.
-	Settle func(memory []byte, alone func() bool) error
+	// Settle removes what dead processes have left. A process calls Settle when it attaches. The function isAlone
+	// reports whether no other process is attached.
+	Settle func(memory []byte, isAlone func() bool) error
 	// Secret is the secret for the hashes of keys in a new file, or nil for a random one.
 	Secret *Secret
 }

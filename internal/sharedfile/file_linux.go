@@ -20,13 +20,13 @@ type File struct {
 	mapped   []byte
 	secret   Secret
 	claimant uint64
-	ahead    int64 // of the timeline, relative to this process's monotonic clock
+	offset   int64 // how far the timeline is ahead of this process's monotonic clock
 	boot     [2]uint64
 	cleanup  runtime.Cleanup
 }
 
 const (
-	maxTaken    = 1<<(54-seatBits) - 1
+	maxCount    = 1<<(54-seatBits) - 1
 	attachingAt = 1 << 50 // the byte that is locked while a process begins a timeline; seats are behind it
 	attachTime  = 5 * time.Second
 	collectTime = 500 * time.Millisecond // for seats of files that are no longer used
@@ -34,9 +34,9 @@ const (
 
 // A seat is the memory of one seat in the file.
 type seat struct {
-	taken atomic.Uint64 // how often
+	count atomic.Uint64 // how often the seat was taken
 	pid   atomic.Uint64 // the process that took the seat last
-	since atomic.Int64  // when, on the timeline
+	since atomic.Int64  // when that process took it, on the timeline
 	_     [seatBytes - 24]byte
 }
 
@@ -46,10 +46,10 @@ func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, 
 	if err := f.findTime(s); err != nil {
 		return nil, err
 	}
-	if err := f.sit(); err != nil {
+	if err := f.takeSeat(); err != nil {
 		return nil, err
 	}
-	if err := s.Settle(f.Memory(), f.alone); err != nil {
+	if err := s.Settle(f.Memory(), f.isAlone); err != nil {
 		return nil, err
 	}
 	// The error is dropped, because there is no caller to which it could be returned.
@@ -57,9 +57,9 @@ func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, 
 	return f, nil
 }
 
-func (f *File) alone() bool {
-	others, err := held(f.fd, seatAt(0), seats)
-	return err == nil && !others
+func (f *File) isAlone() bool {
+	locked, err := isLocked(f.fd, seatAt(0), seats)
+	return err == nil && !locked
 }
 
 // Close unmaps and detaches the file at once. No goroutine may use its memory afterwards.
@@ -72,7 +72,7 @@ func release(fd int, mapped []byte) error { return errors.Join(unix.Munmap(mappe
 
 func (f *File) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&f.mapped[seatsAt])) }
 
-func (f *File) sit() error {
+func (f *File) takeSeat() error {
 	for i := range f.seats() {
 		switch err := lock(f.fd, unix.F_OFD_SETLK, unix.F_WRLCK, seatAt(uint64(i)), 1); {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES):
@@ -81,11 +81,11 @@ func (f *File) sit() error {
 			return fmt.Errorf("lock a seat: %w", err)
 		}
 		seat := &f.seats()[i]
-		taken := seat.taken.Load()%maxTaken + 1
+		count := seat.count.Load()%maxCount + 1
 		seat.pid.Store(uint64(os.Getpid()))
 		seat.since.Store(f.Now())
-		seat.taken.Store(taken) // from here on the seat's previous attachment is dead
-		f.claimant = taken<<seatBits | uint64(i)
+		seat.count.Store(count) // from here on the seat's previous attachment is dead
+		f.claimant = count<<seatBits | uint64(i)
 		return nil
 	}
 	return errFull
@@ -96,13 +96,13 @@ var errFull = fmt.Errorf("%d limiters have the file, and no more can", seats)
 func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
 
 // lock makes a system call about a lock of the open file description on a range of bytes.
-func lock(fd, command int, kind int16, at, length int64) error {
-	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: at, Len: length})
+func lock(fd, command int, kind int16, start, length int64) error {
+	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: start, Len: length})
 }
 
-// The function held reports whether another open file description has a lock on any of these bytes.
-func held(fd int, at, length int64) (bool, error) {
-	l := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: length}
+// isLocked reports whether another open file description has a lock on any of these bytes.
+func isLocked(fd int, start, length int64) (bool, error) {
+	l := unix.Flock_t{Type: unix.F_WRLCK, Start: start, Len: length}
 	err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l)
 	return l.Type != unix.F_UNLCK, err
 }
@@ -111,27 +111,27 @@ func held(fd int, at, length int64) (bool, error) {
 // waits for it, but not forever.
 func lockAttaching(fd int) error {
 	err := waitForLock(fd, attachingAt, time.Now(), attachTime)
-	if errors.Is(err, errWaited) {
+	if errors.Is(err, errLockTimeout) {
 		return fmt.Errorf("time: another process has been about to begin the time of this boot for %v: is it stopped?", attachTime)
 	}
 	return err
 }
 
-// errWaited is the error if another process has had a lock for too long.
-var errWaited = errors.New("another process has the lock")
+// errLockTimeout is the error if another process has had a lock for too long.
+var errLockTimeout = errors.New("another process has the lock")
 
-// waitForLock locks a byte. If another process has the lock, waitForLock waits for it. The wait ends at the time began
-// + patience at the latest.
-func waitForLock(fd int, at int64, began time.Time, patience time.Duration) error {
+// waitForLock locks the byte at an offset, the argument start. If another process has the lock, waitForLock waits for
+// it. The wait ends at the time began + patience at the latest.
+func waitForLock(fd int, start int64, began time.Time, patience time.Duration) error {
 	for ; ; time.Sleep(time.Millisecond) {
-		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, at, 1)
+		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, start, 1)
 		switch {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES):
 			return fmt.Errorf("lock the file: %w", err)
 		case time.Since(began) > patience:
-			return errWaited
+			return errLockTimeout
 		}
 	}
 }
@@ -153,12 +153,12 @@ func (f *File) Dead(claimant uint64) bool {
 		return false
 	}
 	i := claimant % seats
-	if f.seats()[i].taken.Load() != claimant>>seatBits {
+	if f.seats()[i].count.Load() != claimant>>seatBits {
 		return true // the seat was released, and taken by another attachment
 	}
 	if i == f.claimant%seats {
 		return true // this attachment itself, whose lock does not block it
 	}
-	held, err := held(f.fd, seatAt(i), 1)
-	return err == nil && !held
+	locked, err := isLocked(f.fd, seatAt(i), 1)
+	return err == nil && !locked
 }

@@ -115,8 +115,8 @@ func parse(text string) (fields []Field) {
 	return fields
 }
 
-// differ returns an error that names the first field in which a file and a process differ, or nil.
-func differ(file, process []Field) error {
+// difference returns an error that names the first field in which a file and a process differ, or nil.
+func difference(file, process []Field) error {
 	value := func(fields []Field, name string) string {
 		for _, f := range fields {
 			if f.Name == name {
@@ -127,8 +127,8 @@ func differ(file, process []Field) error {
 	}
 	for _, fields := range [][]Field{process, file} {
 		for _, f := range fields {
-			if has, wants := value(file, f.Name), value(process, f.Name); has != wants {
-				return fmt.Errorf("%s: the file has %q, this process wants %q", f.Name, has, wants)
+			if inFile, want := value(file, f.Name), value(process, f.Name); inFile != want {
+				return fmt.Errorf("%s: the file has %q, this process wants %q", f.Name, inFile, want)
 			}
 		}
 	}

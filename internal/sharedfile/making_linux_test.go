@@ -53,9 +53,9 @@ func TestAMakerThatDied(t *testing.T) {
 // file without the lock, and does not remove the lock file.
 func TestAMakerThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
-	unlock, err := lockMaking(path, 0)
+	unlock, err := lockCreation(path, 0)
 	require.NoError(t, err)
-	goOn, err := lockMaking(path, 0)
+	goOn, err := lockCreation(path, 0)
 	require.NoError(t, err, "another one makes the file, too")
 	goOn()
 	assert.Equal(t, []string{".table.lock"}, names(t, filepath.Dir(path)))

@@ -23,7 +23,7 @@ func Open(path string, s Spec) (*File, error) {
 		if errors.Is(err, errFull) {
 			f, err = attachAfterCollection(path, s)
 		}
-		if !errors.Is(err, errNone) {
+		if !errors.Is(err, errNoFile) {
 			return f, err
 		}
 		if err := createOnce(path, s); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -48,10 +48,10 @@ func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	return f, err
 }
 
-// errNone is the error if there is no file, or if the file was just removed.
-var errNone = fmt.Errorf("open: %w", unix.ENOENT)
+// errNoFile is the error if there is no file, or if the file was just removed.
+var errNoFile = fmt.Errorf("open: %w", unix.ENOENT)
 
-// attach attaches to an existing file. If there is none, it returns errNone.
+// attach attaches to an existing file. If there is none, it returns errNoFile.
 func attach(path string, s Spec) (f *File, err error) {
 	fd, err := openFile(path, unix.O_RDWR, false)
 	if err != nil {
@@ -68,7 +68,7 @@ func attach(path string, s Spec) (f *File, err error) {
 	}
 	fields, secret, err := readHeader(page, size)
 	if err == nil {
-		if err = differ(fields, s.Fields); err == nil && size != headerBytes+s.Bytes {
+		if err = difference(fields, s.Fields); err == nil && size != headerBytes+s.Bytes {
 			err = fmt.Errorf("length: the file has %d bytes, this process wants %d", size, headerBytes+s.Bytes)
 		}
 	}
@@ -108,10 +108,10 @@ func allocate(fd int, size uint64, folder string) error {
 	return nil
 }
 
-// openFile opens an existing file, or returns errNone. If anybodys is set, the file and its folder may belong to any
+// openFile opens an existing file, or returns errNoFile. If anyOwner is true, the file and its folder may belong to any
 // user.
-func openFile(path string, access int, anybodys bool) (fd int, err error) {
-	if !anybodys {
+func openFile(path string, access int, anyOwner bool) (fd int, err error) {
+	if !anyOwner {
 		if err := Protected(filepath.Dir(path)); err != nil {
 			return 0, err
 		}
@@ -124,8 +124,8 @@ func openFile(path string, access int, anybodys bool) (fd int, err error) {
 }
 
 // readPage returns page 0 of an open file that can hold a table, and the length of the file.
-func readPage(fd int, anybodys bool) (page []byte, size uint64, err error) {
-	if size, err = examine(fd, anybodys); err != nil {
+func readPage(fd int, anyOwner bool) (page []byte, size uint64, err error) {
+	if size, err = examine(fd, anyOwner); err != nil {
 		return nil, 0, err
 	}
 	page = make([]byte, pageBytes)
@@ -139,13 +139,13 @@ func explain(path string, err error) error {
 	info, statErr := os.Lstat(path)
 	switch {
 	case errors.Is(err, unix.ENOENT): // another process may be making the file
-		return errNone
+		return errNoFile
 	case statErr == nil && info.Mode()&os.ModeSymlink != 0:
 		return errors.New("this is a symbolic link: want the file's own path")
 	case statErr == nil && !info.Mode().IsRegular():
 		return fmt.Errorf("this is %v, and not a regular file", info.Mode().Type())
-	case errors.Is(err, unix.EACCES) && ownerOf(path, "the file") != nil:
-		return ownerOf(path, "the file")
+	case errors.Is(err, unix.EACCES) && checkOwnerOf(path, "the file") != nil:
+		return checkOwnerOf(path, "the file")
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: the file must be readable and writable by this process (user %d)", err, os.Geteuid())
 	}
@@ -153,7 +153,7 @@ func explain(path string, err error) error {
 }
 
 // examine checks that an open file can hold a table, and returns its length.
-func examine(fd int, anybodys bool) (size uint64, err error) {
+func examine(fd int, anyOwner bool) (size uint64, err error) {
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
 		return 0, err
@@ -162,36 +162,36 @@ func examine(fd int, anybodys bool) (size uint64, err error) {
 		return 0, errors.New("this is not a regular file")
 	}
 	if info.Nlink == 0 {
-		return 0, errNone
+		return 0, errNoFile
 	}
-	if anybodys {
-		return uint64(info.Size), local(fd)
+	if anyOwner {
+		return uint64(info.Size), checkLocal(fd)
 	}
-	if err := ownedBy(info.Uid, "the file"); err != nil {
+	if err := checkOwner(info.Uid, "the file"); err != nil {
 		return 0, err
 	}
 	if mode := info.Mode & 0o777; mode&0o077 != 0 {
 		return 0, fmt.Errorf("mode: the file has %04o: want 0600, because a program that can read it can choose keys with equal hashes, "+
 			"and who can write it decides", mode)
 	}
-	return uint64(info.Size), local(fd)
+	return uint64(info.Size), checkLocal(fd)
 }
 
-// remote has the file systems whose files other machines may have mapped. There, a word of the file can be in the
+// networkFileSystems has the file systems whose files other machines may have mapped. There, a word of the file can be in the
 // memory of several machines, so atomic operations do not work.
-var remote = map[int64]string{
+var networkFileSystems = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
 	0x5346414f: "AFS", 0x6b414653: "AFS", 0x73757245: "Coda", 0x7461636f: "OCFS2", 0x01161970: "GFS2",
 	0x0bd00bd0: "Lustre", 0x65735546: "FUSE", 0x47504653: "GPFS", 0x786f4256: "a folder of VirtualBox",
 }
 
-// local checks that an open file is on this machine, as far as that is known.
-func local(fd int) error {
+// checkLocal checks that an open file is on this machine, as far as that is known.
+func checkLocal(fd int) error {
 	var system unix.Statfs_t
 	if err := unix.Fstatfs(fd, &system); err != nil {
 		return err
 	}
-	if name, is := remote[int64(uint32(system.Type))]; is {
+	if name, isRemote := networkFileSystems[int64(uint32(system.Type))]; isRemote {
 		return fmt.Errorf("file system: %s is not memory of one machine: want a file in /dev/shm or on a local disk", name)
 	}
 	return nil

@@ -28,11 +28,11 @@ func (*File) Claimant() uint64 { return 0 }
 func (*File) Dead(uint64) bool { return false }
 func (*File) Check() error     { return errSystem }
 
-// A View cannot exist on this system, because Look returns an error.
+// A View cannot exist on this system, because OpenView returns an error.
 type View struct{}
 
-// Look returns an error.
-func Look(string, func([]Field) (uint64, error)) (*View, error) { return nil, errSystem }
+// OpenView returns an error.
+func OpenView(string, func([]Field) (uint64, error)) (*View, error) { return nil, errSystem }
 
 // The methods of a View are never called.
 func (*View) Close() error                    { return errSystem }

@@ -158,7 +158,7 @@ func TestDrafts(t *testing.T) {
 			for _, want := range []error{nil, unix.EEXIST} {
 				d, err := begin(path)
 				require.NoError(t, err)
-				assert.ErrorIs(t, d.become(path, spec(0)), want)
+				assert.ErrorIs(t, d.finish(path, spec(0)), want)
 			}
 			open(t, path, 0)
 			assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)))
@@ -172,7 +172,7 @@ func TestLookAsAttach(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
 	look := func() error {
-		v, err := Look(path, func([]Field) (uint64, error) { return pageBytes, nil })
+		v, err := OpenView(path, func([]Field) (uint64, error) { return pageBytes, nil })
 		if err == nil {
 			err = v.Close()
 		}

@@ -17,9 +17,9 @@ import (
 // A clock is the content of page 1. It says how far the timeline is ahead of the machine's monotonic clock, and for
 // which boot this is valid.
 type clock struct {
-	boot  [2]atomic.Uint64
-	ahead atomic.Int64
-	check atomic.Uint64
+	boot   [2]atomic.Uint64
+	offset atomic.Int64
+	check  atomic.Uint64
 }
 
 // latestMark is the latest watermark that a table may have, in the year 2116. With a later watermark, too little time
@@ -33,16 +33,16 @@ func (f *File) findTime(s Spec) error {
 	if err != nil {
 		return err
 	}
-	offset, err := namespaceOffset()
+	nsOffset, err := namespaceOffset()
 	if err != nil {
 		return err
 	}
 	c := clockOf(f.mapped)
-	if !c.isOf(boot) {
+	if !c.isValidFor(boot) {
 		if err := lockAttaching(f.fd); err != nil {
 			return err
 		}
-		if !c.isOf(boot) { // otherwise another process has started the timeline meanwhile
+		if !c.isValidFor(boot) { // otherwise another process has started the timeline meanwhile
 			if err := f.beginTime(s); err != nil {
 				return err
 			}
@@ -51,12 +51,12 @@ func (f *File) findTime(s Spec) error {
 			return err
 		}
 	}
-	f.ahead, f.boot = c.ahead.Load()-offset, boot
+	f.offset, f.boot = c.offset.Load()-nsOffset, boot
 	return nil
 }
 
 func (f *File) beginTime(s Spec) error {
-	if !f.alone() {
+	if !f.isAlone() {
 		return errors.New("time: the page of the clock is damaged or of another boot, and other processes use what it " +
 			"said: they write it again with their next sweep, so try again in some seconds; or stop all of them, and the next one " +
 			"finds the time by the table")
@@ -77,14 +77,14 @@ func (f *File) beginTime(s Spec) error {
 	return err
 }
 
-// beginTime starts the timeline of a file at a time, the argument at. It returns how far the timeline is ahead of this
-// process's monotonic clock.
-func beginTime(mapped []byte, at int64) (ahead int64, err error) {
+// beginTime starts the timeline of a file at the time start. It returns how far the timeline is ahead of this process's
+// monotonic clock.
+func beginTime(mapped []byte, start int64) (offset int64, err error) {
 	boot, err := bootID()
 	if err != nil {
 		return 0, err
 	}
-	offset, err := namespaceOffset()
+	nsOffset, err := namespaceOffset()
 	if err != nil {
 		return 0, err
 	}
@@ -92,31 +92,31 @@ func beginTime(mapped []byte, at int64) (ahead int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	clockOf(mapped).write(boot, at-now+offset)
-	return at - now, nil
+	clockOf(mapped).write(boot, start-now+nsOffset)
+	return start - now, nil
 }
 
 func clockOf(mapped []byte) *clock { return (*clock)(unsafe.Pointer(&mapped[clockAt])) }
 
-func (c *clock) isOf(boot [2]uint64) bool {
+func (c *clock) isValidFor(boot [2]uint64) bool {
 	return c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum()
 }
 
-// write writes how far the timeline is ahead of the machine's clock, and for which boot this is valid.
-func (c *clock) write(boot [2]uint64, ahead int64) {
+// write sets the offset of the timeline from the machine's clock, and the boot for which it is valid.
+func (c *clock) write(boot [2]uint64, offset int64) {
 	c.check.Store(0)
 	c.boot[0].Store(boot[0])
 	c.boot[1].Store(boot[1])
-	c.ahead.Store(ahead)
+	c.offset.Store(offset)
 	c.check.Store(c.sum())
 }
 
-// mend rewrites the page of the clock with the values of this process, if the page is damaged. All attached processes
+// repairClock rewrites the page of the clock with the values of this process, if the page is damaged. All attached processes
 // have the same values.
-func (f *File) mend() {
-	offset, err := namespaceOffset()
-	if c := clockOf(f.mapped); err == nil && !c.isOf(f.boot) {
-		c.write(f.boot, f.ahead+offset)
+func (f *File) repairClock() {
+	nsOffset, err := namespaceOffset()
+	if c := clockOf(f.mapped); err == nil && !c.isValidFor(f.boot) {
+		c.write(f.boot, f.offset+nsOffset)
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *clock) sum() uint64 {
 	var text [24]byte
 	binary.NativeEndian.PutUint64(text[:], c.boot[0].Load())
 	binary.NativeEndian.PutUint64(text[8:], c.boot[1].Load())
-	binary.NativeEndian.PutUint64(text[16:], uint64(c.ahead.Load()))
+	binary.NativeEndian.PutUint64(text[16:], uint64(c.offset.Load()))
 	return xxhash.Sum64(text[:]) | 1
 }
 
@@ -132,7 +132,7 @@ func (c *clock) sum() uint64 {
 // costs a system call.
 func (f *File) Now() int64 {
 	now, _ := monotonic() // findTime has checked that it works
-	return f.ahead + now
+	return f.offset + now
 }
 
 // monotonic reads the process's monotonic clock, in nanoseconds. Outside of time namespaces, this is the machine's
@@ -153,9 +153,9 @@ func namespaceOffset() (int64, error) {
 	if err != nil {
 		return 0, nil // a kernel without time namespaces
 	}
-	own, ownErr := os.Readlink("/proc/self/ns/time")
+	current, ownErr := os.Readlink("/proc/self/ns/time")
 	children, err := os.Readlink("/proc/self/ns/time_for_children")
-	if ownErr == nil && err == nil && own != children {
+	if ownErr == nil && err == nil && current != children {
 		return 0, errors.New("time: this process has made a time namespace for its children only, so how far its clock is " +
 			"ahead of the machine's cannot be told: start it within the namespace (unshare --time --fork)")
 	}

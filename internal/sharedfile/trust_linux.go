@@ -13,22 +13,22 @@ import (
 // Otherwise a later process could start with full buckets. So all folders and links that the path names must belong to
 // the user of this process or to root. A folder to which everyone can write must have the sticky bit.
 func Protected(folder string) error {
-	whole, err := filepath.Abs(folder)
+	absolute, err := filepath.Abs(folder)
 	if err != nil {
 		return nil // making the file will report what is wrong
 	}
-	at, rest, links := "/", append([]string{"."}, strings.Split(whole, "/")...), 0
-	for ; len(rest) > 0; rest = rest[1:] {
-		next := filepath.Join(at, rest[0])
+	dir, elements, links := "/", append([]string{"."}, strings.Split(absolute, "/")...), 0
+	for ; len(elements) > 0; elements = elements[1:] {
+		next := filepath.Join(dir, elements[0])
 		var info unix.Stat_t
 		if unix.Lstat(next, &info) != nil {
 			return nil // making the file will report this, too
 		}
 		if info.Mode&unix.S_IFMT != unix.S_IFLNK {
-			if err := trusted(next, &info); err != nil {
+			if err := checkFolder(next, &info); err != nil {
 				return err
 			}
-			at = next
+			dir = next
 			continue
 		}
 		if user := os.Geteuid(); info.Uid != 0 && int(info.Uid) != user {
@@ -40,15 +40,15 @@ func Protected(folder string) error {
 			return nil
 		}
 		if filepath.IsAbs(target) {
-			at = "/"
+			dir = "/"
 		}
-		rest = append(append([]string{"."}, strings.Split(target, "/")...), rest[1:]...)
+		elements = append(append([]string{"."}, strings.Split(target, "/")...), elements[1:]...)
 	}
 	return nil
 }
 
-// trusted checks the owner and the mode of one folder.
-func trusted(folder string, info *unix.Stat_t) error {
+// checkFolder checks the owner and the mode of one folder.
+func checkFolder(folder string, info *unix.Stat_t) error {
 	if user := os.Geteuid(); info.Uid != 0 && int(info.Uid) != user {
 		return fmt.Errorf("owner: the folder %s belongs to user %d, who can remove what is in it, and so make every bucket full: "+
 			"want a folder of user %d or of root, and all above it, too (mkdir -m 700)", folder, info.Uid, user)
@@ -60,20 +60,20 @@ func trusted(folder string, info *unix.Stat_t) error {
 	return nil
 }
 
-// ownerOf checks that a file belongs to the user of this process. If there is no file, the check succeeds. In a folder
+// checkOwnerOf checks that a file belongs to the user of this process. If there is no file, the check succeeds. In a folder
 // for everyone, such as /dev/shm, other users can take a name first.
-func ownerOf(path, what string) error {
+func checkOwnerOf(path, name string) error {
 	var info unix.Stat_t
 	if unix.Lstat(path, &info) != nil {
 		return nil // opening it will report what is wrong
 	}
-	return ownedBy(info.Uid, what)
+	return checkOwner(info.Uid, name)
 }
 
-func ownedBy(user uint32, what string) error {
+func checkOwner(user uint32, name string) error {
 	if int(user) == os.Geteuid() {
 		return nil
 	}
 	return fmt.Errorf("owner: %s belongs to user %d, and this process is of user %d: take another name, or a folder that "+
-		"belongs to this user alone (mkdir -m 700), or have the file removed", what, user, os.Geteuid())
+		"belongs to this user alone (mkdir -m 700), or have the file removed", name, user, os.Geteuid())
 }

@@ -21,9 +21,10 @@ type View struct {
 	secret Secret
 }
 
-// Look opens a view of the file at path. The function bytes returns how long a table is whose header has the given
-// fields. Root may look at any user's file. The error says what is wrong with the file, and does not contain the path.
-func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
+// OpenView opens a view of the file at path. The function bytesOf returns the length of the table of a file with the
+// given fields. Root may view any user's file. The error says what is wrong with the file, and does not contain the
+// path.
+func OpenView(path string, bytesOf func(fields []Field) (uint64, error)) (v *View, err error) {
 	root := os.Geteuid() == 0
 	fd, err := openFile(path, unix.O_RDONLY, root)
 	if err != nil {
@@ -42,12 +43,12 @@ func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err
 	if err != nil {
 		return nil, err
 	}
-	table, err := bytes(fields)
+	tableBytes, err := bytesOf(fields)
 	if err != nil {
 		return nil, err
 	}
-	if size != headerBytes+table || size > min(MaxBytes, math.MaxInt) {
-		return nil, fmt.Errorf("length: the file has %d bytes, a table of its numbers has %d", size, headerBytes+table)
+	if size != headerBytes+tableBytes || size > min(MaxBytes, math.MaxInt) {
+		return nil, fmt.Errorf("length: the file has %d bytes, a table of its numbers has %d", size, headerBytes+tableBytes)
 	}
 	mapped, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
@@ -101,34 +102,33 @@ func (v *View) Read(read func()) (err error) {
 	return nil
 }
 
-// Now returns the time on the timeline. If no process has attached since the machine was booted, the result known is
-// false.
-func (v *View) Now() (now int64, known bool) {
+// Now returns the time on the timeline. If no process has attached since the machine was booted, ok is false.
+func (v *View) Now() (now int64, ok bool) {
 	boot, err := bootID()
 	c := clockOf(v.mapped)
-	if err != nil || !c.isOf(boot) {
+	if err != nil || !c.isValidFor(boot) {
 		return 0, false
 	}
-	offset, err := namespaceOffset()
+	nsOffset, err := namespaceOffset()
 	if err == nil {
 		now, err = monotonic()
 	}
-	return c.ahead.Load() - offset + now, err == nil
+	return c.offset.Load() - nsOffset + now, err == nil
 }
 
 // Attached returns the attachments that have not ended. If a process is attaching at this moment, its entry may still
 // have the process number of the seat's previous attachment.
-func (v *View) Attached() (all []Attachment, err error) {
+func (v *View) Attached() (attachments []Attachment, err error) {
 	for i := range v.seats() {
-		held, err := held(v.fd, seatAt(uint64(i)), 1)
+		locked, err := isLocked(v.fd, seatAt(uint64(i)), 1)
 		if err != nil {
 			return nil, fmt.Errorf("look for processes: %w", err)
 		}
-		if seat := &v.seats()[i]; held {
-			all = append(all, Attachment{i, seat.pid.Load(), seat.since.Load()})
+		if seat := &v.seats()[i]; locked {
+			attachments = append(attachments, Attachment{i, seat.pid.Load(), seat.since.Load()})
 		}
 	}
-	return all, nil
+	return attachments, nil
 }
 
 func (v *View) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&v.mapped[seatsAt])) }
@@ -140,9 +140,9 @@ func (v *View) Claimant() uint64 { return 1 }
 // Dead reports whether an attachment has ended. If the system does not report that, the attachment counts as alive.
 func (v *View) Dead(claimant uint64) bool {
 	i := claimant % seats
-	if v.seats()[i].taken.Load() != claimant>>seatBits {
+	if v.seats()[i].count.Load() != claimant>>seatBits {
 		return true // the seat was released, and taken by another attachment
 	}
-	held, err := held(v.fd, seatAt(i), 1)
-	return err == nil && !held
+	locked, err := isLocked(v.fd, seatAt(i), 1)
+	return err == nil && !locked
 }
