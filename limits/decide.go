@@ -21,7 +21,7 @@ func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 // DecideInto does what Decide does, and stores the result in res, which must be zero. Fronts use it, because copying a
 // result is expensive.
 func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
-	res.set, res.shown = s, -1
+	res.set, res.tightest = s, -1
 	if s.options.Skip != nil && s.options.Skip(r) {
 		return
 	}
@@ -30,7 +30,7 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 			l.apply(r, res)
 		}
 	} else {
-		s.applyBy(s.options.Modes(r), r, res)
+		s.applyModes(s.options.Modes(r), r, res)
 	}
 	if res.needs&(hasPlaces|isStored|mayWait) != 0 {
 		res.decideOrAbandon(ctx, r)
@@ -56,17 +56,17 @@ func (res *Result[R]) decide(ctx context.Context, r R) {
 	if res.enforce(ctx) && res.needs&isShadow != 0 {
 		res.takeShadows(ctx)
 	}
-	if res.queued {
+	if res.isQueued {
 		res.leave()
 	}
-	res.sum()
+	res.summarize()
 	if o := &res.set.options; o.Metrics != nil || o.OnLimited != nil {
 		res.set.report(r, res)
 	}
 }
 
-// applyBy applies each limit in its mode, or [AsWritten] if mode is nil.
-func (s *Set[R]) applyBy(mode func(limit int) Mode, r R, res *Result[R]) {
+// applyModes applies each limit in its mode, or [AsWritten] if mode is nil.
+func (s *Set[R]) applyModes(mode func(limit int) Mode, r R, res *Result[R]) {
 	for i, l := range s.limits {
 		if mode != nil {
 			switch mode(i) {
@@ -111,9 +111,9 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	}
 	if l.Quota != nil {
 		p, err := l.Quota(r)
-		if err = c.under(p, err); err != nil && l.QuotaElse != (engine.Policy{}) {
+		if err = c.applyQuota(p, err); err != nil && l.QuotaElse != (engine.Policy{}) {
 			res.set.failed(l, err)
-			err = c.under(l.QuotaElse, nil)
+			err = c.applyQuota(l.QuotaElse, nil)
 		}
 		if err != nil {
 			res.set.failed(l, err)
@@ -121,7 +121,7 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 		}
 	}
 	if l.Formers.Any() {
-		l.carry(r, c)
+		l.carryDebt(r, c)
 	}
 	if l.Cost != nil {
 		c.N = l.Cost(r)
@@ -132,10 +132,10 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	res.needs |= l.needs
 }
 
-// carry moves the key's debt from the previous limiters to the current limiter.
-func (l *limit[R]) carry(r R, c *Check[R]) {
-	keyOf := func(before *engine.Limiter) (engine.Key, bool) {
-		return l.Key(Hasher{limiter: before}, r)
+// carryDebt moves the key's debt from the previous limiters to the current limiter.
+func (l *limit[R]) carryDebt(r R, c *Check[R]) {
+	keyOf := func(former *engine.Limiter) (engine.Key, bool) {
+		return l.Key(Hasher{limiter: former}, r)
 	}
 	if l.Spread != nil {
 		l.Formers.MoveToSpread(l.Spread, keyOf)
@@ -144,18 +144,19 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under applies a policy that comes with the request to the check.
-func (c *Check[R]) under(p engine.Policy, err error) error {
+// applyQuota applies a policy that comes with the request to the check. If err is not nil, there is no policy, and
+// applyQuota returns the error with the name of the limit.
+func (c *Check[R]) applyQuota(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
 	if err == nil && c.source != nil {
-		var under Source
-		switch under, err = c.source.Quota(p); {
+		var quotaSource Source
+		switch quotaSource, err = c.source.Quota(p); {
 		case err != nil:
-		case under == nil:
+		case quotaSource == nil:
 			err = errors.New("the Source has no Source under the quota, and no error")
 		default:
-			source = under
+			source = quotaSource
 		}
 	}
 	if err == nil && c.limit.Limiter != nil {
@@ -169,7 +170,7 @@ func (c *Check[R]) under(p engine.Policy, err error) error {
 }
 
 func (c *Check[R]) refuseQuota() {
-	c.broken, c.policy = true, engine.Blocked()
+	c.quotaFailed, c.policy = true, engine.Blocked()
 	if c.limit.Limiter != nil {
 		quota, _ := c.limit.Limiter.Quota(c.policy)
 		c.key = c.key.With(quota)
@@ -182,13 +183,13 @@ func (c *Check[R]) refuseQuota() {
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
-		if c.limit.Shadow || c.limit.Spread != nil || c.source != nil && !c.broken {
+		if c.limit.Shadow || c.limit.Spread != nil || c.source != nil && !c.quotaFailed {
 			continue
 		}
-		if c.broken {
+		if c.quotaFailed {
 			c.Outcome, res.verdict = Failed, Unavailable
-		} else if c.taken == nowhere {
-			if c.takeMemory(); c.Outcome == Refused && !res.patient(ctx, i, w) {
+		} else if c.takenFrom == nowhere {
+			if c.takeMemory(); c.Outcome == Refused && !res.mayWaitFor(ctx, i, w) {
 				res.verdict = Limited
 			}
 		}
@@ -203,7 +204,7 @@ func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	if res.needs&isStored != 0 && !res.takeStores(ctx) {
 		return false
 	}
-	if w.on != none {
+	if w.check != noCheck {
 		res.yield(ctx, w)
 		return false
 	}
@@ -223,17 +224,18 @@ func (c *Check[R]) takeMemory() {
 		} else {
 			c.Decision, hold.receipt = l.Limiter.Hold(c.key, c.N)
 		}
-		hold.of, c.hold = &hold.receipt, hold
+		hold.held, c.hold = &hold.receipt, hold
 	} else {
 		c.Decision, c.receipt = l.Limiter.TakeReceipt(c.key, c.N)
 	}
-	c.decided(memory)
+	c.setOutcome(memory)
 }
 
-func (c *Check[R]) decided(by place) {
+// setOutcome sets the outcome of the check by its decision. The tokens of an allowed request were taken from a place.
+func (c *Check[R]) setOutcome(from place) {
 	c.Outcome, c.answered = Refused, true
 	if c.Decision.Allowed {
-		c.Outcome, c.taken = Allowed, by
+		c.Outcome, c.takenFrom = Allowed, from
 	}
 }
 
@@ -249,18 +251,18 @@ func (res *Result[R]) takeShadows(ctx context.Context) {
 func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	c := res.at(i)
 	switch {
-	case c.broken:
+	case c.quotaFailed:
 		c.Outcome = Failed
 	case c.source != nil:
-		asks := []Ask{c.ask(i)}
-		res.answer([]int{i}, asks, c.source.Store().TakeAll(ctx, asks))
+		asks := []Ask{c.newAsk(i)}
+		res.applyAnswers([]int{i}, asks, c.source.Store().TakeAll(ctx, asks))
 		if c.Outcome == Failed && c.limit.OnLoss == Local {
 			c.takeMemory()
 		}
 	default:
 		if c.takeMemory(); c.Outcome == Refused && c.limit.MaxWait > 0 {
 			c.takeAhead(ctx)
-			c.decided(memory)
+			c.setOutcome(memory)
 		}
 	}
 	if c.Outcome == Refused {
@@ -278,12 +280,12 @@ func (res *Result[R]) undo(ctx context.Context, i int) {
 			continue
 		}
 		c.Outcome = NotTaken
-		if c.broken || c.source != nil {
+		if c.quotaFailed || c.source != nil {
 			continue // a peek at a store costs as much as a take
 		}
 		c.Decision = c.peek()
-		longest := c.limit.MaxWait
-		if !c.Decision.Allowed && res.verdict == Limited && (longest == 0 || c.Decision.RetryAfter > longest) {
+		maxWait := c.limit.MaxWait
+		if !c.Decision.Allowed && res.verdict == Limited && (maxWait == 0 || c.Decision.RetryAfter > maxWait) {
 			c.Outcome = Refused
 		}
 	}
@@ -308,17 +310,17 @@ func (c *Check[R]) peek() engine.Decision {
 	return d
 }
 
-// giveBackAll gives tokens back to all limits. A request that is about to wait keeps its places in flight.
-func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
+// giveBackAll gives tokens back to all limits. If beforeWait is true, the request keeps its places in flight.
+func (res *Result[R]) giveBackAll(ctx context.Context, beforeWait bool) {
 	var asks []Ask
 	for i := range res.n {
 		c := res.at(i)
-		if waits && c.limit.needs&hasPlaces != 0 {
+		if beforeWait && c.limit.needs&hasPlaces != 0 {
 			continue
 		}
-		if c.taken == store {
-			asks = append(asks, c.ask(i))
-			c.taken = nowhere
+		if c.takenFrom == store {
+			asks = append(asks, c.newAsk(i))
+			c.takenFrom = nowhere
 		}
 		c.giveBack()
 	}
@@ -328,7 +330,7 @@ func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 // abandon cleans up after a panic. Tokens that a store has taken without a hold stay taken.
 func (res *Result[R]) abandon() {
 	for i := range res.n {
-		if c := res.at(i); c.taken == memory || c.hold != nil {
+		if c := res.at(i); c.takenFrom == memory || c.hold != nil {
 			c.giveBack()
 		}
 	}
@@ -338,18 +340,18 @@ func (res *Result[R]) abandon() {
 
 // giveBack gives back, at most once, the tokens that the check has taken. Tokens that a store took without a hold are
 // given back by the method refund instead.
-func (c *Check[R]) giveBack() (given bool, lost uint64) {
-	given = c.taken != nowhere
+func (c *Check[R]) giveBack() (gaveBack bool, lost uint64) {
+	gaveBack = c.takenFrom != nowhere
 	switch {
-	case c.taken != nowhere && c.hold != nil:
-		given, lost = c.hold.Release()
-	case c.taken != memory:
+	case c.takenFrom != nowhere && c.hold != nil:
+		gaveBack, lost = c.hold.Release()
+	case c.takenFrom != memory:
 	case c.turn != nil:
 		c.turn.Leave()
 		c.turn = nil
 	default:
 		c.receipt.Release()
 	}
-	c.taken = nowhere
-	return given, lost
+	c.takenFrom = nowhere
+	return gaveBack, lost
 }

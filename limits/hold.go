@@ -32,8 +32,8 @@ type Held interface {
 //
 // docs/budgets.md states by how much a key may exceed its limit if requests cost more than was taken.
 type Hold struct {
-	of      Held
-	receipt engine.Receipt // for a limit in memory: the field of points to this receipt
+	held    Held
+	receipt engine.Receipt // for a limit in memory: the field held points to this receipt
 	settled atomic.Uint64  // 2*(cost+1), plus settling; 0: the cost is not known
 }
 
@@ -41,8 +41,8 @@ type Hold struct {
 // costs that were reported meanwhile, because before that the key may have no room for them.
 const settling = 1
 
-// mostCost is the largest cost that Hold.settled can store.
-const mostCost = 1<<63 - 2
+// maxCost is the largest cost that Hold.settled can store.
+const maxCost = 1<<63 - 2
 
 // Settle reports the cost of the request. The first call gives back or charges the difference to the tokens taken, as
 // [engine.Receipt.Settle] does. A later call charges only the part of its cost above the largest cost so far.
@@ -51,35 +51,35 @@ const mostCost = 1<<63 - 2
 // already owes as much as [engine.MaxDebt] allows. If another call settles concurrently, that call may charge the cost
 // and return the lost tokens.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
-	cost := min(actual, mostCost)
-	for h.of != nil {
-		before := h.settled.Load()
-		next := (cost+1)<<1 | before&settling
+	cost := min(actual, maxCost)
+	for h.held != nil {
+		previous := h.settled.Load()
+		next := (cost+1)<<1 | previous&settling
 		switch {
-		case before >= next:
+		case previous >= next:
 			return 0
-		case before == 0:
+		case previous == 0:
 			if h.settled.CompareAndSwap(0, next|settling) {
-				return actual - cost + h.of.Settle(cost) + h.rest(cost)
+				return actual - cost + h.held.Settle(cost) + h.chargeRest(cost)
 			}
-		case !h.settled.CompareAndSwap(before, next):
-		case before&settling != 0:
+		case !h.settled.CompareAndSwap(previous, next):
+		case previous&settling != 0:
 			return actual - cost
 		default:
-			return actual - cost + h.of.Charge(cost-(before>>1-1))
+			return actual - cost + h.held.Charge(cost-(previous>>1-1))
 		}
 	}
 	return 0
 }
 
-// rest charges costs above the settled cost that were reported meanwhile.
-func (h *Hold) rest(cost uint64) (lost uint64) {
+// chargeRest charges costs above the settled cost that were reported meanwhile, and ends the settling.
+func (h *Hold) chargeRest(cost uint64) (lost uint64) {
 	for {
-		now := h.settled.Load()
-		if largest := now>>1 - 1; largest > cost {
-			lost += h.of.Charge(largest - cost)
+		settled := h.settled.Load()
+		if largest := settled>>1 - 1; largest > cost {
+			lost += h.held.Charge(largest - cost)
 			cost = largest
-		} else if h.settled.CompareAndSwap(now, now&^settling) {
+		} else if h.settled.CompareAndSwap(settled, settled&^settling) {
 			return lost
 		}
 	}
@@ -90,24 +90,24 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 // Release itself charges a cost that is reported while it runs. The result lost is how many tokens of that cost were
 // not charged.
 func (h *Hold) Release() (first bool, lost uint64) {
-	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
+	if h.held == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
 	}
-	first = h.of.Release()
-	return first, h.rest(0)
+	first = h.held.Release()
+	return first, h.chargeRest(0)
 }
 
 // Taken returns how many tokens were taken: the estimate, or the limit if that is less; 0 for the zero Hold.
 func (h *Hold) Taken() uint64 {
-	if h.of == nil {
+	if h.held == nil {
 		return 0
 	}
-	return h.of.Taken()
+	return h.held.Taken()
 }
 
 type holds struct {
 	names []string
-	of    []*Hold
+	holds []*Hold
 	outer *holds // of sets that have decided on the request before
 }
 
@@ -126,7 +126,7 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 	h.outer, _ = ctx.Value(holdsKey{}).(*holds)
 	for i := range res.n {
 		if c := res.at(i); c.hold != nil && c.limit.Hold {
-			h.names, h.of = append(h.names, c.limit.Name), append(h.of, c.hold)
+			h.names, h.holds = append(h.names, c.limit.Name), append(h.holds, c.hold)
 		}
 	}
 	return context.WithValue(ctx, holdsKey{}, h)
@@ -145,7 +145,7 @@ func HoldFrom(ctx context.Context, limit string) *Hold {
 	for ; h != nil; h = h.outer {
 		for i, name := range h.names {
 			if name == limit {
-				return h.of[i]
+				return h.holds[i]
 			}
 		}
 	}

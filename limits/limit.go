@@ -107,10 +107,10 @@ const (
 // limit is a Limit that has been checked.
 type limit[R any] struct {
 	Limit[R]
-	index  int
-	needs  needs
-	tiered Tiered // the Source, if the limit has tiers
-	denied Source // decides requests of tiers that the Source does not have
+	index         int
+	needs         needs
+	tiered        Tiered // the Source, if the limit has tiers
+	blockedSource Source // decides requests of tiers that the Source does not have
 }
 
 func (l *limit[R]) setTiers() (err error) {
@@ -121,7 +121,7 @@ func (l *limit[R]) setTiers() (err error) {
 	if l.tiered, ok = l.Source.(Tiered); !ok {
 		return fmt.Errorf("the Source, a %T, has no tiers, and Tier is set", l.Source)
 	}
-	if l.denied, err = l.Source.Quota(engine.Blocked()); err == nil && l.denied == nil {
+	if l.blockedSource, err = l.Source.Quota(engine.Blocked()); err == nil && l.blockedSource == nil {
 		err = errors.New("it has no Source under it, and no error")
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *limit[R]) sourceOf(tier int) Source {
 	if s := l.tiered.Tier(tier); s != nil {
 		return s
 	}
-	return l.denied
+	return l.blockedSource
 }
 
 func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
@@ -147,7 +147,7 @@ func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 		if err := l.check(); err != nil {
 			return nil, fmt.Errorf("limit %d of %d, %q: %w", i+1, len(list), l.Name, err)
 		}
-		if first, twice := names[l.Name]; twice {
+		if first, found := names[l.Name]; found {
 			return nil, fmt.Errorf("limits %d and %d of %d have the same name, %q", first+1, i+1, len(list), l.Name)
 		}
 		names[l.Name] = i

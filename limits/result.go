@@ -11,16 +11,16 @@ import (
 // A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use. Only one of several
 // copies may be finished or released.
 type Result[R any] struct {
-	set     *Set[R]
-	verdict Verdict
-	needs   needs // of the limits that apply; needs that are met are removed
-	queued  bool  // the request has a place among the waiting requests
-	n       int   // number of checks
-	shown   int   // index of the tightest check; -1 for none
-	retry   time.Duration
-	err     error // the error of the context that ended a wait
-	inline  [inlineChecks]Check[R]
-	more    []Check[R] // the checks that are not in inline
+	set      *Set[R]
+	verdict  Verdict
+	needs    needs // of the limits that apply; needs that are met are removed
+	isQueued bool  // the request has a place among the waiting requests
+	n        int   // number of checks
+	tightest int   // index of the tightest check; -1 for none
+	retry    time.Duration
+	err      error // the error of the context that ended a wait
+	inline   [inlineChecks]Check[R]
+	more     []Check[R] // the checks that are not in inline
 }
 
 // needs is a set of bits: what a limit needs in addition to a take in memory.
@@ -36,14 +36,14 @@ const (
 	isShadow
 )
 
-func (l *Limit[R]) needs() (of needs) {
-	for need, is := range map[needs]bool{mayRefund: l.Refund != nil, hasPlaces: l.inFlight(), isStored: l.Source != nil,
+func (l *Limit[R]) needs() (set needs) {
+	for need, isNeeded := range map[needs]bool{mayRefund: l.Refund != nil, hasPlaces: l.inFlight(), isStored: l.Source != nil,
 		mayWait: l.MaxWait > 0, mayHold: l.Hold, isSpread: l.Spread != nil, isShadow: l.Shadow} {
-		if is {
-			of |= need
+		if isNeeded {
+			set |= need
 		}
 	}
-	return of
+	return set
 }
 
 // inlineChecks is how many limits can apply without an allocation.
@@ -72,19 +72,19 @@ type Check[R any] struct {
 	Decision engine.Decision
 	Outcome  Outcome
 
-	least    uint32 // the number from Limit.Least, minus one; the field shares a word with the next fields
-	answered bool   // the limiter or the source has made the decision
-	waits    bool   // the request counts as waiting for the key
-	broken   bool   // the quota could not be applied
-	taken    place  // where the tokens were taken
-	limit    *limit[R]
-	key      engine.Key     // the key in the limiter
-	text     string         // the text of the key, if a source or a front needs it
-	receipt  engine.Receipt // for the tokens taken from the limiter
-	turn     *engine.Turn   // instead of receipt, for tokens taken in advance, until they are due
-	hold     *Hold          // instead of receipt, with Hold, and for requests in flight in a store
-	source   Source         // the limit's Source, with the quota of the request
-	policy   engine.Policy  // the policy for the request, if the limit has a Quota
+	least       uint32 // the number from Limit.Least, minus one; the field shares a word with the next fields
+	answered    bool   // the limiter or the source has made the decision
+	isWaiting   bool   // the request counts as waiting for the key
+	quotaFailed bool   // the quota could not be applied
+	takenFrom   place  // where the tokens were taken
+	limit       *limit[R]
+	key         engine.Key     // the key in the limiter
+	text        string         // the text of the key, if a source or a front needs it
+	receipt     engine.Receipt // for the tokens taken from the limiter
+	turn        *engine.Turn   // instead of receipt, for tokens taken in advance, until they are due
+	hold        *Hold          // instead of receipt, with Hold, and for requests in flight in a store
+	source      Source         // the limit's Source, with the quota of the request
+	policy      engine.Policy  // the policy for the request, if the limit has a Quota
 }
 
 type place uint8
@@ -124,10 +124,10 @@ func (res *Result[R]) Err() error { return res.err }
 // unless it can never admit the request. Limits in shadow mode, and limits that have not decided, do not count. ok is
 // false if no check remains.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
-	if res.shown < 0 {
+	if res.tightest < 0 {
 		return nil, false
 	}
-	return res.at(res.shown), true
+	return res.at(res.tightest), true
 }
 
 // RetryAfter returns the time, including jitter, after which a refused request could pass, or [engine.Never]. It is 0
@@ -173,17 +173,17 @@ func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	defer func() { res.refund(ctx, asks) }() // deferred, in case a Refund function panics
 	for i := range res.n {
 		c := res.at(i)
-		if c.taken == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, outcome) {
+		if c.takenFrom == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, outcome) {
 			continue
 		}
-		if c.taken == store && c.hold == nil {
-			asks = append(asks, c.ask(i))
+		if c.takenFrom == store && c.hold == nil {
+			asks = append(asks, c.newAsk(i))
 		}
-		given, lost := c.giveBack()
+		gaveBack, lost := c.giveBack()
 		if lost > 0 {
 			res.set.failed(c.limit, fmt.Errorf("limits: %d tokens of a request's cost are not charged: its key already owes the maximum", lost))
 		}
-		if !given {
+		if !gaveBack {
 			continue
 		}
 		c.Outcome = Refunded
@@ -246,42 +246,42 @@ func (c *Check[R]) Policy() engine.Policy {
 // Never reports whether the limit can never admit the request.
 func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 
-func (c *Check[R]) ask(i int) Ask {
+func (c *Check[R]) newAsk(i int) Ask {
 	a := Ask{Source: c.source, Key: c.text, N: c.N, Hold: c.limit.Hold, check: i}
 	if c.limit.Least != nil {
 		a.Least = uint64(c.least) + 1
 	}
-	if c.taken == store {
+	if c.takenFrom == store {
 		if c.hold != nil {
-			a.Held = c.hold.of
+			a.Held = c.hold.held
 		}
 	}
 	return a
 }
 
-func (res *Result[R]) sum() {
-	decisive := Allowed
+func (res *Result[R]) summarize() {
+	outcome := Allowed
 	refused := res.verdict == Limited || res.verdict == Ended
 	if refused {
-		decisive = Refused
+		outcome = Refused
 	}
 	for i := range res.n {
 		c := res.at(i)
-		if c.limit.Shadow || c.Outcome != decisive || c.Unlimited() {
+		if c.limit.Shadow || c.Outcome != outcome || c.Unlimited() {
 			continue
 		}
-		if res.shown < 0 || c.tighter(res.at(res.shown), refused) {
-			res.shown = i
+		if res.tightest < 0 || c.tighter(res.at(res.tightest), refused) {
+			res.tightest = i
 		}
 	}
-	if !refused || res.shown < 0 {
+	if !refused || res.tightest < 0 {
 		return
 	}
-	shown := res.at(res.shown)
-	if shown.InFlight() && !shown.Never() {
+	tightest := res.at(res.tightest)
+	if tightest.InFlight() && !tightest.Never() {
 		return
 	}
-	res.retry = max(shown.Decision.RetryAfter, 1)
+	res.retry = max(tightest.Decision.RetryAfter, 1)
 	if jitter := res.set.options.Jitter; jitter > 0 && res.retry < engine.Never-jitter {
 		res.retry += min(max(time.Duration(res.set.options.Random()*float64(jitter)), 0), jitter)
 	}

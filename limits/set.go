@@ -97,7 +97,7 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 			s.shadowed = append(s.shadowed, &shadowed)
 		}
 	}
-	s.waiters.most, s.waiters.of = (o.MaxWaiting+waiterShare-1)/waiterShare, map[waiter]int{}
+	s.waiters.maxPerKey, s.waiters.byKey = (o.MaxWaiting+waiterShare-1)/waiterShare, map[waiter]int{}
 	return s, nil
 }
 

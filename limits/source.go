@@ -84,19 +84,19 @@ func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, e
 	if b == nil {
 		return nil, fmt.Errorf("limits: NewSource: the backend of %v is nil", p)
 	}
-	return &single{b, p, quota}, nil
+	return &backendSource{b, p, quota}, nil
 }
 
-// single is the source that NewSource makes, and its own store.
-type single struct {
+// backendSource is the source that NewSource makes, and its own store.
+type backendSource struct {
 	backend Backend
 	policy  engine.Policy
 	quota   func(engine.Policy) (Backend, error)
 }
 
-func (s *single) Policy() engine.Policy { return s.policy }
+func (s *backendSource) Policy() engine.Policy { return s.policy }
 
-func (s *single) Quota(p engine.Policy) (Source, error) {
+func (s *backendSource) Quota(p engine.Policy) (Source, error) {
 	if s.quota == nil {
 		return nil, fmt.Errorf("the store has no quotas, but the request has one of %v", p)
 	}
@@ -107,10 +107,10 @@ func (s *single) Quota(p engine.Policy) (Source, error) {
 	return NewSource(b, p, s.quota)
 }
 
-func (s *single) Store() Store { return s }
+func (s *backendSource) Store() Store { return s }
 
 // TakeAll gets more than one ask if two limits of a request share this source.
-func (s *single) TakeAll(ctx context.Context, asks []Ask) error {
+func (s *backendSource) TakeAll(ctx context.Context, asks []Ask) error {
 	for i := range asks {
 		a := &asks[i]
 		d, err := s.backend.Take(ctx, a.Key, a.N)
@@ -118,8 +118,8 @@ func (s *single) TakeAll(ctx context.Context, asks []Ask) error {
 			a.Decision = d
 		}
 		if err != nil || !d.Allowed {
-			if undo := s.RefundAll(context.WithoutCancel(ctx), asks[:i]); undo != nil {
-				err = errors.Join(err, undo)
+			if undoErr := s.RefundAll(context.WithoutCancel(ctx), asks[:i]); undoErr != nil {
+				err = errors.Join(err, undoErr)
 			}
 			return err
 		}
@@ -128,10 +128,10 @@ func (s *single) TakeAll(ctx context.Context, asks []Ask) error {
 }
 
 // RefundAll gives back the tokens of all asks, even after an error.
-func (s *single) RefundAll(ctx context.Context, asks []Ask) (err error) {
+func (s *backendSource) RefundAll(ctx context.Context, asks []Ask) (err error) {
 	for i := range asks {
-		if failed := s.backend.Refund(ctx, asks[i].Key, asks[i].N); failed != nil {
-			err = errors.Join(err, failed)
+		if refundErr := s.backend.Refund(ctx, asks[i].Key, asks[i].N); refundErr != nil {
+			err = errors.Join(err, refundErr)
 		}
 	}
 	return err

@@ -39,16 +39,16 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 
 // askSpreads takes from the limits with a Spread, or only peeks if takes is false, and reports whether all admit. The
 // peek comes before a call to a store, so that no store is called for a request that a Spread refuses.
-func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
+func (res *Result[R]) askSpreads(ctx context.Context, isTake bool) bool {
 	for i := range res.n {
 		c := res.at(i)
 		if c.limit.Shadow || c.limit.Spread == nil {
 			continue
 		}
-		if takes {
+		if isTake {
 			c.takeSpread()
 		} else if c.Decision = c.peek(); !c.Decision.Allowed {
-			c.decided(nowhere)
+			c.setOutcome(nowhere)
 		}
 		if c.Outcome == Refused {
 			res.verdict = Limited
@@ -65,5 +65,5 @@ func (c *Check[R]) takeSpread() {
 	} else {
 		c.Decision, c.receipt = c.limit.Spread.TakeReceipt(c.N)
 	}
-	c.decided(memory)
+	c.setOutcome(memory)
 }

@@ -11,10 +11,10 @@ const waiterShare = 8
 
 // waiters counts the waiting requests of each key.
 type waiters struct {
-	most int // how many requests may wait for one key
+	maxPerKey int // how many requests may wait for one key
 
-	mu sync.Mutex
-	of map[waiter]int
+	mu    sync.Mutex
+	byKey map[waiter]int
 }
 
 type waiter struct {
@@ -26,17 +26,17 @@ type waiter struct {
 func (w *waiters) add(k waiter) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.of[k] >= w.most {
+	if w.byKey[k] >= w.maxPerKey {
 		return false
 	}
-	w.of[k]++
+	w.byKey[k]++
 	return true
 }
 
 func (w *waiters) remove(k waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.of[k]--; w.of[k] == 0 {
-		delete(w.of, k)
+	if w.byKey[k]--; w.byKey[k] == 0 {
+		delete(w.byKey, k)
 	}
 }
