@@ -177,8 +177,8 @@ func examine(fd int, anyOwner bool) (size uint64, err error) {
 	return uint64(info.Size), checkLocal(fd)
 }
 
-// networkFileSystems has the file systems whose files other machines may have mapped. There, a word of the file can be in the
-// memory of several machines, so atomic operations do not work.
+// networkFileSystems has the file systems whose files other machines may have mapped. There, a word of the file can be
+// in the memory of several machines, so atomic operations do not work.
 var networkFileSystems = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
 	0x5346414f: "AFS", 0x6b414653: "AFS", 0x73757245: "Coda", 0x7461636f: "OCFS2", 0x01161970: "GFS2",

@@ -111,8 +111,8 @@ func (c *clock) write(boot [2]uint64, offset int64) {
 	c.check.Store(c.sum())
 }
 
-// repairClock rewrites the page of the clock with the values of this process, if the page is damaged. All attached processes
-// have the same values.
+// repairClock rewrites the page of the clock with the values of this process, if the page is damaged. All attached
+// processes have the same values.
 func (f *File) repairClock() {
 	nsOffset, err := namespaceOffset()
 	if c := clockOf(f.mapped); err == nil && !c.isValidFor(f.boot) {

@@ -60,8 +60,8 @@ func checkFolder(folder string, info *unix.Stat_t) error {
 	return nil
 }
 
-// checkOwnerOf checks that a file belongs to the user of this process. If there is no file, the check succeeds. In a folder
-// for everyone, such as /dev/shm, other users can take a name first.
+// checkOwnerOf checks that a file belongs to the user of this process. If there is no file, the check succeeds. In a
+// folder for everyone, such as /dev/shm, other users can take a name first.
 func checkOwnerOf(path, name string) error {
 	var info unix.Stat_t
 	if unix.Lstat(path, &info) != nil {

@@ -39,10 +39,10 @@
 //	| plan | cell       |parity| version   | full                      |
 //	+------+------------+------+-----------+---------------------------+
 //
-// The field full is the tick at which the bucket is full, modulo 2^46. If an exchange made this state, the field cell is
-// the number of the exchange's cell, from 1 on, and parity is the lowest bit of the exchange's number. If no exchange
-// made the state, the field cell is 0. The field plan says which terms are current. The field version changes with every
-// change of the word.
+// The field full is the tick at which the bucket is full, modulo 2^46. If an exchange made this state, the field cell
+// is the number of the exchange's cell, from 1 on, and parity is the lowest bit of the exchange's number. If no
+// exchange made the state, the field cell is 0. The field plan says which terms are current. The field version changes
+// with every change of the word.
 //
 // The word of a cell:
 //
@@ -129,8 +129,8 @@
 //
 // S9. The field full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So there is
 // one more word, changedAt. It has the time of the shared word's last change. It is written before that change, and may
-// be behind by a sixteenth of the circle. If its time is more than a quarter of the circle ago, the bucket owes nothing.
-// Then a call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes
+// be behind by a sixteenth of the circle. If its time is more than a quarter of the circle ago, the bucket owes
+// nothing. Then a call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes
 // changedAt. Without this word, an idle bucket would seem to owe tokens again after half a round. If a call that wakes
 // the bucket wrote changedAt first, the bucket would seem to owe tokens again until the call has changed the shared
 // word, and forever if the call stops.

@@ -59,8 +59,8 @@ func (b *Bucket) finish(v view, number int, x cell) bool {
 
 func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token }
 
-// fullAfterTake returns the tick at which the bucket is full after a take of the given tokens. The argument limit is the
-// largest debt, in ticks, that the bucket may have after the take.
+// fullAfterTake returns the tick at which the bucket is full after a take of the given tokens. The argument limit is
+// the largest debt, in ticks, that the bucket may have after the take.
 func (v view) fullAfterTake(tokens, limit uint64) uint64 {
 	q := v.terms.Quota
 	now := v.now()

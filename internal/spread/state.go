@@ -41,7 +41,8 @@ func (s state) next(full uint64) state {
 	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)
 }
 
-// madeBy returns s as the state that the current exchange of the cell c makes. The argument number is the cell's number.
+// madeBy returns s as the state that the current exchange of the cell c makes. The argument number is the cell's
+// number.
 func (s state) madeBy(number int, c cell) state {
 	return s | state(uint64(number)<<cellShift|c.parity()<<parityShift)
 }

@@ -29,7 +29,8 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 func (b *Bucket) outcome(h *holder, nanos int64, left uint64) Outcome {
 	readAt, s := h.readAt.Load(), state(h.lastState.Load())
 	t := b.terms[s.plan()].Load()
-	if uint64(nanos-readAt) > uint64(Ahead) || readAt <= t.start.Load() { // S7: the terms may have changed since s was read
+	// S7: the terms may have changed since s was read.
+	if uint64(nanos-readAt) > uint64(Ahead) || readAt <= t.start.Load() {
 		changedAt := int64(b.changedAt.Load())
 		s = state(b.shared.Load())
 		if t = b.terms[s.plan()].Load(); nanos-changedAt > t.quarter { // S9
@@ -139,8 +140,8 @@ func (b *Bucket) gather(v view, number int, n uint64) (o Outcome, ok bool) {
 	return o, false
 }
 
-// admission returns the outcome of an admitted request. The arguments are the debt of the bucket in ticks, and the tokens
-// in the caller's cell, both after the request.
+// admission returns the outcome of an admitted request. The arguments are the debt of the bucket in ticks, and the
+// tokens in the caller's cell, both after the request.
 func (v view) admission(owed, left uint64) Outcome {
 	return Outcome{true, v.terms, owed - min(owed, left*v.terms.Quota.Token), v.nanos}
 }

@@ -61,8 +61,8 @@ func (t *Terms) Share() uint64 { return t.share }
 // Source returns the source that NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// available returns how many whole tokens a bucket has. The argument owed is the debt of the bucket in ticks, which must be
-// within the limit.
+// available returns how many whole tokens a bucket has. The argument owed is the debt of the bucket in ticks, which
+// must be within the limit.
 func (t *Terms) available(owed uint64) uint64 {
 	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

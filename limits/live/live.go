@@ -33,53 +33,53 @@ const (
 // is a user: it makes the Limiter or calls [Limiter.Acquire], and later calls [Limiter.Release]. All methods are safe
 // for concurrent use.
 type Limiter struct {
-	*counted
+	*refCounted
 	formers *Formers
 }
 
 // New returns the Limiter of a new limit. It has one user and no previous limiters.
 func New(l *engine.Limiter) *Limiter {
-	return newLimiter(l, nil, new(atomic.Int64), forgetting{}, math.MaxUint64)
+	return newLimiter(l, nil, new(atomic.Int64), expiry{}, math.MaxUint64)
 }
 
 // NewSpread is [New] for a limit with one bucket on all processors. The embedded *engine.Limiter is then nil.
 func NewSpread(s *engine.Spread) *Limiter {
-	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
+	return newLimiter(nil, s, new(atomic.Int64), expiry{}, math.MaxUint64)
 }
 
-// forgetting is for a limit that shares its engine.Limiter. Its keys owe nothing when some time has passed since the
+// An expiry is for a limit that shares its engine.Limiter. Its keys owe nothing when some time has passed since the
 // last request.
-type forgetting struct {
+type expiry struct {
 	after time.Duration
 	now   func() time.Time
 }
 
-func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f forgetting, most uint64) *Limiter {
-	c := &counted{Limiter: l, Spread: s, limits: limits, forget: f}
-	c.most.Store(most)
+func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, e expiry, maxDebt uint64) *Limiter {
+	c := &refCounted{Limiter: l, Spread: s, limits: limits, expiry: e}
+	c.maxDebt.Store(maxDebt)
 	limits.Add(1)
 	c.owners.Store(1)
 	c.users.Store(1)
-	return &Limiter{counted: c}
+	return &Limiter{refCounted: c}
 }
 
 // Share returns a Limiter for another limit that uses the same engine.Limiter with different keys. It has one user and
 // the same previous limiters as l. A key of the other limit owes nothing when the duration after has passed since its
-// last request, by the clock of the function now. The argument most is the largest number of tokens that a key hands
+// last request, by the clock of the function now. The argument maxDebt is the largest number of tokens that a key hands
 // over; [Limiter.RaiseMost] raises it. It matters if the limit also counts refused requests.
-func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
-	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
+func (l *Limiter) Share(after time.Duration, now func() time.Time, maxDebt uint64) *Limiter {
+	to := newLimiter(l.refCounted.Limiter, nil, l.limits, expiry{after, now}, maxDebt)
 	if l.formers.Any() {
 		to.formers = &Formers{}
-		before := l.formers.keep(nil)
-		to.formers.list.Store(&before)
+		formers := l.formers.keep(nil)
+		to.formers.list.Store(&formers)
 	}
 	return to
 }
 
 // RaiseMost is called after the limit was raised. It raises the largest number of tokens that a key hands over to at
 // least n.
-func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
+func (l *Limiter) RaiseMost(n uint64) { l.raiseMaxDebt(n) }
 
 // Formers returns the previous limiters, for the field Formers of [limits.Limit]. It returns nil if there are none.
 //
@@ -98,9 +98,9 @@ func (l *Limiter) Release() {
 	if l.users.Add(-1) > 0 {
 		return
 	}
-	if l.forget.now != nil {
-		ends := l.forget.now().Add(l.forget.after)
-		l.ends.Store(&ends)
+	if l.expiry.now != nil {
+		ends := l.expiry.now().Add(l.expiry.after)
+		l.expiresAt.Store(&ends)
 	}
 	if l.formers != nil {
 		l.formers.drop(func(*former) bool { return true })
@@ -126,15 +126,15 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 // too many remain, or they take too much memory, HandOver returns an error. To drop them anyway would give their keys
 // full buckets. If the new Limiter has the same engine.Limiter as a previous one, the debts stay in its records.
 func (l *Limiter) HandOver(to *Limiter) error {
-	all, bytes := l.formers.keep(l.counted), uint64(0)
-	all = slices.DeleteFunc(all, func(f *former) bool {
-		to.raiseMost(f.most.Load()) // a key also owes what was handed over to it
+	formers, bytes := l.formers.keep(l.refCounted), uint64(0)
+	formers = slices.DeleteFunc(formers, func(f *former) bool {
+		to.raiseMaxDebt(f.maxDebt.Load()) // a key also owes what was handed over to it
 		switch {
-		case f.Limiter == to.counted.Limiter && f.Spread == to.counted.Spread:
+		case f.Limiter == to.refCounted.Limiter && f.Spread == to.refCounted.Spread:
 			if f.users.Load() == 0 {
 				f.settle()
 			}
-		case f.counted == l.counted || !f.isEmpty():
+		case f.refCounted == l.refCounted || !f.isEmpty():
 			if f.Spread == nil {
 				bytes += f.Stats().Bytes
 			}
@@ -143,65 +143,66 @@ func (l *Limiter) HandOver(to *Limiter) error {
 		f.release()
 		return true
 	})
-	if n := len(all); n > MaxFormers || n > 1 && bytes > MaxBytes {
-		for _, f := range all {
+	if n := len(formers); n > MaxFormers || n > 1 && bytes > MaxBytes {
+		for _, f := range formers {
 			f.release()
 		}
 		return fmt.Errorf("keys still owe tokens in %d previous tables, of %d bytes together: want at most %d "+
 			"tables, and for two or more at most %d bytes: undo the change of its algorithm, tiers or room, or "+
 			"try again later", n, bytes, MaxFormers, MaxBytes)
 	}
-	if len(all) == 0 {
+	if len(formers) == 0 {
 		return nil
 	}
-	for _, f := range all {
+	for _, f := range formers {
 		if f.Spread == nil {
 			f.sweeps = f.Stats().Sweeps
 		}
 	}
 	to.formers = &Formers{}
-	to.formers.list.Store(&all)
+	to.formers.list.Store(&formers)
 	return nil
 }
 
 // Formers has the previous limiters of a limit; nil means none. Its methods are safe for concurrent use.
 type Formers struct {
-	mu    sync.Mutex // serializes changes of the list
-	list  atomic.Pointer[[]*former]
-	asked atomic.Uint64
+	mu       sync.Mutex // serializes changes of the list
+	list     atomic.Pointer[[]*former]
+	requests atomic.Uint64
 }
 
 type former struct {
-	*counted
+	*refCounted
 	sweeps uint64 // the number of the limiter's sweeps when it was replaced
 }
 
 // Any reports whether there are previous limiters. If so, a request must call Move.
 func (fs *Formers) Any() bool { return fs != nil && fs.list.Load() != nil }
 
-func (fs *Formers) all() []*former {
+func (fs *Formers) load() []*former {
 	if list := fs.list.Load(); list != nil {
 		return *list
 	}
 	return nil
 }
 
-// keep adds an owner to each previous limiter and returns them. The argument of is the first of them, unless it is nil.
-func (fs *Formers) keep(of *counted) (all []*former) {
-	if of != nil {
-		of.owners.Add(1)
-		all = []*former{{counted: of}}
+// keep adds an owner to each previous limiter and returns them. The argument first is the first of them, unless it is
+// nil.
+func (fs *Formers) keep(first *refCounted) (formers []*former) {
+	if first != nil {
+		first.owners.Add(1)
+		formers = []*former{{refCounted: first}}
 	}
 	if fs == nil {
-		return all
+		return formers
 	}
 	fs.mu.Lock() // a limiter that is dropped meanwhile may be closed
 	defer fs.mu.Unlock()
-	for _, f := range fs.all() {
+	for _, f := range fs.load() {
 		f.owners.Add(1)
-		all = append(all, &former{counted: f.counted, sweeps: f.sweeps})
+		formers = append(formers, &former{refCounted: f.refCounted, sweeps: f.sweeps})
 	}
-	return all
+	return formers
 }
 
 // Move charges the current limiter with the debt that a request's key has in the previous limiters. The argument to is
@@ -231,13 +232,13 @@ func (fs *Formers) move(keyOf func(*engine.Limiter) (engine.Key, bool), charge f
 	if !fs.Any() {
 		return
 	}
-	for _, f := range fs.all() {
+	for _, f := range fs.load() {
 		if k, ok := f.keyBy(keyOf); ok {
 			f.move(k, charge)
 		}
 	}
-	const between = 64 // requests
-	if fs.asked.Add(1)%between == 0 {
+	const dropInterval = 64 // requests
+	if fs.requests.Add(1)%dropInterval == 0 {
 		fs.drop((*former).hasForgotten)
 	}
 }
@@ -247,7 +248,7 @@ func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	if !fs.Any() {
 		return
 	}
-	for _, f := range fs.all() {
+	for _, f := range fs.load() {
 		if k, ok := f.keyBy(keyOf); ok {
 			f.reset(k)
 		}
@@ -269,7 +270,7 @@ func (f *former) hasForgotten() bool {
 		return f.users.Load() == 0 && f.Spread.Owed() == 0
 	}
 	s := f.Stats()
-	return s.Keys == 0 && s.Sweeps >= f.sweeps+2 || f.isOver()
+	return s.Keys == 0 && s.Sweeps >= f.sweeps+2 || f.isExpired()
 }
 
 func (f *former) isEmpty() bool {
@@ -277,20 +278,20 @@ func (f *former) isEmpty() bool {
 		return f.hasForgotten()
 	}
 	f.Sweep()
-	return f.Stats().Keys == 0 || f.isOver()
+	return f.Stats().Keys == 0 || f.isExpired()
 }
 
-// isOver reports, for a limit that shares its engine.Limiter, whether it has been unused for so long that no key owes
-// anything.
-func (f *former) isOver() bool {
-	ends := f.ends.Load()
-	return ends != nil && !f.forget.now().Before(*ends)
+// isExpired reports, for a limit that shares its engine.Limiter, whether it has been unused for so long that no key
+// owes anything.
+func (f *former) isExpired() bool {
+	ends := f.expiresAt.Load()
+	return ends != nil && !f.expiry.now().Before(*ends)
 }
 
 // Limiters returns the previous limiters that have tables.
 func (fs *Formers) Limiters() (limiters []*engine.Limiter) {
 	if fs.Any() {
-		for _, f := range fs.all() {
+		for _, f := range fs.load() {
 			if f.Spread == nil {
 				limiters = append(limiters, f.Limiter)
 			}
@@ -299,20 +300,20 @@ func (fs *Formers) Limiters() (limiters []*engine.Limiter) {
 	return limiters
 }
 
-func (fs *Formers) drop(is func(*former) bool) {
+func (fs *Formers) drop(shouldDrop func(*former) bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	var left []*former
-	for _, f := range fs.all() {
-		if is(f) {
+	var rest []*former
+	for _, f := range fs.load() {
+		if shouldDrop(f) {
 			f.release()
 		} else {
-			left = append(left, f)
+			rest = append(rest, f)
 		}
 	}
-	if left == nil {
+	if rest == nil {
 		fs.list.Store(nil)
 		return
 	}
-	fs.list.Store(&left)
+	fs.list.Store(&rest)
 }

@@ -35,7 +35,7 @@ func TestEveryLimiterIsClosed(t *testing.T) {
 	second := owing(t, first)
 	first.Release()
 	third := owing(t, second)
-	require.Len(t, third.formers.all(), 2)
+	require.Len(t, third.formers.load(), 2)
 	second.Release()
 	require.EqualValues(t, 1, first.owners.Load())
 	third.Release()
@@ -72,8 +72,8 @@ func TestWhatIsHandedOverTwice(t *testing.T) {
 	require.NoError(t, err)
 	l := New(limiter)
 	defer l.Release()
-	k, c := l.Key("a"), l.counted
-	c.raiseMost(100)
+	k, c := l.Key("a"), l.refCounted
+	c.raiseMaxDebt(100)
 	var charged []uint64
 	hands := func(room uint64) {
 		c.move(k, func(n uint64) uint64 {

@@ -46,7 +46,7 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 	if len(lines) == 0 {
 		return p, false, nil
 	}
-	if err := bounded(lines); err != nil {
+	if err := checkBounds(lines); err != nil {
 		return p, false, err
 	}
 	list, err := parse(lines)
@@ -54,7 +54,7 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 		return p, false, err
 	}
 	var found Item
-	has := false
+	isFound := false
 	for _, member := range list {
 		i := item(member)
 		name := reflect.ValueOf(i.Value)
@@ -62,13 +62,13 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 		case name.Kind() != reflect.String:
 			return p, false, fmt.Errorf("an item of the type %T: want a text", i.Value)
 		case name.String() != f.Name:
-		case has:
+		case isFound:
 			return p, false, fmt.Errorf("two items %q: want one", f.Name)
 		default:
-			found, has = i, true
+			found, isFound = i, true
 		}
 	}
-	if !has {
+	if !isFound {
 		return p, false, nil
 	}
 	n, err := f.numbers(&found)
@@ -81,9 +81,9 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 	return p, true, nil
 }
 
-// bounded returns an error for lines whose parsing would take much time or memory. It never counts fewer items and
+// checkBounds returns an error for lines whose parsing would take much time or memory. It never counts fewer items and
 // parameters than a parser would parse before the first syntax error.
-func bounded(lines []string) error {
+func checkBounds(lines []string) error {
 	length, items, params := 0, 1, 0
 	for _, line := range lines {
 		length += len(line)
@@ -130,7 +130,7 @@ func (f *Field) numbers(item *Item) (n spec.Numbers, err error) {
 	if err != nil {
 		return n, err
 	}
-	if unit, has := item.Param("qu"); has && unit != f.unit() {
+	if unit, hasUnit := item.Param("qu"); hasUnit && unit != f.unit() {
 		return n, fmt.Errorf("qu=%q: want %q", fmt.Sprint(unit), f.unit())
 	}
 	switch {

@@ -40,10 +40,10 @@ func (l *Live) Table() *Table { return l.table.Load() }
 func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
 
 // Follow keeps the table current: it reads the table at each interval until ctx is done. After an error the current
-// table stays. The function told gets each different table and each different error. When reading succeeds after an
+// table stays. The function report gets each different table and each different error. When reading succeeds after an
 // error, it gets the current table again.
-func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
-	ticker := time.NewTicker(every)
+func (l *Live) Follow(ctx context.Context, interval time.Duration, report func(*Table, error)) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	last := ""
 	for {
@@ -52,7 +52,7 @@ func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table
 			return
 		case <-ticker.C:
 		}
-		t, isNew, err := l.again(ctx)
+		t, isNew, err := l.reread(ctx)
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -61,22 +61,22 @@ func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table
 		case ctx.Err() != nil:
 			return
 		case isNew || text != last:
-			told(t, err)
+			report(t, err)
 		}
 		last = text
 	}
 }
 
-func (l *Live) again(ctx context.Context) (t *Table, isNew bool, err error) {
+func (l *Live) reread(ctx context.Context) (t *Table, isNew bool, err error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
-	before := l.table.Load()
+	current := l.table.Load()
 	t, err = l.read(ctx)
 	switch {
 	case err != nil:
 		return nil, false, err
-	case t == nil || t.sum == before.sum && t.keys == before.keys:
-		return before, false, nil
+	case t == nil || t.sum == current.sum && t.keys == current.keys:
+		return current, false, nil
 	}
 	l.table.Store(t)
 	return t, true, nil
@@ -84,8 +84,8 @@ func (l *Live) again(ctx context.Context) (t *Table, isNew bool, err error) {
 
 // A FileReader reads a file when it has changed. It is not for concurrent use.
 type FileReader struct {
-	last   fs.FileInfo // nil if the file must be read
-	failed error
+	last fs.FileInfo // nil if the file must be read
+	err  error
 }
 
 // Read reads the file by [Reader.File] if its identity, size or time has changed. Otherwise it returns a nil Table and
@@ -97,13 +97,13 @@ func (f *FileReader) Read(r Reader, name string) (*Table, error) {
 		return nil, err
 	}
 	if f.last != nil && os.SameFile(f.last, info) && f.last.Size() == info.Size() && f.last.ModTime().Equal(info.ModTime()) {
-		return nil, f.failed
+		return nil, f.err
 	}
 	if f.last = info; time.Since(info.ModTime()) < unsettled {
 		f.last = nil // a later change may have the same time stamp
 	}
 	t, err := r.File(name)
-	f.failed = err
+	f.err = err
 	return t, err
 }
 

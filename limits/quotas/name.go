@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// connection has the names of header fields for one connection (RFC 9110, section 7.6.1) or for HTTP itself.
-var connection = []string{
+// connectionFields has the names of header fields for one connection (RFC 9110, section 7.6.1) or for HTTP itself.
+var connectionFields = []string{
 	"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Max-Forwards", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// meaning has the names of header fields with a meaning in requests, by RFC 9110, 9111, 6265 or 7239, or for proxies.
-var meaning = []string{
+// standardFields has the names of header fields with a meaning in requests, by RFC 9110, 9111, 6265 or 7239, or for
+// proxies.
+var standardFields = []string{
 	"Accept", "Authorization", "Cache-Control", "Cookie", "Date", "Forwarded", "From", "Origin", "Pragma", "Range", "Referer",
 	"User-Agent", "Via", "X-Real-Ip", "X-Request-Id",
 }
@@ -30,10 +31,10 @@ func CheckName(name string) error {
 	}
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
 	switch {
-	case slices.Contains(connection, canonical):
+	case slices.Contains(connectionFields, canonical):
 		return fmt.Errorf("%s is for one connection alone: want a field of its own, such as X-RateLimit-Policy", name)
-	case slices.Contains(meaning, canonical) || slices.ContainsFunc([]string{"Accept-", "Content-", "If-", "Sec-", "X-Forwarded-"},
-		func(begin string) bool { return strings.HasPrefix(canonical, begin) }):
+	case slices.Contains(standardFields, canonical) || slices.ContainsFunc([]string{"Accept-", "Content-", "If-", "Sec-", "X-Forwarded-"},
+		func(prefix string) bool { return strings.HasPrefix(canonical, prefix) }):
 		return fmt.Errorf("%s has another meaning: want a field of its own, such as X-RateLimit-Policy", name)
 	}
 	return nil

@@ -68,7 +68,7 @@ func (r Reader) File(name string) (*Table, error) {
 func (r Reader) CSV(text []byte) (*Table, error) {
 	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
-	b, seen := newBuilder(), known{}
+	b, cache := newBuilder(), policyCache{}
 	err := eachLine(in, func(fields []string) error {
 		if len(fields) != 2 && len(fields) != 3 {
 			return fmt.Errorf("%d fields: want key,plan or key,rate or key,rate,burst", len(fields))
@@ -77,7 +77,7 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 		if len(fields) == 3 {
 			burst = fields[2]
 		}
-		p, err := seen.policy(r, fields[1], burst)
+		p, err := cache.policy(r, fields[1], burst)
 		if err != nil {
 			return err
 		}
@@ -86,32 +86,32 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, second := b.build()
-	if second < 0 {
-		return t.filled()
+	t, duplicate := b.build()
+	if duplicate < 0 {
+		return t.checkFilled()
 	}
 	// The line of the duplicate key is searched only now.
 	in = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
 	return nil, eachLine(in, func([]string) error {
-		if second--; second < 0 {
+		if duplicate--; duplicate < 0 {
 			return errTwice
 		}
 		return nil
 	})
 }
 
-// Pairs reads keys and their limits, such as the fields of a hash in Redis. The function each calls yield for each
+// Pairs reads keys and their limits, such as the fields of a hash in Redis. The function visitAll calls yield for each
 // pair. A limit is "plan", "rate" or "rate,burst", as in a line of CSV. If a key comes twice, the last limit applies.
 // It is an error if there are no keys. An error names the number of the pair, counted from 1.
-func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {
-	b, seen := newBuilder(), known{}
-	b.latest = true
+func (r Reader) Pairs(visitAll func(yield func(key, limit string) error) error) (*Table, error) {
+	b, cache := newBuilder(), policyCache{}
+	b.lastWins = true
 	number := 0
-	err := each(func(key, limit string) error {
+	err := visitAll(func(key, limit string) error {
 		number++
 		rate, burst, _ := strings.Cut(limit, ",")
-		p, err := seen.policy(r, rate, burst)
+		p, err := cache.policy(r, rate, burst)
 		if err == nil {
 			err = r.add(b, key, p)
 		}
@@ -124,43 +124,45 @@ func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Ta
 		return nil, err
 	}
 	t, _ := b.build()
-	return t.filled()
+	return t.checkFilled()
 }
 
-func (t *Table) filled() (*Table, error) {
+func (t *Table) checkFilled() (*Table, error) {
 	if t.keys == 0 {
 		return nil, errors.New("it has no keys: want at least one, because without any all requests would be under another limit")
 	}
 	return t, nil
 }
 
-// known has the policies that were parsed before. Its key is the text of the plan or rate, and the text of the burst.
-type known map[[2]string]engine.Policy
+// A policyCache has the policies that were parsed before. Its key is the text of the plan or rate, and the text of the
+// burst.
+type policyCache map[[2]string]engine.Policy
 
 const maxKnown = 4096
 
-func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error) {
-	p, found := k[[2]string{limit, burst}]
+func (c policyCache) policy(r Reader, limit, burst string) (p engine.Policy, err error) {
+	p, found := c[[2]string{limit, burst}]
 	if found {
 		return p, nil
 	}
-	if p, err = r.policy(limit, burst); err == nil && len(k) < maxKnown {
-		k[[2]string{strings.Clone(limit), strings.Clone(burst)}] = p
+	if p, err = r.policy(limit, burst); err == nil && len(c) < maxKnown {
+		c[[2]string{strings.Clone(limit), strings.Clone(burst)}] = p
 	}
 	return p, err
 }
 
 var errTwice = errors.New("its key occurs twice")
 
-// eachLine calls the function each with the fields of every line except a heading. An error has the number of the line.
-func eachLine(in *csv.Reader, each func(fields []string) error) error {
+// eachLine calls the function visit with the fields of every line except a heading. An error has the number of the
+// line.
+func eachLine(in *csv.Reader, visit func(fields []string) error) error {
 	for first := true; ; first = false {
 		fields, err := in.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
-			return fmt.Errorf("line %d, column %d: %w", bad.Line, bad.Column, bad.Err)
+		if parseErr := (*csv.ParseError)(nil); errors.As(err, &parseErr) {
+			return fmt.Errorf("line %d, column %d: %w", parseErr.Line, parseErr.Column, parseErr.Err)
 		}
 		if err != nil {
 			return err
@@ -168,7 +170,7 @@ func eachLine(in *csv.Reader, each func(fields []string) error) error {
 		if first && isHeading(fields) {
 			continue
 		}
-		if err := each(fields); err != nil {
+		if err := visit(fields); err != nil {
 			line, _ := in.FieldPos(0)
 			return fmt.Errorf("line %d: %w", line, err)
 		}
@@ -244,16 +246,16 @@ func describe(n spec.Numbers) string {
 
 // JSON reads an object: see [Reader.File].
 func (r Reader) JSON(text []byte) (*Table, error) {
-	b, seen := newBuilder(), map[string]engine.Policy{}
+	b, cache := newBuilder(), map[string]engine.Policy{}
 	err := eachMember(text, func(key string, value json.RawMessage) error {
-		p, known := seen[string(value)]
-		if !known {
+		p, found := cache[string(value)]
+		if !found {
 			var err error
 			if p, err = r.value(value); err != nil {
 				return err
 			}
-			if len(seen) < maxKnown {
-				seen[string(value)] = p
+			if len(cache) < maxKnown {
+				cache[string(value)] = p
 			}
 		}
 		return r.add(b, key, p)
@@ -261,34 +263,34 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, second := b.build()
-	if second < 0 {
-		return t.filled()
+	t, duplicate := b.build()
+	if duplicate < 0 {
+		return t.checkFilled()
 	}
 	return nil, eachMember(text, func(string, json.RawMessage) error {
-		if second--; second < 0 {
+		if duplicate--; duplicate < 0 {
 			return errTwice
 		}
 		return nil
 	})
 }
 
-// eachMember calls the function each for every member of a JSON object. An error has the number of the line.
-func eachMember(text []byte, each func(key string, value json.RawMessage) error) error {
+// eachMember calls the function visit for every member of a JSON object. An error has the number of the line.
+func eachMember(text []byte, visit func(key string, value json.RawMessage) error) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	fail := func(err error) error {
-		at := in.InputOffset()
-		if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
-			at = bad.Offset
+		offset := in.InputOffset()
+		if syntaxErr := (*json.SyntaxError)(nil); errors.As(err, &syntaxErr) {
+			offset = syntaxErr.Offset
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the file ends in the middle")
 		}
-		return fmt.Errorf("line %d: %w", bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))+1, err)
+		return fmt.Errorf("line %d: %w", bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n"))+1, err)
 	}
-	if begin, err := in.Token(); err != nil {
+	if token, err := in.Token(); err != nil {
 		return fail(err)
-	} else if begin != json.Delim('{') {
+	} else if token != json.Delim('{') {
 		return fail(errors.New(`want an object, such as {"key": "plan"}`))
 	}
 	for in.More() {
@@ -300,7 +302,7 @@ func eachMember(text []byte, each func(key string, value json.RawMessage) error)
 		if err := in.Decode(&value); err != nil {
 			return fail(err)
 		}
-		if err := each(key.(string), value); err != nil { // the keys of a JSON object are strings
+		if err := visit(key.(string), value); err != nil { // the keys of a JSON object are strings
 			return fail(err)
 		}
 	}
@@ -327,14 +329,14 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 	}
 	fields := map[string]any{"rate": &n.Rate, "burst": &n.Burst} // a struct would also accept RATE, and a second rate
 	err := eachMember(text, func(name string, value json.RawMessage) error {
-		into := fields[name]
-		if delete(fields, name); into == nil {
+		target := fields[name]
+		if delete(fields, name); target == nil {
 			return errTwice
 		}
-		return json.Unmarshal(value, into)
+		return json.Unmarshal(value, target)
 	})
 	if err != nil {
-		return engine.Policy{}, fmt.Errorf(`%s: want the name of a plan, a rate such as "10/s", or {"rate": "10/s", "burst": 20}`, short(text))
+		return engine.Policy{}, fmt.Errorf(`%s: want the name of a plan, a rate such as "10/s", or {"rate": "10/s", "burst": 20}`, shorten(text))
 	}
 	burst := ""
 	if n.Burst != nil {
@@ -346,10 +348,10 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 	return r.policy(n.Rate, burst)
 }
 
-func short(text []byte) string {
-	const most = 60
-	if len(text) > most {
-		return string(text[:most]) + "..."
+func shorten(text []byte) string {
+	const maxBytes = 60
+	if len(text) > maxBytes {
+		return string(text[:maxBytes]) + "..."
 	}
 	return string(text)
 }

@@ -24,7 +24,7 @@ const MaxKeys = 100_000_000
 type Table struct {
 	seed     maphash.Seed
 	hashes   []uint64 // a hash is at the place that its value gives, or at the next free place; 0: free
-	of       []uint32 // for each hash, the index of its policy in policies
+	indices  []uint32 // for each hash, the index of its policy in policies
 	policies []engine.Policy
 	keys     int
 	sum      uint64 // checksum of the keys with their policies, to compare two tables of a process
@@ -39,7 +39,7 @@ func (t *Table) Of(key string) (p engine.Policy, ok bool) {
 	if t.hashes[i] == 0 {
 		return p, false
 	}
-	return t.policies[t.of[i]], true
+	return t.policies[t.indices[i]], true
 }
 
 // Len returns the number of keys.
@@ -70,18 +70,18 @@ func (t *Table) place(hash uint64) int {
 
 // A builder gathers the keys of a table.
 type builder struct {
-	table  Table
-	hashes []uint64
-	of     []uint32
-	known  map[engine.Policy]uint32
-	marks  []uint64 // marks of the policies, for the table's sum
-	latest bool     // if a key occurs twice, its last policy counts; otherwise that is an error
+	table    Table
+	hashes   []uint64
+	indices  []uint32
+	indexOf  map[engine.Policy]uint32
+	marks    []uint64 // marks of the policies, for the table's sum
+	lastWins bool     // if a key occurs twice, its last policy counts; if lastWins is false, that is an error
 }
 
-var marking = maphash.MakeSeed()
+var sumSeed = maphash.MakeSeed()
 
 func newBuilder() *builder {
-	return &builder{table: Table{seed: maphash.MakeSeed()}, known: map[engine.Policy]uint32{}}
+	return &builder{table: Table{seed: maphash.MakeSeed()}, indexOf: map[engine.Policy]uint32{}}
 }
 
 var errTooMany = errors.New("too many keys: want at most 100,000,000")
@@ -91,32 +91,33 @@ func (b *builder) add(key string, p engine.Policy) error {
 	if len(b.hashes) == MaxKeys {
 		return errTooMany
 	}
-	i, known := b.known[p]
-	if !known {
+	i, found := b.indexOf[p]
+	if !found {
 		i = uint32(len(b.table.policies))
-		b.known[p], b.table.policies = i, append(b.table.policies, p)
-		b.marks = append(b.marks, maphash.Comparable(marking, p)|1)
+		b.indexOf[p], b.table.policies = i, append(b.table.policies, p)
+		b.marks = append(b.marks, maphash.Comparable(sumSeed, p)|1)
 	}
-	b.table.sum += maphash.String(marking, key) * b.marks[i]
-	b.hashes, b.of = append(b.hashes, b.table.hash(key)), append(b.of, i)
+	b.table.sum += maphash.String(sumSeed, key) * b.marks[i]
+	b.hashes, b.indices = append(b.hashes, b.table.hash(key)), append(b.indices, i)
 	return nil
 }
 
-// build makes the table. If a key was added twice, it returns instead the number of the second add.
-func (b *builder) build() (t *Table, second int) {
-	of := b.table // a copy with exactly the needed capacity
-	t = &of
+// build makes the table. The result duplicate is -1. If a key was added twice, build instead returns the index of the
+// second add.
+func (b *builder) build() (t *Table, duplicate int) {
+	table := b.table // a copy with exactly the needed capacity
+	t = &table
 	t.hashes = make([]uint64, len(b.hashes)+len(b.hashes)/3+1) // so that every search ends at a free place
-	t.of = make([]uint32, len(t.hashes))
+	t.indices = make([]uint32, len(t.hashes))
 	t.policies = append(make([]engine.Policy, 0, len(t.policies)), t.policies...)
 	for i, hash := range b.hashes {
-		at := t.place(hash)
-		if t.hashes[at] == 0 {
+		place := t.place(hash)
+		if t.hashes[place] == 0 {
 			t.keys++
-		} else if !b.latest {
+		} else if !b.lastWins {
 			return nil, i
 		}
-		t.hashes[at], t.of[at] = hash, b.of[i]
+		t.hashes[place], t.indices[place] = hash, b.indices[i]
 	}
 	return t, -1
 }

@@ -8,42 +8,42 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// form says which numbers an algorithm has and which conditions they must meet.
-type form struct {
-	burst   bool // the size of a full bucket is set separately from the rate
-	whole   bool // the rate is a whole number of tokens in its period
-	aligned bool // windows can begin with the clock
-	period  bool // the tiers of a limit share the period of the rate
-	rate    bool // the tiers of a limit share the rate
-	logs    bool // the time of each request is stored
+// traits says which numbers an algorithm has and which conditions they must meet.
+type traits struct {
+	hasBurst    bool // the size of a full bucket is set separately from the rate
+	wholeRate   bool // the rate is a whole number of tokens in its period
+	canAlign    bool // windows can begin with the clock
+	samePeriod  bool // the tiers of a limit share the period of the rate
+	sameRate    bool // the tiers of a limit share the rate
+	storesTimes bool // the time of each request is stored
 }
 
-func formOf(a engine.Algorithm) form {
+func traitsOf(a engine.Algorithm) traits {
 	switch a {
 	case engine.AlgorithmTokenBucket:
-		return form{burst: true}
+		return traits{hasBurst: true}
 	case engine.AlgorithmBatchRefill:
-		return form{burst: true, whole: true, rate: true}
+		return traits{hasBurst: true, wholeRate: true, sameRate: true}
 	case engine.AlgorithmFixedWindow:
-		return form{whole: true, aligned: true, period: true}
+		return traits{wholeRate: true, canAlign: true, samePeriod: true}
 	case engine.AlgorithmSlidingWindow:
-		return form{whole: true, period: true}
+		return traits{wholeRate: true, samePeriod: true}
 	case engine.AlgorithmSlidingLog:
-		return form{whole: true, period: true, logs: true}
+		return traits{wholeRate: true, samePeriod: true, storesTimes: true}
 	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
-	return form{}
+	return traits{}
 }
 
 // HasBurst reports whether a limit of the algorithm has a burst.
-func HasBurst(a engine.Algorithm) bool { return formOf(a).burst }
+func HasBurst(a engine.Algorithm) bool { return traitsOf(a).hasBurst }
 
 // Logs reports whether the algorithm keeps the time of each request. The memory of a key then grows with the limit, and
 // the table cannot be in a file.
-func Logs(a engine.Algorithm) bool { return formOf(a).logs }
+func Logs(a engine.Algorithm) bool { return traitsOf(a).storesTimes }
 
 // CanAlign reports whether the windows of the algorithm can begin at multiples of their length.
-func CanAlign(a engine.Algorithm) bool { return formOf(a).aligned }
+func CanAlign(a engine.Algorithm) bool { return traitsOf(a).canAlign }
 
 // Algorithms returns the algorithms that have a rate: all except [engine.AlgorithmConcurrency].
 func Algorithms() []engine.Algorithm {
@@ -56,9 +56,9 @@ func Name(a engine.Algorithm) string {
 }
 
 // Names returns the names of algorithms.
-func Names(all []engine.Algorithm) []string {
-	names := make([]string, len(all))
-	for i, a := range all {
+func Names(algorithms []engine.Algorithm) []string {
+	names := make([]string, len(algorithms))
+	for i, a := range algorithms {
 		names[i] = Name(a)
 	}
 	return names

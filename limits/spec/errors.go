@@ -14,10 +14,10 @@ type Error struct {
 }
 
 // Error returns the message, after the name of the tier.
-func (e *Error) Error() string { return e.of("tier") }
+func (e *Error) Error() string { return e.text("tier") }
 
-// The method of returns the text of Error, with the argument word instead of "tier".
-func (e *Error) of(word string) string {
+// text returns the text of Error, with the argument word instead of "tier".
+func (e *Error) text(word string) string {
 	if e.Tier != "" {
 		return fmt.Sprintf("%s %q: %s", word, e.Tier, e.Message)
 	}
@@ -28,34 +28,34 @@ func (e *Error) of(word string) string {
 type Errors []*Error
 
 // Error returns one sentence for each error.
-func (es Errors) Error() string {
-	all := make([]string, len(es))
-	for i, e := range es {
-		all[i] = e.Error()
+func (e Errors) Error() string {
+	texts := make([]string, len(e))
+	for i, problem := range e {
+		texts[i] = problem.Error()
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(texts, "; ")
 }
 
-// ofPlans has the errors of a limit whose tiers are called plans.
-type ofPlans struct{ Errors }
+// planErrors has the errors of a limit whose tiers are called plans.
+type planErrors struct{ Errors }
 
-func (o ofPlans) Error() string {
-	all := make([]string, len(o.Errors))
-	for i, e := range o.Errors {
-		all[i] = e.of("plan")
+func (o planErrors) Error() string {
+	texts := make([]string, len(o.Errors))
+	for i, problem := range o.Errors {
+		texts[i] = problem.text("plan")
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(texts, "; ")
 }
 
-func (o ofPlans) Unwrap() error { return o.Errors }
+func (o planErrors) Unwrap() error { return o.Errors }
 
 // ErrorsOf returns the [Errors] that an error of [Limit.Policies] contains, or nil for nil.
 func ErrorsOf(err error) Errors {
-	var es Errors
-	errors.As(err, &es)
-	return es
+	var problems Errors
+	errors.As(err, &problems)
+	return problems
 }
 
-func (es *Errors) add(tier, key, format string, args ...any) {
-	*es = append(*es, &Error{tier, key, fmt.Sprintf(format, args...)})
+func (e *Errors) add(tier, key, format string, args ...any) {
+	*e = append(*e, &Error{tier, key, fmt.Sprintf(format, args...)})
 }

@@ -29,35 +29,34 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter of the policy own, whose quotas have at most the given
-// number of tokens.
-func Room(own engine.Policy, most uint64) uint64 {
-	if own.Algorithm() == engine.AlgorithmTokenBucket {
+// Room returns the argument of [engine.MaxQuota] for a limiter whose quotas have at most maxTokens tokens.
+func Room(policy engine.Policy, maxTokens uint64) uint64 {
+	if policy.Algorithm() == engine.AlgorithmTokenBucket {
 		return MaxBurst // for a token bucket, this takes no more memory than a room of 1
 	}
-	return max(own.Limit(), most)
+	return max(policy.Limit(), maxTokens)
 }
 
 // Highest returns the largest limit, in tokens, of the policies that are not [engine.Blocked] or [engine.Unlimited].
-func Highest(policies ...engine.Policy) (most uint64) {
+func Highest(policies ...engine.Policy) (highest uint64) {
 	for _, p := range policies {
 		if counts(p) {
-			most = max(most, p.Limit())
+			highest = max(highest, p.Limit())
 		}
 	}
-	return most
+	return highest
 }
 
 func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.Unlimited() }
 
 // base returns the policy with which the limiter is made. It also returns, in counted, the policies of the tiers that
 // are neither blocked nor unlimited.
-func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
+func (l *Limit) base(policy engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
 	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
-	switch base = own; {
+	switch base = policy; {
 	case l.Base != engine.Policy{}:
 		base = l.Base
-	case !counts(own) && len(counted) > 0:
+	case !counts(policy) && len(counted) > 0:
 		base = counted[0]
 	}
 	return base, counted
@@ -65,29 +64,29 @@ func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Poli
 
 // checkQuotas checks each tier as a quota of a limiter with the policy base, and adds an error if the limiter would not
 // accept it.
-func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.Policy) {
+func (l *Limit) checkQuotas(problems *Errors, policy, base engine.Policy, tiers []engine.Policy) {
 	if !counts(base) {
 		if l.Quota > 0 {
-			es.add("", "quota", "a rate of %v without a plan that counts leaves nothing to count: write a plan with a rate", l.Rate)
+			problems.add("", "quota", "a rate of %v without a plan that counts leaves nothing to count: write a plan with a rate", l.Rate)
 		}
 		return
 	}
-	most := l.Quota
-	if most == 0 {
-		most = Highest(tiers...)
+	maxTokens := l.Quota
+	if maxTokens == 0 {
+		maxTokens = Highest(tiers...)
 	}
-	q, err := newQuotas(l, base, most)
+	q, err := newQuotas(l, base, maxTokens)
 	if err != nil {
-		es.add("", "quota", "%s", plain(err))
+		problems.add("", "quota", "%s", plain(err))
 		return
 	}
 	defer q.Close()
-	if err := q.takes(own); err != nil { // the limit's own policy is a quota, too
-		es.add("", "rate", "%s", plain(err))
+	if err := q.checkAccepted(policy); err != nil { // the limit's own policy is a quota, too
+		problems.add("", "rate", "%s", plain(err))
 	}
 	for i, p := range tiers {
 		if err := q.check(p); err != nil {
-			es.add(l.Tiers[i].Name, "rate", "%s", plain(err))
+			problems.add(l.Tiers[i].Name, "rate", "%s", plain(err))
 		}
 	}
 }
@@ -104,24 +103,24 @@ type Quotas struct {
 // Quotas returns a checker of numbers for the limit. The limit must have a Quota, and [Limit.Policies] must have
 // accepted it. The caller closes the checker.
 func (l *Limit) Quotas() (*Quotas, error) {
-	own, tiers, err := l.Policies()
+	policy, tiers, err := l.Policies()
 	if err != nil {
 		return nil, err
 	}
-	base, _ := l.base(own, tiers)
+	base, _ := l.base(policy, tiers)
 	return newQuotas(l, base, l.Quota)
 }
 
-func newQuotas(l *Limit, base engine.Policy, most uint64) (*Quotas, error) {
-	probe, err := engine.New(base, engine.MaxQuota(Room(base, most)), engine.MaxKeys(1))
+func newQuotas(l *Limit, base engine.Policy, maxTokens uint64) (*Quotas, error) {
+	probe, err := engine.New(base, engine.MaxQuota(Room(base, maxTokens)), engine.MaxKeys(1))
 	if err != nil {
 		return nil, err
 	}
-	of := *l
-	of.Quota = most
-	q := &Quotas{limit: of, probe: probe, end: func() {}}
+	limit := *l
+	limit.Quota = maxTokens
+	q := &Quotas{limit: limit, probe: probe, end: func() {}}
 	if l.InStore != nil {
-		check, end, err := l.InStore(base, Room(base, most))
+		check, end, err := l.InStore(base, Room(base, maxTokens))
 		if err != nil {
 			q.Close()
 			return nil, err
@@ -144,22 +143,22 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	if err != nil {
 		return engine.Policy{}, err
 	}
-	return p, q.takes(p)
+	return p, q.checkAccepted(p)
 }
 
 // Other returns the policy for numbers that come with a request. The limit must have a Quota. A rate or burst that is
 // missing is taken from the limit, as for a [Tier]. A limiter may still not accept the policy ([engine.Limiter.Quota]).
 func (l *Limit) Other(n Numbers) (engine.Policy, error) {
-	of := *l
-	if of.Algorithm == engine.NoAlgorithm {
-		of.Algorithm = engine.AlgorithmTokenBucket
+	limit := *l
+	if limit.Algorithm == engine.NoAlgorithm {
+		limit.Algorithm = engine.AlgorithmTokenBucket
 	}
-	var es Errors
-	p := of.tier(&es, Tier{Numbers: n})
-	if len(es) > 0 {
-		return engine.Policy{}, es
+	var problems Errors
+	p := limit.tier(&problems, Tier{Numbers: n})
+	if len(problems) > 0 {
+		return engine.Policy{}, problems
 	}
-	return p, of.checkOther(p)
+	return p, limit.checkOther(p)
 }
 
 func (l *Limit) checkOther(p engine.Policy) error {
@@ -177,10 +176,10 @@ func (q *Quotas) check(p engine.Policy) error {
 	if err := q.limit.checkOther(p); err != nil {
 		return err
 	}
-	return q.takes(p)
+	return q.checkAccepted(p)
 }
 
-func (q *Quotas) takes(p engine.Policy) error {
+func (q *Quotas) checkAccepted(p engine.Policy) error {
 	if !counts(p) {
 		return nil
 	}

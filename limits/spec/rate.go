@@ -15,8 +15,8 @@ import (
 // that no rate is set. With a period of the calendar ([Rate.Calendar]), the embedded [engine.Rate] has 1, 7 or 31 days.
 type Rate struct {
 	engine.Rate
-	fixed string
-	per   engine.Period
+	fixed    string
+	calendar engine.Period
 }
 
 // These rates need no counting.
@@ -42,10 +42,10 @@ func ParseRate(text string) (Rate, error) {
 		if err != nil {
 			return Rate{}, fmt.Errorf("rate %q: want a number of tokens up to 1e9 a second, such as 1000/%v", text, per)
 		}
-		return Rate{Rate: rate, per: per}, nil
+		return Rate{Rate: rate, calendar: per}, nil
 	}
 	rate, err := engine.ParseRate(text)
-	if _, known := engine.ParseRate("1/" + period); err != nil && known != nil && period != "" {
+	if _, periodErr := engine.ParseRate("1/" + period); err != nil && periodErr != nil && period != "" {
 		err = fmt.Errorf("rate %q: %q is not a period: want ms, s, m, h, d, a duration such as 1500ms, or the day, week or "+
 			"month of the calendar", text, period)
 	}
@@ -56,7 +56,7 @@ func ParseRate(text string) (Rate, error) {
 func Of(rate engine.Rate) Rate { return Rate{Rate: rate} }
 
 // Calendar returns the calendar period of the rate. ok is false if it has none.
-func (r Rate) Calendar() (per engine.Period, ok bool) { return r.per, r.per != 0 }
+func (r Rate) Calendar() (period engine.Period, ok bool) { return r.calendar, r.calendar != 0 }
 
 // IsFixed reports whether the rate is [Blocked] or [Unlimited].
 func (r Rate) IsFixed() bool { return r.fixed != "" }
@@ -67,8 +67,8 @@ func (r Rate) String() string {
 		return r.fixed
 	}
 	text := r.Rate.String()
-	if per, ok := r.Calendar(); ok {
-		text = text[:strings.IndexByte(text, '/')+1] + per.String()
+	if period, ok := r.Calendar(); ok {
+		text = text[:strings.IndexByte(text, '/')+1] + period.String()
 	}
 	return text
 }
@@ -80,9 +80,9 @@ func (r Rate) policy() engine.Policy {
 	return engine.Blocked()
 }
 
-// whole returns "" if the rate gives a whole number of tokens in its period. Otherwise remedy is advice to write a rate
-// with a whole number of tokens, with an example.
-func whole(r engine.Rate) (remedy string) {
+// wholeRemedy returns "" if the rate gives a whole number of tokens in its period. Otherwise remedy is advice to write
+// a rate with a whole number of tokens, with an example.
+func wholeRemedy(r engine.Rate) (remedy string) {
 	if r.Tokens == math.Trunc(r.Tokens) && r.Tokens < 1<<64 {
 		return ""
 	}

@@ -74,89 +74,89 @@ type Limit struct {
 
 // Policies returns the policy of the limit's own numbers, and the policies of its tiers. A fixed rate gives
 // [engine.Blocked] or [engine.Unlimited]. [ErrorsOf] returns all problems.
-func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error) {
-	var es Errors
-	if l.checkKind(&es); l.Rate == (Rate{}) && l.Concurrency == 0 {
-		return engine.Policy{}, nil, es
+func (l *Limit) Policies() (policy engine.Policy, tiers []engine.Policy, err error) {
+	var problems Errors
+	if l.checkKind(&problems); l.Rate == (Rate{}) && l.Concurrency == 0 {
+		return engine.Policy{}, nil, problems
 	}
 	if l.Algorithm == engine.NoAlgorithm {
-		with := *l
-		with.Algorithm, l = engine.AlgorithmTokenBucket, &with
+		limit := *l
+		limit.Algorithm, l = engine.AlgorithmTokenBucket, &limit
 	}
-	own = l.policy(&es, "", l.Numbers)
-	l.checkOwn(&es, own)
+	policy = l.policy(&problems, "", l.Numbers)
+	l.checkPolicy(&problems, policy)
 	for _, t := range l.Tiers {
-		tiers = append(tiers, l.tier(&es, t))
+		tiers = append(tiers, l.tier(&problems, t))
 	}
-	if len(es) == 0 {
-		l.checkEngine(&es, own, tiers)
+	if len(problems) == 0 {
+		l.checkEngine(&problems, policy, tiers)
 	}
-	if len(es) == 0 {
-		l.checkCost(&es, own, tiers)
+	if len(problems) == 0 {
+		l.checkCost(&problems, policy, tiers)
 	}
 	switch {
-	case len(es) > 0 && l.Quota > 0:
-		return engine.Policy{}, nil, ofPlans{es}
-	case len(es) > 0:
-		return engine.Policy{}, nil, es
+	case len(problems) > 0 && l.Quota > 0:
+		return engine.Policy{}, nil, planErrors{problems}
+	case len(problems) > 0:
+		return engine.Policy{}, nil, problems
 	}
-	return own, tiers, nil
+	return policy, tiers, nil
 }
 
 // Counts reports whether the limit counts requests. It does not if all its rates are [Blocked] or [Unlimited], and
 // requests cannot bring other rates.
 func (l *Limit) Counts() bool {
-	counted := func(n Numbers) bool { return !n.Rate.IsFixed() }
-	return l.Quota > 0 || counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
+	isCounted := func(n Numbers) bool { return !n.Rate.IsFixed() }
+	return l.Quota > 0 || isCounted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return isCounted(t.Numbers) })
 }
 
 // Policy returns the policy of a limit without tiers, as [Limit.Policies] does.
 func (l *Limit) Policy() (engine.Policy, error) {
-	own, _, err := l.Policies()
-	return own, err
+	policy, _, err := l.Policies()
+	return policy, err
 }
 
 // checkKind adds errors for a limit with neither a rate nor a Concurrency, with both, or with an algorithm but no rate.
-func (l *Limit) checkKind(es *Errors) {
+func (l *Limit) checkKind(problems *Errors) {
 	switch {
 	case l.Rate == Rate{} && l.Concurrency == 0:
-		es.add("", "rate", "it has neither a rate, such as 10/s, nor a concurrency")
+		problems.add("", "rate", "it has neither a rate, such as 10/s, nor a concurrency")
 	case l.Rate == Rate{} && l.Algorithm != engine.NoAlgorithm:
-		es.add("", "algorithm", "algorithm: it needs a rate, and the limit has none: leave it out")
+		problems.add("", "algorithm", "algorithm: it needs a rate, and the limit has none: leave it out")
 	case l.Rate != Rate{} && l.Concurrency != 0:
-		es.add("", "concurrency", "concurrency %d: the limit has a rate, too: write a second limit for the concurrency", l.Concurrency)
+		problems.add("", "concurrency", "concurrency %d: the limit has a rate, too: write a second limit for the concurrency", l.Concurrency)
 	}
 }
 
-func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
+func (l *Limit) policy(problems *Errors, tier string, n Numbers) engine.Policy {
 	if n.Concurrency != 0 && n.Rate == (Rate{}) {
-		l.checkInFlight(es, tier, n)
+		l.checkInFlight(problems, tier, n)
 		return engine.Concurrency(n.Concurrency, InFlight)
 	}
-	form, name := formOf(l.Algorithm), Name(l.Algorithm)
+	form, name := traitsOf(l.Algorithm), Name(l.Algorithm)
 	if _, ok := n.Rate.Calendar(); ok {
-		return l.calendar(es, tier, n)
+		return l.calendar(problems, tier, n)
 	}
 	if n.Rate.IsFixed() {
 		if n.Burst != nil {
-			es.add(tier, "burst", "burst %d: a rate of %v has none: leave it out", *n.Burst, n.Rate)
+			problems.add(tier, "burst", "burst %d: a rate of %v has none: leave it out", *n.Burst, n.Rate)
 		}
 		if tier == "" && l.Aligned {
-			es.add(tier, "aligned", "aligned: a rate of %v has no window: leave it out", n.Rate)
+			problems.add(tier, "aligned", "aligned: a rate of %v has no window: leave it out", n.Rate)
 		}
 		return n.Rate.policy()
 	}
-	if n.Burst != nil && !form.burst {
-		es.add(tier, "burst", "burst %d: a %s has none, because all of its limit, %v, may come at once: leave it out, or use the "+
+	if n.Burst != nil && !form.hasBurst {
+		problems.add(tier, "burst", "burst %d: a %s has none, because all of its limit, %v, may come at once: leave it out, or use the "+
 			"algorithm token-bucket", *n.Burst, name, n.Rate)
 	} else if n.Burst != nil && (*n.Burst < 1 || *n.Burst > MaxBurst) {
-		es.add(tier, "burst", "burst %d: want 1 to %d", *n.Burst, uint64(MaxBurst))
+		problems.add(tier, "burst", "burst %d: want 1 to %d", *n.Burst, uint64(MaxBurst))
 	}
-	if remedy := whole(n.Rate.Rate); remedy != "" && form.whole && n.Rate != (Rate{}) {
-		es.add(tier, "rate", "rate %v: a %s wants a whole number of requests: %s", n.Rate, name, remedy)
+	if remedy := wholeRemedy(n.Rate.Rate); remedy != "" && form.wholeRate && n.Rate != (Rate{}) {
+		problems.add(tier, "rate", "rate %v: a %s wants a whole number of requests: %s", n.Rate, name, remedy)
 	}
-	if tier == "" && l.Aligned && !form.aligned {
-		es.add(tier, "aligned", "aligned: a %s has no windows of the clock: leave it out, or use the algorithm %s", name,
+	if tier == "" && l.Aligned && !form.canAlign {
+		problems.add(tier, "aligned", "aligned: a %s has no windows of the clock: leave it out, or use the algorithm %s", name,
 			Name(engine.AlgorithmFixedWindow))
 	}
 	return PolicyOf(l.Algorithm, n, l.Aligned)
@@ -195,101 +195,101 @@ func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 
 // tier returns the policy of a tier. Its numbers must be of the same kind as the limit's own: of requests in flight, or
 // of a rate.
-func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
+func (l *Limit) tier(problems *Errors, t Tier) engine.Policy {
 	inFlight := l.Concurrency != 0 && l.Rate == Rate{}
 	switch {
 	case inFlight && t.Concurrency == 0:
-		es.add(t.Name, "concurrency", "no concurrency, and the limit has no rate")
+		problems.add(t.Name, "concurrency", "no concurrency, and the limit has no rate")
 		return engine.Policy{}
 	case !inFlight && t.Concurrency != 0:
-		es.add(t.Name, "concurrency", "a concurrency, and the limit has none")
+		problems.add(t.Name, "concurrency", "a concurrency, and the limit has none")
 		return engine.Policy{}
 	case !inFlight && t.Rate == Rate{} && t.Burst == nil:
-		es.add(t.Name, "", "neither rate nor burst")
+		problems.add(t.Name, "", "neither rate nor burst")
 		return engine.Policy{}
 	case !inFlight && t.Rate == Rate{} && l.Rate.IsFixed():
-		es.add(t.Name, "", "no rate, and the limit's own is %v: write one", l.Rate)
+		problems.add(t.Name, "", "no rate, and the limit's own is %v: write one", l.Rate)
 		return engine.Policy{}
 	case !inFlight && t.Rate == Rate{}:
 		t.Rate = l.Rate
 	}
-	if t.Burst == nil && !t.Rate.IsFixed() && formOf(l.Algorithm).burst && !inFlight {
+	if t.Burst == nil && !t.Rate.IsFixed() && traitsOf(l.Algorithm).hasBurst && !inFlight {
 		t.Burst = l.Burst
 	}
-	form, own := formOf(l.Algorithm), l.Rate
+	form, rate := traitsOf(l.Algorithm), l.Rate
 	switch {
-	case inFlight || t.Rate.IsFixed() || own.IsFixed() || own == Rate{}:
-	case form.rate && t.Rate != own:
-		es.add(t.Name, "rate", "all limits of a %s have one rate, %v: write a burst alone", Name(l.Algorithm), own)
-	case form.period && (t.Rate.Period != own.Period || t.Rate.per != own.per):
-		es.add(t.Name, "rate", "all limits of a %s have one period: write the rate as so many in the period of %v",
-			Name(l.Algorithm), own)
+	case inFlight || t.Rate.IsFixed() || rate.IsFixed() || rate == Rate{}:
+	case form.sameRate && t.Rate != rate:
+		problems.add(t.Name, "rate", "all limits of a %s have one rate, %v: write a burst alone", Name(l.Algorithm), rate)
+	case form.samePeriod && (t.Rate.Period != rate.Period || t.Rate.calendar != rate.calendar):
+		problems.add(t.Name, "rate", "all limits of a %s have one period: write the rate as so many in the period of %v",
+			Name(l.Algorithm), rate)
 	}
-	return l.policy(es, t.Name, t.Numbers)
+	return l.policy(problems, t.Name, t.Numbers)
 }
 
-func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
+func (l *Limit) checkInFlight(problems *Errors, tier string, n Numbers) {
 	const noRate = "it needs a rate, and the limit has none: leave it out"
 	if n.Burst != nil {
-		es.add(tier, "burst", "burst: "+noRate)
+		problems.add(tier, "burst", "burst: "+noRate)
 	}
 	if tier != "" {
 		return
 	}
 	if l.Aligned {
-		es.add("", "aligned", "aligned: "+noRate)
+		problems.add("", "aligned", "aligned: "+noRate)
 	}
 	if l.Refund {
-		es.add("", "refund_status", "refund_status: requests in flight are given back whatever their status: leave this out")
+		problems.add("", "refund_status", "refund_status: requests in flight are given back whatever their status: leave this out")
 	}
 }
 
-func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
+func (l *Limit) checkPolicy(problems *Errors, policy engine.Policy) {
 	if l.MaxWait != 0 && (l.MaxWait < MinWait || l.MaxWait > MaxWait) {
-		es.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)
+		problems.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)
 	}
-	if a := own.Algorithm(); l.MaxWait != 0 && a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
-		es.add("", "max_wait", "max_wait: requests can wait only for a token-bucket, and this is a %s: leave it out", Name(a))
+	if a := policy.Algorithm(); l.MaxWait != 0 && a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
+		problems.add("", "max_wait", "max_wait: requests can wait only for a token-bucket, and this is a %s: leave it out", Name(a))
 	}
 	if l.Spread {
-		l.checkSpread(es, own)
+		l.checkSpread(problems, policy)
 	}
 	if _, ok := l.Rate.Calendar(); l.Zone != "" && !ok {
-		es.add("", "zone", "zone: it needs a rate in a day, week or month of the calendar, such as 1000/month: leave it out")
+		problems.add("", "zone", "zone: it needs a rate in a day, week or month of the calendar, such as 1000/month: leave it out")
 	}
-	if reason := l.notStored(own); l.Stored && reason != "" {
-		es.add("", "store", "%s", reason)
+	if reason := l.whyNotStored(policy); l.Stored && reason != "" {
+		problems.add("", "store", "%s", reason)
 	}
 }
 
-func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
-	if a := own.Algorithm(); a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
-		es.add("", "spread", "spread: only a token-bucket can be divided among processors, and this is a %s: leave spread out", Name(a))
+func (l *Limit) checkSpread(problems *Errors, policy engine.Policy) {
+	if a := policy.Algorithm(); a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
+		problems.add("", "spread", "spread: only a token-bucket can be divided among processors, and this is a %s: leave spread out", Name(a))
 		return
 	}
-	for _, no := range []struct {
-		has      bool
-		key, why string
+	for _, conflict := range []struct {
+		isSet       bool
+		key, reason string
 	}{
 		{len(l.Tiers) > 0 && l.Quota == 0, "tiers", "one bucket has no tiers"},
 		{l.Quota > 0, "quota", "one bucket has one limit"},
 		{l.MaxWait > 0, "max_wait", "requests cannot wait for its tokens"},
 		{l.Refund, "refund_status", "it gives back only tokens that have not come back by time, which soon is none"},
 	} {
-		if no.has {
-			es.add("", no.key, "%s: the limit has a spread, and %s: leave one of the two out", no.key, no.why)
+		if conflict.isSet {
+			problems.add("", conflict.key, "%s: the limit has a spread, and %s: leave one of the two out", conflict.key, conflict.reason)
 		}
 	}
 }
 
-// notStored returns the reason why the limit cannot be in a store, or "" if it can.
-func (l *Limit) notStored(own engine.Policy) string {
+// whyNotStored returns the reason why the limit cannot be in a store, or "" if it can.
+func (l *Limit) whyNotStored(policy engine.Policy) string {
 	switch {
 	case l.MaxWait > 0:
 		return "requests cannot wait for tokens of a store (max_wait)"
 	case l.Spread:
 		return "a bucket that is divided among processors is kept on each machine (spread)"
-	case own.Algorithm() == engine.AlgorithmBatchRefill:
+	case policy.Algorithm() == engine.AlgorithmBatchRefill:
 		return "a store does not keep batches (batch-refill)"
 	case l.Overflow != engine.Evict:
 		return fmt.Sprintf("a store has room for every key and no overflow (overflow: %v)", l.Overflow)
@@ -297,34 +297,34 @@ func (l *Limit) notStored(own engine.Policy) string {
 	return ""
 }
 
-func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy) {
+func (l *Limit) checkEngine(problems *Errors, policy engine.Policy, tiers []engine.Policy) {
 	key := "rate"
-	if own.Algorithm() == engine.AlgorithmConcurrency {
+	if policy.Algorithm() == engine.AlgorithmConcurrency {
 		key = "concurrency"
 	}
-	if err := own.Check(); err != nil {
-		es.add("", key, "%s", plain(err))
+	if err := policy.Check(); err != nil {
+		problems.add("", key, "%s", plain(err))
 		return
 	}
 	for i, t := range tiers {
 		if err := t.Check(); err != nil {
-			es.add(l.Tiers[i].Name, key, "%s", plain(err))
+			problems.add(l.Tiers[i].Name, key, "%s", plain(err))
 			return
 		}
 	}
 	if l.Spread && !l.Rate.IsFixed() {
-		s, err := engine.NewSpread(own, engine.ClockPrecise())
+		s, err := engine.NewSpread(policy, engine.ClockPrecise())
 		if err != nil {
-			es.add("", "spread", "spread: %s", plain(err))
+			problems.add("", "spread", "spread: %s", plain(err))
 			return
 		}
 		_ = s.Close() // always nil
 	}
-	base, counted := l.base(own, tiers)
+	base, counted := l.base(policy, tiers)
 	if l.Quota > 0 || len(counted) > MaxTiers && !l.Stored {
-		l.checkQuotas(es, own, base, tiers)
+		l.checkQuotas(problems, policy, base, tiers)
 	} else if err := base.Check(counted[:min(len(counted), MaxTiers)]...); err != nil {
-		es.add("", "tiers", "%s", plain(err))
+		problems.add("", "tiers", "%s", plain(err))
 	}
 }
 
@@ -333,16 +333,16 @@ func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
 
-func (l *Limit) checkCost(es *Errors, own engine.Policy, tiers []engine.Policy) {
-	for i, p := range append([]engine.Policy{own}, tiers...) {
+func (l *Limit) checkCost(problems *Errors, policy engine.Policy, tiers []engine.Policy) {
+	for i, p := range append([]engine.Policy{policy}, tiers...) {
 		if l.Cost <= p.Limit() || p == engine.Blocked() {
 			continue
 		}
-		whose := ""
+		tierText := ""
 		if i > 0 {
-			whose = fmt.Sprintf(" of tier %q", l.Tiers[i-1].Name)
+			tierText = fmt.Sprintf(" of tier %q", l.Tiers[i-1].Name)
 		}
-		es.add("", "cost", "cost %d is above the limit%s, %d: such a request could never pass", l.Cost, whose, p.Limit())
+		problems.add("", "cost", "cost %d is above the limit%s, %d: such a request could never pass", l.Cost, tierText, p.Limit())
 		return
 	}
 }

@@ -240,7 +240,7 @@ func TestEveryAlgorithmIsKnownByItsName(t *testing.T) {
 		p, err := l.Policy()
 		require.NoError(t, err, "an algorithm that the numbers do not know: %v", a)
 		assert.Equal(t, a, p.Algorithm())
-		assert.NotEqual(t, form{}, formOf(a), "%v: nothing is said about how its numbers are written", a)
+		assert.NotEqual(t, traits{}, traitsOf(a), "%v: nothing is said about how its numbers are written", a)
 	}
 	for _, bad := range []string{"leaky", "Fixed", "concurrency"} {
 		_, err := ParseAlgorithm(bad)
@@ -271,13 +271,13 @@ func TestWhole(t *testing.T) {
 	for _, text := range []string{"3/ms", "3/7d", "3e0/10us", "3/2540400h", "1e9/s", "9007199254740993/365d"} {
 		r, err := engine.ParseRate(text)
 		require.NoError(t, err)
-		assert.Empty(t, whole(r), text)
+		assert.Empty(t, wholeRemedy(r), text)
 	}
 	for text, hint := range map[string]string{
 		"0.5/s": "such as 1/2s", "2.5/m": "such as 5/2m0s", "0.7/1500ms": "such as 7/15s", "1.23e-8/s": "in a longer period",
 	} {
 		r, err := engine.ParseRate(text)
 		require.NoError(t, err)
-		assert.Contains(t, whole(r), hint, text)
+		assert.Contains(t, wholeRemedy(r), hint, text)
 	}
 }
