@@ -19,14 +19,14 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-func (g *generation) judgedRules() *actions.Rules {
-	all := &actions.Rules{Addr: g.ip.Addr}
+func (g *generation) newActionRules() *actions.Rules {
+	list := &actions.Rules{Addr: g.ip.Addr}
 	for _, rule := range g.rules {
-		all.List = append(all.List, actions.Rule{
+		list.List = append(list.List, actions.Rule{
 			Name: rule.Name, Form: g.formOf(rule), Meets: rule.Meets, Text: rule.Limit().Key.Text,
 		})
 	}
-	return all
+	return list
 }
 
 // formOf describes how a rule makes the text of its key. It has the sources, and how many bits of an address count.
@@ -36,23 +36,24 @@ func (g *generation) formOf(rule *rules.Rule) string {
 
 type verdictKey struct{}
 
-// act applies the active actions to a request. If the request is banned, act answers the request and returns false.
-// Otherwise it returns the request to use from then on. If an action applies, its context has the verdict.
-func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+// applyActions applies the active actions to a request. If the request is banned, applyActions answers it and returns
+// false. Otherwise it returns the request to use from then on. If an action applies, the context of this request has
+// the verdict.
+func (s *Server) applyActions(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if g.file.Admin != nil && s.actions.Seen.Wants() {
 		s.noteSender(g, r)
 	}
 	if !s.actions.Any() {
 		return r, true
 	}
-	v := s.actions.Judge(g.judged, r)
+	v := s.actions.Judge(g.actionRules, r)
 	switch {
 	case v.Banned != nil:
-		g.requests.banned(r, v.Banned)
+		g.requests.logBan(r, v.Banned)
 		w.Header().Set("Cache-Control", "no-store")
 		fail(w, r, g.file.Response.Body, http.StatusForbidden, "Requests of this client are refused for a time")
 		if x := exchangeOf(r); x != nil {
-			x.by = byLimits
+			x.answeredBy = byLimits
 		}
 		return r, false
 	case v.Any():
@@ -61,9 +62,9 @@ func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*ht
 	return r, true
 }
 
-func (s *Server) acted(g *generation, next http.Handler) http.Handler {
+func (s *Server) withActions(g *generation, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r, passes := s.act(g, w, r); passes {
+		if r, ok := s.applyActions(g, w, r); ok {
 			next.ServeHTTP(w, r)
 		}
 	})
@@ -74,7 +75,7 @@ func (s *Server) modes(r *http.Request) func(int) limits.Mode {
 	if !s.actions.Any() {
 		return nil
 	}
-	if v, is := r.Context().Value(verdictKey{}).(*actions.Verdict); is {
+	if v, ok := r.Context().Value(verdictKey{}).(*actions.Verdict); ok {
 		return v.Mode
 	}
 	return nil
@@ -84,16 +85,16 @@ func (s *Server) isExempt(r *http.Request) bool {
 	if !s.actions.Any() {
 		return false
 	}
-	v, is := r.Context().Value(verdictKey{}).(*actions.Verdict)
-	return is && v.Exempt != nil
+	v, ok := r.Context().Value(verdictKey{}).(*actions.Verdict)
+	return ok && v.Exempt != nil
 }
 
 // noteSender notes the sender of a request. The texts in the keys of rules identify the user. Addresses do not count as
 // texts.
 func (s *Server) noteSender(g *generation, r *http.Request) {
-	from := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
+	sender := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
 	if g.file.Admin.Keys == admin.KeysFull {
-		from.Addr = g.ip.Addr(r)
+		sender.Addr = g.ip.Addr(r)
 	}
 	var user []string
 	for _, rule := range g.rules {
@@ -106,33 +107,33 @@ func (s *Server) noteSender(g *generation, r *http.Request) {
 			}
 		}
 	}
-	from.User = strings.Join(user, "\n")
-	s.actions.Note(from)
+	sender.User = strings.Join(user, "\n")
+	s.actions.Note(sender)
 }
 
 // namesUsers reports whether a key has a header, cookie or query parameter. All other sources of the key must be
 // addresses or SourceNone.
-func namesUsers(key rulefile.Key) (names bool) {
+func namesUsers(key rulefile.Key) (found bool) {
 	for _, part := range key {
 		for _, source := range part {
 			switch source.Kind {
 			case rulefile.SourceHeader, rulefile.SourceCookie, rulefile.SourceQuery:
-				names = true
+				found = true
 			case rulefile.SourceIP, rulefile.SourceNone:
 			default:
 				return false
 			}
 		}
 	}
-	return names
+	return found
 }
 
-func (l *requestLog) banned(r *http.Request, by *actions.Active) {
+func (l *requestLog) logBan(r *http.Request, action *actions.Active) {
 	if !isSampled(l.settings.Refusals) {
 		return
 	}
 	l.log.LogAttrs(r.Context(), slog.LevelInfo, "banned", slog.String("client", l.ip.Addr(r).String()),
-		slog.String("method", r.Method), slog.Uint64("action", by.ID))
+		slog.String("method", r.Method), slog.Uint64("action", action.ID))
 }
 
 // watchActions runs until ctx ends. It forgets actions that have ended, and reads the actions of other processes.
@@ -163,9 +164,9 @@ func (s *Server) openActions(f *rulefile.File) error {
 	return nil
 }
 
-// buildActing calls build, and moves the actions to the state folder of the new rule file. After an error, the actions
-// stay in the previous folder.
-func (s *Server) buildActing(file *rulefile.File, before *generation, changes *rulefile.Changes,
+// buildWithActions calls build, and moves the actions to the state folder of the new rule file. After an error, the
+// actions stay in the previous folder.
+func (s *Server) buildWithActions(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (*generation, error) {
 	if err := s.openActions(file); err != nil {
 		return nil, err
@@ -190,20 +191,23 @@ func (s *Server) actionsForPage() *admin.Actions {
 type actionCollector struct{ table *actions.Table }
 
 var (
-	actionsNow = prometheus.NewDesc("weir_actions", "Active actions of operators, by kind.", []string{"kind"}, nil)
-	actionHits = prometheus.NewDesc("weir_action_hits_total", "Requests that actions of operators applied to, by kind.",
+	activeActions = prometheus.NewDesc("weir_actions", "Active actions of operators, by kind.", []string{"kind"}, nil)
+	actionHits    = prometheus.NewDesc("weir_action_hits_total", "Requests that actions of operators applied to, by kind.",
 		[]string{"kind"}, nil)
 )
 
-func (c actionCollector) Describe(out chan<- *prometheus.Desc) { out <- actionsNow; out <- actionHits }
+func (c actionCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- activeActions
+	out <- actionHits
+}
 
 func (c actionCollector) Collect(out chan<- prometheus.Metric) {
-	now := map[actions.Kind]int{}
+	counts := map[actions.Kind]int{}
 	for _, a := range c.table.List() {
-		now[a.Kind]++
+		counts[a.Kind]++
 	}
 	for _, k := range actions.Kinds {
-		out <- prometheus.MustNewConstMetric(actionsNow, prometheus.GaugeValue, float64(now[k]), string(k))
+		out <- prometheus.MustNewConstMetric(activeActions, prometheus.GaugeValue, float64(counts[k]), string(k))
 		out <- prometheus.MustNewConstMetric(actionHits, prometheus.CounterValue, float64(c.table.Hits(k)), string(k))
 	}
 }

@@ -14,28 +14,28 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// observer returns the [admin.Admin] for a file. If only the address of the endpoint has changed, it returns the
-// current Admin, whose counters continue. Otherwise it returns a new one, and fresh is true. If the file has no such
+// adminFor returns the [admin.Admin] for a file. It returns the current Admin, whose counters continue, if keys, pprof
+// and hosts have not changed. Otherwise it returns a new Admin, and isNew is true. If the file has no administrator's
 // endpoint, it returns nil.
-func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
-	want, had := f.Admin, before.file.Admin
+func (s *Server) adminFor(f *rulefile.File, before *generation) (a *admin.Admin, isNew bool, err error) {
+	settings, oldSettings := f.Admin, before.file.Admin
 	switch {
-	case want == nil:
+	case settings == nil:
 		return nil, false, nil
-	case had != nil && had.Keys == want.Keys && had.Pprof == want.Pprof && slices.Equal(had.Hosts, want.Hosts):
+	case oldSettings != nil && oldSettings.Keys == settings.Keys && oldSettings.Pprof == settings.Pprof && slices.Equal(oldSettings.Hosts, settings.Hosts):
 		return s.page.admin.Load(), false, nil
 	}
 	a, err = admin.New(admin.Config{
-		Rules:   func() []admin.Rule { return s.current.Load().shown },
-		Keys:    want.Keys,
-		Pprof:   want.Pprof,
-		Hosts:   want.Hosts,
+		Rules:   func() []admin.Rule { return s.current.Load().pageRules },
+		Keys:    settings.Keys,
+		Pprof:   settings.Pprof,
+		Hosts:   settings.Hosts,
 		Ready:   s.ready,
 		Version: s.config.Version,
-		Reloads: func() admin.Reload { return *s.page.reloaded.Load() },
+		Reloads: func() admin.Reload { return *s.page.lastReload.Load() },
 
 		Requests:   s.requestsForPage,
-		Upstreams:  s.shownUpstreams,
+		Upstreams:  s.pageUpstreams,
 		Access:     s.page.access.Load,
 		Actions:    s.actionsForPage(),
 		Log:        s.config.Log,
@@ -63,11 +63,11 @@ func (s *Server) ready() error {
 	return nil
 }
 
-func (g *generation) shownRules() []admin.Rule {
-	shown := make([]admin.Rule, len(g.rules))
+func (g *generation) newPageRules() []admin.Rule {
+	list := make([]admin.Rule, len(g.rules))
 	for i, rule := range g.rules {
 		key := rule.Limit().Key
-		shown[i] = admin.Rule{
+		list[i] = admin.Rule{
 			Name: rule.Name, Policy: rule.OwnLimit(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
 			For: rule.Match.String(), By: rule.Key.String(), Tokens: g.meters.Shown(rule.Name), Form: g.formOf(rule),
 			Text: func(parts []string) string {
@@ -76,25 +76,25 @@ func (g *generation) shownRules() []admin.Rule {
 			},
 		}
 		if rule.Store != nil {
-			shown[i].Stored = g.stored[rule.Name].Value
+			list[i].Stored = g.stored[rule.Name].Value
 			var limit func([]string) engine.Policy
 			if rule.Quota != nil {
 				limit = func(parts []string) engine.Policy { return policyOf(rule, rule.Typed(parts)) }
 			}
-			shown[i].Buckets = admin.Stored(shown[i].Stored, shown[i].Text, limit)
+			list[i].Buckets = admin.Stored(list[i].Stored, list[i].Text, limit)
 			continue
 		}
 		limiter := g.limiters[rule.Name]
 		if limiter.Spread != nil {
-			shown[i].Buckets = admin.OneBucket(limiter.Spread, func() {
+			list[i].Buckets = admin.OneBucket(limiter.Spread, func() {
 				limiter.Formers().MoveToSpread(limiter.Spread, func(l *engine.Limiter) (engine.Key, bool) {
 					return key(limits.HasherOf(l), rule.Typed(nil))
 				})
 			})
 			continue
 		}
-		shown[i].Limiter = limiter.Limiter
-		shown[i].Buckets = admin.Local(limiter.Limiter, func(parts []string) engine.Key {
+		list[i].Limiter = limiter.Limiter
+		list[i].Buckets = admin.Local(limiter.Limiter, func(parts []string) engine.Key {
 			request := rule.Typed(parts)
 			k, _ := key(limits.HasherOf(limiter.Limiter), request)
 			if rule.ByQuota() {
@@ -107,7 +107,7 @@ func (g *generation) shownRules() []admin.Rule {
 			return k
 		})
 	}
-	return shown
+	return list
 }
 
 // policyOf returns the limit of a request. The rule must have a quota or more tiers than a limiter can have.
@@ -129,12 +129,12 @@ func partLabels(key rulefile.Key) (labels []string) {
 	return labels
 }
 
-func (s *Server) note(err error) {
+func (s *Server) noteReload(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
 	result := "done"
 	if err != nil {
 		r.Error, result = err.Error(), "failed"
 	}
 	s.traffic.reloads.WithLabelValues(result).Inc()
-	s.page.reloaded.Store(r)
+	s.page.lastReload.Store(r)
 }

@@ -21,38 +21,38 @@ type fieldsRead struct {
 	path    bool
 }
 
-func newFieldsRead(f *rulefile.File, all []*rules.Rule) fieldsRead {
-	read := fieldsRead{path: f.AmbiguousPaths == rulefile.AmbiguousRefuse}
+func newFieldsRead(f *rulefile.File, compiled []*rules.Rule) fieldsRead {
+	fields := fieldsRead{path: f.AmbiguousPaths == rulefile.AmbiguousRefuse}
 	for _, s := range rules.ExemptReads(f) {
-		read.host = read.host || s.Kind == rulefile.SourceHost
+		fields.host = fields.host || s.Kind == rulefile.SourceHost
 	}
-	for _, rule := range all {
-		reads := rule.Reads()
-		for _, s := range reads.Match {
-			read.host = read.host || s.Kind == rulefile.SourceHost // a match reads all values of a header
+	for _, rule := range compiled {
+		sources := rule.Reads()
+		for _, s := range sources.Match {
+			fields.host = fields.host || s.Kind == rulefile.SourceHost // a match reads all values of a header
 		}
-		for _, s := range slices.Concat(reads.Key, reads.Tier, reads.Cost) {
-			read.add(s)
+		for _, s := range slices.Concat(sources.Key, sources.Tier, sources.Cost) {
+			fields.add(s)
 		}
 	}
-	return read
+	return fields
 }
 
-func (read *fieldsRead) add(s rulefile.Source) {
+func (fields *fieldsRead) add(s rulefile.Source) {
 	switch s.Kind {
 	case rulefile.SourceHost:
-		read.host = true
+		fields.host = true
 	case rulefile.SourceHeader:
-		if !slices.Contains(read.headers, s.Name) {
-			read.headers = append(read.headers, s.Name)
+		if !slices.Contains(fields.headers, s.Name) {
+			fields.headers = append(fields.headers, s.Name)
 		}
 	case rulefile.SourceCookie:
-		if !slices.Contains(read.cookies, s.Name) {
-			read.cookies = append(read.cookies, s.Name)
+		if !slices.Contains(fields.cookies, s.Name) {
+			fields.cookies = append(fields.cookies, s.Name)
 		}
 	case rulefile.SourceQuery:
-		if !slices.Contains(read.query, s.Name) {
-			read.query = append(read.query, s.Name)
+		if !slices.Contains(fields.query, s.Name) {
+			fields.query = append(fields.query, s.Name)
 		}
 	case rulefile.SourceIP, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceGlobal, rulefile.SourceNone:
 	}
@@ -64,27 +64,27 @@ func (read *fieldsRead) add(s rulefile.Source) {
 //
 // check also refuses a request that would take too long to read. If the file says so, it refuses a path that servers
 // read in different ways.
-func (read *fieldsRead) check(r *http.Request) error {
-	if what := reading.TooLong(r); what != "" {
-		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)
+func (fields *fieldsRead) check(r *http.Request) error {
+	if part := reading.TooLong(r); part != "" {
+		return fmt.Errorf("%s would take too long to read in all ways in which servers do", part)
 	}
-	if read.path {
+	if fields.path {
 		if reason := reading.Ambiguity(r.URL); reason != "" {
 			return fmt.Errorf("servers read its path in several ways, because of %s", reason)
 		}
 	}
-	for _, name := range read.headers {
+	for _, name := range fields.headers {
 		if _, ok := httplimit.HeaderValue(r, name); !ok {
 			return fmt.Errorf("the header %s occurs twice, with different values", name)
 		}
 	}
-	for _, name := range read.cookies {
+	for _, name := range fields.cookies {
 		if _, ok := httplimit.CookieValue(r, name); !ok {
 			return fmt.Errorf("the cookie %s occurs twice, with different values, or its value has a zero byte, or a "+
 				"comma or a blank outside of quotes", name)
 		}
 	}
-	for _, name := range read.query {
+	for _, name := range fields.query {
 		if _, ok := reading.QueryKey(r, name); !ok {
 			return fmt.Errorf("the query parameter %s occurs twice, with different values, or its value has a zero byte",
 				name)

@@ -29,41 +29,41 @@ const (
 
 // newBudget distributes files; 0 means no bound.
 func newBudget(files uint64, f *rulefile.File) budget {
-	most := int64(f.Server.MaxConnections)
+	connections := int64(f.Server.MaxConnections)
 	b := budget{administrators: maxReserve / 2}
 	if files == 0 {
-		b.divide(max(most, 0), f)
+		b.divide(max(connections, 0), f)
 		return b
 	}
 	reserve := min(max(int64(files)/8, minReserve), maxReserve)
 	b.administrators = reserve / 2
-	rest := max(int64(files)-reserve, 2)
-	if most == rulefile.ByOpenFiles {
-		most = rest / 2
+	remaining := max(int64(files)-reserve, 2)
+	if connections == rulefile.ByOpenFiles {
+		connections = remaining / 2
 	}
-	b.divide(most, f)
-	b.upstreams = rest // if the number of clients is not bounded, it is unknown what remains for upstreams
-	if most > 0 {
-		b.upstreams = max(rest-most, 1)
+	b.divide(connections, f)
+	b.upstreams = remaining // if the number of clients is not bounded, it is unknown what remains for upstreams
+	if connections > 0 {
+		b.upstreams = max(remaining-connections, 1)
 	}
 	return b
 }
 
-// divide distributes the number of connections in most. Clients, proxies that ask for decisions, and Redis clients get
-// equal parts.
-func (b *budget) divide(most int64, f *rulefile.File) {
-	b.clients, b.decisions, b.redis = most, most, most
+// divide distributes a number of connections. Clients, proxies that ask for decisions, and Redis clients get equal
+// parts.
+func (b *budget) divide(connections int64, f *rulefile.File) {
+	b.clients, b.decisions, b.redis = connections, connections, connections
 	parts := int64(0)
-	for _, is := range []bool{len(f.Listen) > 0, f.Decide != nil, f.Redis != nil} {
-		if is {
+	for _, hasListener := range []bool{len(f.Listen) > 0, f.Decide != nil, f.Redis != nil} {
+		if hasListener {
 			parts++
 		}
 	}
-	if parts < 2 || most < parts {
+	if parts < 2 || connections < parts {
 		return
 	}
-	b.decisions, b.redis = most/parts, most/parts
-	b.clients = most - (parts-1)*(most/parts)
+	b.decisions, b.redis = connections/parts, connections/parts
+	b.clients = connections - (parts-1)*(connections/parts)
 }
 
 func (b budget) warn(files uint64, log *slog.Logger) {
@@ -80,19 +80,19 @@ const (
 	minPerClient   = 16
 )
 
-// perClient returns how many connections one client may have; 0 means no bound. The parameter said is the setting in
-// the rule file, and all is the number of connections of all clients.
-func perClient(said int, all int64) int64 {
-	if said != rulefile.ByShare {
-		return int64(said)
+// perClient returns how many connections one client may have; 0 means no bound. The parameter setting is the value of
+// max_connections_per_client, and total is the number of connections of all clients.
+func perClient(setting int, total int64) int64 {
+	if setting != rulefile.ByShare {
+		return int64(setting)
 	}
-	if all <= minPerClient {
+	if total <= minPerClient {
 		return 0 // the bound for all clients together is not larger
 	}
-	return max(all/perClientShare, minPerClient)
+	return max(total/perClientShare, minPerClient)
 }
 
-func (s *Server) bound(f *rulefile.File) {
+func (s *Server) applyBounds(f *rulefile.File) {
 	b := newBudget(s.config.OpenFiles, f)
 	b.warn(s.config.OpenFiles, s.config.Log)
 	s.connections[clients].Bound(b.clients, perClient(f.Server.MaxConnectionsPerClient, b.clients))

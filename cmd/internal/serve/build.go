@@ -20,18 +20,18 @@ import (
 // After an error nothing has changed.
 func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
-	g := &generation{file: file, held: held{
-		limiters: map[string]*live.Limiter{}, counted: map[string]*rulefile.Rule{},
+	g := &generation{file: file, sharedParts: sharedParts{
+		limiters: map[string]*live.Limiter{}, lastCounting: map[string]*rulefile.Rule{},
 		stored:  map[string]*refcount.Value[*redislimit.Limiter]{},
 		buckets: map[string]*live.Limiter{},
 	}}
 	if before.handler != nil {
 		g.number = before.number + 1
 	}
-	var undo []ruleLimits
+	var oldLimits []ruleLimits
 	defer func() {
 		if err != nil {
-			for _, u := range undo {
+			for _, u := range oldLimits {
 				err = errors.Join(err, u.putBack())
 			}
 			g.close()
@@ -40,11 +40,11 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	if err := s.openStore(g, before); err != nil {
 		return nil, err
 	}
-	if undo, err = s.openRedis(g, before, changes); err != nil {
+	if oldLimits, err = s.openRedis(g, before, changes); err != nil {
 		return nil, err
 	}
-	changed, err := s.limitersOf(g, before, changes)
-	if undo = append(undo, changed...); err != nil {
+	changedLimits, err := s.limitersOf(g, before, changes)
+	if oldLimits = append(oldLimits, changedLimits...); err != nil {
 		return nil, err
 	}
 	if g.ip, err = rules.ClientIP(file); err != nil {
@@ -56,7 +56,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	if err := s.readHashes(g, before); err != nil {
 		return nil, err
 	}
-	g.judged, g.requests, g.cors = g.judgedRules(), newRequestLog(file, g.ip, s.config.Log), newCORS(file)
+	g.actionRules, g.requests, g.cors = g.newActionRules(), newRequestLog(file, g.ip, s.config.Log), newCORS(file)
 	if !file.RedisAlone() { // otherwise there are no requests over HTTP
 		if g.meters, err = s.metersOf(g); err != nil {
 			return nil, err
@@ -64,35 +64,35 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 		if g.limits, err = s.middleware(g, a); err != nil {
 			return nil, err
 		}
-		g.read = newFieldsRead(file, g.rules)
-		g.handler = s.acted(g, s.limited(g, s.admitted(s.routes(g, before))))
+		g.fields = newFieldsRead(file, g.rules)
+		g.handler = s.withActions(g, s.withLimits(g, s.forwardAdmitted(s.routes(g, before))))
 	}
-	g.shown = g.shownRules()
+	g.pageRules = g.newPageRules()
 	s.followHashes(g)
 	g.users.Store(1)
 	s.generations.Add(1)
-	g.ended = s.generations.Done
+	g.onClose = s.generations.Done
 	return g, nil
 }
 
-// limitersOf puts the limiters of all rules into g. The result undo has the previous limits of every limiter that may
-// have changed.
-func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
+// limitersOf puts the limiters of all rules into g. The result oldLimits has the previous limits of every limiter that
+// may have changed.
+func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (oldLimits []ruleLimits, err error) {
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
 		if rule.Store != nil {
 			if err := storedLimiter(g, before, rule); err != nil {
-				return undo, err
+				return oldLimits, err
 			}
 			continue
 		}
-		changed, err := s.limiter(g, before, rule, &changes.Rules[i])
+		changedLimits, err := s.limiter(g, before, rule, &changes.Rules[i])
 		if err != nil {
-			return undo, err
+			return oldLimits, err
 		}
-		undo = append(undo, changed...)
+		oldLimits = append(oldLimits, changedLimits...)
 	}
-	return undo, nil
+	return oldLimits, nil
 }
 
 // A LimiterError says why the limiter of a rule cannot be made: there is too little memory, or its state file is
@@ -123,15 +123,15 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	if exempt := rules.Exempt(g.file, g.ip); exempt != nil {
 		options = append(options, httplimit.Skip(exempt))
 	}
-	onLimited := g.requests.refused
+	onLimited := g.requests.logRefusal
 	if a != nil {
 		options = append(options, httplimit.ObserveWith(a))
 		onLimited = func(r *http.Request, c httplimit.Check) {
-			g.requests.refused(r, c)
+			g.requests.logRefusal(r, c)
 			a.Limited(r, c)
 		}
 	}
-	options = append(options, httplimit.OnLimited(onLimited), httplimit.OnError(s.limitFailed), httplimit.Modes(s.modes),
+	options = append(options, httplimit.OnLimited(onLimited), httplimit.OnError(s.logLimitError), httplimit.Modes(s.modes),
 		httplimit.MaxWaiting(g.file.Server.MaxWaiting))
 	if s.config.Clock != nil {
 		options = append(options, httplimit.Clock(s.config.Clock))
@@ -139,39 +139,39 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	return httplimit.New(limits, options...)
 }
 
-func (s *Server) admitted(next http.Handler) http.Handler {
+func (s *Server) forwardAdmitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.traffic.allowed.Add(1)
 		x := exchangeOf(r)
 		if r.URL.Path == "*" { // OPTIONS * is a request about this server (RFC 9110, section 9.3.7)
-			x.by = byWeir
+			x.answeredBy = byWeir
 			w.WriteHeader(http.StatusOK)
 			return
 		}
-		x.by = byUpstream
+		x.answeredBy = byUpstream
 		next.ServeHTTP(w, r)
-		x.whole = true // not reached if the answer breaks off, because that panics
+		x.isComplete = true // not reached if the answer breaks off, because that panics
 	})
 }
 
 // routes makes the proxies. Connections to an upstream that both generations have stay open.
 func (s *Server) routes(g, before *generation) *routes {
-	var all []*proxy.Upstream
+	var upstreams []*proxy.Upstream
 	for i := range g.file.Routes {
-		all = append(all, g.upstream(&g.file.Routes[i].Upstream))
+		upstreams = append(upstreams, g.upstream(&g.file.Routes[i].Upstream))
 	}
 	if g.file.Upstream != nil {
-		all = append(all, g.upstream(g.file.Upstream))
+		upstreams = append(upstreams, g.upstream(g.file.Upstream))
 	}
-	set, proxies := s.upstreams.Open(before.upstreams, all)
+	set, proxies := s.upstreams.Open(before.upstreams, upstreams)
 	g.upstreams = set
 	rs := &routes{file: g.file}
 	for _, p := range proxies {
-		rs.routed = append(rs.routed, passedOn{p})
+		rs.handlers = append(rs.handlers, upstreamHandler{p})
 	}
-	switch routed := len(g.file.Routes); {
+	switch routeCount := len(g.file.Routes); {
 	case g.file.Upstream != nil:
-		rs.routed, rs.fallback = rs.routed[:routed], rs.routed[routed]
+		rs.handlers, rs.fallback = rs.handlers[:routeCount], rs.handlers[routeCount]
 	case g.file.Echo():
 		rs.fallback = echo(g.ip)
 	}

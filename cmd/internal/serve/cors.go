@@ -38,11 +38,11 @@ func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 		h["Vary"] = []string{"Origin"}
 	}
 	var origin string
-	if all := r.Header["Origin"]; len(all) == 1 {
-		origin = all[0]
+	if origins := r.Header["Origin"]; len(origins) == 1 {
+		origin = origins[0]
 	}
-	wanted := r.Header.Get("Access-Control-Request-Method")
-	preflight := r.Method == http.MethodOptions && origin != "" && wanted != ""
+	method := r.Header.Get("Access-Control-Request-Method")
+	isPreflight := r.Method == http.MethodOptions && origin != "" && method != ""
 	if origin != "" && c.Allows(origin) {
 		if c.AnyOrigin() {
 			origin = "*"
@@ -51,19 +51,19 @@ func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 		if c.Credentials {
 			h["Access-Control-Allow-Credentials"] = []string{"true"}
 		}
-		if !preflight {
+		if !isPreflight {
 			h["Access-Control-Expose-Headers"] = []string{c.expose}
 		} else {
 			c.allow(h, r)
 		}
 	}
-	if preflight {
+	if isPreflight {
 		if x := exchangeOf(r); x != nil {
-			x.by = byWeir
+			x.answeredBy = byWeir
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
-	return preflight
+	return isPreflight
 }
 
 func (c *cors) allow(h http.Header, r *http.Request) {
@@ -71,8 +71,8 @@ func (c *cors) allow(h http.Header, r *http.Request) {
 	h["Access-Control-Max-Age"] = []string{c.maxAge}
 	if c.Headers != nil {
 		h["Access-Control-Allow-Headers"] = []string{c.headers}
-	} else if wanted := r.Header["Access-Control-Request-Headers"]; wanted != nil {
-		h["Access-Control-Allow-Headers"] = wanted
+	} else if names := r.Header["Access-Control-Request-Headers"]; names != nil {
+		h["Access-Control-Allow-Headers"] = names
 		h.Add("Vary", "Access-Control-Request-Headers")
 	}
 }

@@ -35,28 +35,28 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
-	described, err := describedRequest(r, g.read.host)
+	clientRequest, err := describedRequest(r, g.fields.host)
 	if err != nil {
 		s.config.Log.Warn("a proxy's question cannot be decided", "peer", r.RemoteAddr, "err", err)
 		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
 	s.traffic.requests.Add(1)
-	if err := readTarget(described); err != nil {
+	if err := readTarget(clientRequest); err != nil {
 		fail(&otherStatus{w, status}, r, body, http.StatusBadRequest, "The request is malformed: "+err.Error())
 		return
 	}
-	if err := g.read.check(described); err != nil {
+	if err := g.fields.check(clientRequest); err != nil {
 		fail(&otherStatus{w, status}, r, body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return
 	}
-	described, passes := s.act(g, &otherStatus{w, status}, described)
-	if !passes {
+	clientRequest, ok := s.applyActions(g, &otherStatus{w, status}, clientRequest)
+	if !ok {
 		return
 	}
-	decision := g.limits.Decide(described)
+	decision := g.limits.Decide(clientRequest)
 	if !decision.Allowed() {
-		decision.Refuse(&otherStatus{w, status}, described)
+		decision.Refuse(&otherStatus{w, status}, clientRequest)
 		return
 	}
 	s.traffic.allowed.Add(1)
@@ -82,14 +82,14 @@ func refusalStatus(u *url.URL) (int, error) {
 // fields as the client sent it. So if the pairs differ, describedRequest returns an error. Otherwise a client could
 // choose the request about which the rules decide.
 func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
-	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
+	target, err := singleValue(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
 		return nil, err
 	}
 	if target[0] != '/' {
 		return nil, fmt.Errorf("X-Forwarded-Uri %q: want the path and query of the request", target)
 	}
-	method, err := either(r, "X-Forwarded-Method", "X-Original-Method")
+	method, err := singleValue(r, "X-Forwarded-Method", "X-Original-Method")
 	if err != nil {
 		return nil, err
 	}
@@ -100,26 +100,25 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	described := r.Clone(context.WithValue(r.Context(), reading.ParsedKey{}, new(reading.Parsed)))
-	described.Method, described.RequestURI, described.Host = method, target, host
-	return described, nil
+	clientRequest := r.Clone(context.WithValue(r.Context(), reading.ParsedKey{}, new(reading.Parsed)))
+	clientRequest.Method, clientRequest.RequestURI, clientRequest.Host = method, target, host
+	return clientRequest, nil
 }
 
-// readTarget puts the target of a described request into its URL. If it returns an error, this is the client's fault,
-// not the proxy's. It refuses a "#", because nginx chooses a location by the text before the "#" but passes on the
-// complete target.
-func readTarget(described *http.Request) (err error) {
-	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
-		return fmt.Errorf("the target %q is not valid", described.RequestURI)
+// readTarget puts the target of a client's request into its URL. An error is the client's fault, not the proxy's. It
+// refuses a "#", because nginx chooses a location by the text before the "#" but passes on the complete target.
+func readTarget(clientRequest *http.Request) (err error) {
+	if clientRequest.URL, err = url.ParseRequestURI(clientRequest.RequestURI); err != nil {
+		return fmt.Errorf("the target %q is not valid", clientRequest.RequestURI)
 	}
-	return checkTarget(described)
+	return checkTarget(clientRequest)
 }
 
 // describedHost returns X-Forwarded-Host. If this field is missing, it returns "", or an error if rules need the host.
-func describedHost(r *http.Request, needed bool) (string, error) {
+func describedHost(r *http.Request, isRequired bool) (string, error) {
 	hosts := r.Header.Values("X-Forwarded-Host")
 	switch {
-	case len(hosts) == 0 && needed:
+	case len(hosts) == 0 && isRequired:
 		return "", errors.New("no X-Forwarded-Host, and a rule is about hosts: configure the proxy to set it")
 	case len(hosts) == 0:
 		return "", nil
@@ -129,9 +128,9 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	return hosts[0], nil
 }
 
-// The function either returns the value of one of two headers. If a request has several values of these headers, they
-// must be equal.
-func either(r *http.Request, name, other string) (string, error) {
+// singleValue returns the value of one of two headers. If a request has several values of these headers, they must be
+// equal.
+func singleValue(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
 		if v != values[0] {

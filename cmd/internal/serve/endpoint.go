@@ -17,22 +17,22 @@ const (
 	administrators listen.Role = "administrators"
 )
 
-func endpoints(f *rulefile.File) (all []listen.Endpoint) {
-	untimed := httpSettings(&f.Server)
-	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles may take a long time
+func endpoints(f *rulefile.File) (list []listen.Endpoint) {
+	noTimeouts := httpSettings(&f.Server)
+	noTimeouts.ReadTimeout, noTimeouts.WriteTimeout = 0, 0 // event streams and profiles may take a long time
 	for _, l := range f.Listen {
-		all = append(all, endpoint(clients, l, httpSettings(&f.Server)))
+		list = append(list, endpoint(clients, l, httpSettings(&f.Server)))
 	}
 	if f.Decide != nil {
-		all = append(all, endpoint(decisions, f.Decide.Listener(), untimed))
+		list = append(list, endpoint(decisions, f.Decide.Listener(), noTimeouts))
 	}
 	if f.Redis != nil {
-		all = append(all, endpoint(redisClients, f.Redis.Listener(), listen.HTTP{}))
+		list = append(list, endpoint(redisClients, f.Redis.Listener(), listen.HTTP{}))
 	}
 	if f.Admin != nil {
-		all = append(all, endpoint(administrators, rulefile.Listener{Address: f.Admin.Address, Mode: f.Admin.Mode}, untimed))
+		list = append(list, endpoint(administrators, rulefile.Listener{Address: f.Admin.Address, Mode: f.Admin.Mode}, noTimeouts))
 	}
-	return all
+	return list
 }
 
 func endpoint(r listen.Role, l rulefile.Listener, settings listen.HTTP) listen.Endpoint {
@@ -59,27 +59,27 @@ func httpSettings(s *rulefile.Server) listen.HTTP {
 var fullRedis = listen.Full{Answer: "-ERR max number of clients reached\r\n", Outcome: "refused"}
 
 func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
-	all := map[listen.Role]*listen.ConnLimit{}
+	connLimits := map[listen.Role]*listen.ConnLimit{}
 	for r, full := range map[listen.Role]listen.Full{
 		clients: listen.FullHTTP, decisions: listen.FullHTTP, administrators: listen.FullHTTP, redisClients: fullRedis,
 	} {
-		all[r] = listen.NewConnLimit(r, full, s.clientOf, s.config.Log)
+		connLimits[r] = listen.NewConnLimit(r, full, s.clientOf, s.config.Log)
 	}
-	return all
+	return connLimits
 }
 
-// protocol returns the protocol of an endpoint. The parameter over is the TLS configuration, or nil for none.
-func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
+// protocol returns the protocol of an endpoint. The parameter tlsConfig is nil for an endpoint without TLS.
+func (s *Server) protocol(e listen.Endpoint, tlsConfig *tls.Config) listen.Protocol {
 	if e.Role == redisClients {
 		return &resp.Server{
-			Settings: s.redisSettings, TLS: over, Counters: &s.redis.counters, Version: s.config.Version,
+			Settings: s.redisSettings, TLS: tlsConfig, Counters: &s.redis.counters, Version: s.config.Version,
 		}
 	}
 	handler := s.handler(e.Role)
 	if e.ProxyProtocol {
 		handler = s.withoutForgedClient(handler)
 	}
-	return s.sockets.HTTP(e, handler, over)
+	return s.sockets.HTTP(e, handler, tlsConfig)
 }
 
 func (s *Server) handler(r listen.Role) http.Handler {

@@ -17,12 +17,12 @@ import (
 type exchange struct {
 	context.Context
 	response
-	begin   time.Time
-	by      answerer
-	whole   bool // the handler behind the limits has answered completely
-	sent    bool // an upstream may have received the request
-	proxied proxy.Exchange
-	parsed  reading.Parsed
+	begin           time.Time
+	answeredBy      answerer
+	isComplete      bool // the handler behind the limits has answered completely
+	reachedUpstream bool // an upstream may have received the request
+	proxyExchange   proxy.Exchange
+	parsedTarget    reading.Parsed
 }
 
 type answerer uint8
@@ -44,9 +44,9 @@ func (x *exchange) Value(key any) any {
 	case exchangeKey:
 		return x
 	case proxy.ExchangeKey:
-		return &x.proxied
+		return &x.proxyExchange
 	case reading.ParsedKey:
-		return &x.parsed
+		return &x.parsedTarget
 	}
 	return x.Context.Value(key)
 }
@@ -62,18 +62,18 @@ func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 
 // exchangeOf returns the exchange of a request. It returns nil if the request is not from a client.
 func exchangeOf(r *http.Request) *exchange {
-	if x, is := r.Context().(*exchange); is { // the most frequent case, and faster
+	if x, ok := r.Context().(*exchange); ok { // the most frequent case, and faster
 		return x
 	}
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	return x
 }
 
-// refundable reports whether the answer may give tokens back. For that, the complete answer must come from the
+// isRefundable reports whether the answer may give tokens back. For that, the complete answer must come from the
 // upstream, and the client must still be connected. Otherwise a client could get tokens back if it disconnects or
 // causes an error of weir.
-func (x *exchange) refundable() bool {
-	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
+func (x *exchange) isRefundable() bool {
+	return x != nil && x.isComplete && x.answeredBy == byUpstream && x.Context.Err() == nil
 }
 
 type response struct {

@@ -24,42 +24,42 @@ import (
 type generation struct {
 	file   *rulefile.File
 	number uint64 // from 0
-	held
+	sharedParts
 	front
 	redis *resp.Settings // nil if the file has no listener for Redis clients
 
-	hashes    []hash // hashes with limits, which are read at intervals
-	following context.Context
-	follow    context.CancelFunc // ends the reading of hashes; nil before it begins
+	hashes      []hash // hashes with limits, which are read at intervals
+	hashContext context.Context
+	stopHashes  context.CancelFunc // ends the reading of hashes; nil before it begins
 
-	shown []admin.Rule // the rules in the form for the administrator's page
+	pageRules []admin.Rule // the rules in the form for the administrator's page
 
-	users atomic.Int64 // requests in progress, plus one while this is the current generation
-	ended func()
+	users   atomic.Int64 // requests in progress, plus one while this is the current generation
+	onClose func()
 }
 
-// held has the parts of a generation that the previous and the next generation may also use.
-type held struct {
-	limiters   map[string]*live.Limiter                        // by the names of rules
-	counted    map[string]*rulefile.Rule                       // each rule as it was when its limiter counted last
-	store      *refcount.Value[*redislimit.Client]             // nil if no rule is in a store
-	stored     map[string]*refcount.Value[*redislimit.Limiter] // limiters in the store, by the names of rules
-	redisTable *live.Limiter                                   // nil if the file has no listener for Redis clients
-	buckets    map[string]*live.Limiter                        // parts of redisTable that limits have taken over
-	upstreams  *proxy.Set                                      // nil before there are any
+// sharedParts has the parts of a generation that the previous and the next generation may also use.
+type sharedParts struct {
+	limiters     map[string]*live.Limiter                        // by the names of rules
+	lastCounting map[string]*rulefile.Rule                       // each rule as it was when its limiter counted last
+	store        *refcount.Value[*redislimit.Client]             // nil if no rule is in a store
+	stored       map[string]*refcount.Value[*redislimit.Limiter] // limiters in the store, by the names of rules
+	redisTable   *live.Limiter                                   // nil if the file has no listener for Redis clients
+	buckets      map[string]*live.Limiter                        // parts of redisTable that limits have taken over
+	upstreams    *proxy.Set                                      // nil before there are any
 }
 
 // A front is the chain of handlers from the client to the upstream.
 type front struct {
-	ip       *httplimit.ClientIP
-	rules    []*rules.Rule
-	judged   *actions.Rules // the same rules, for actions
-	read     fieldsRead
-	limits   *httplimit.Middleware
-	meters   *metering.Meters // for rules whose cost comes from the answer; nil if there are none
-	requests *requestLog
-	cors     *cors        // nil if there is none
-	handler  http.Handler // the limits, and the routes behind them
+	ip          *httplimit.ClientIP
+	rules       []*rules.Rule
+	actionRules *actions.Rules // the same rules, for actions
+	fields      fieldsRead
+	limits      *httplimit.Middleware
+	meters      *metering.Meters // for rules whose cost comes from the answer; nil if there are none
+	requests    *requestLog
+	cors        *cors        // nil if there is none
+	handler     http.Handler // the limits, and the routes behind them
 }
 
 // enter returns the current generation, or nil if the server has ended. The caller must call leave on the generation.
@@ -89,16 +89,16 @@ func (g *generation) leave() {
 }
 
 func (g *generation) close() {
-	if g.follow != nil {
-		g.follow()
+	if g.stopHashes != nil {
+		g.stopHashes()
 	}
-	g.held.close()
-	if g.ended != nil {
-		g.ended()
+	g.sharedParts.close()
+	if g.onClose != nil {
+		g.onClose()
 	}
 }
 
-func (h *held) close() {
+func (h *sharedParts) close() {
 	for _, l := range h.limiters {
 		l.Release()
 	}
@@ -132,8 +132,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w = x
 	defer func() { // also runs after a panic of the handler, which cuts off the connection
 		s.traffic.inFlight.Add(-1)
-		s.traffic.ended(x)
-		g.requests.answered(x, r)
+		s.traffic.countAnswer(x)
+		g.requests.logAnswer(x, r)
 	}()
 	settings := &g.file.Server
 	if x.stream = listen.NewStreamSender(x.ResponseWriter, r, settings.SendTimeout, settings.WriteTimeout); x.stream != nil {
@@ -153,12 +153,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"its upstreams only")
 		return
 	}
-	dropPerHop(r, g.file)
+	dropHopByHop(r, g.file)
 	if err := checkTarget(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is malformed: "+err.Error())
 		return
 	}
-	if err := g.read.check(r); err != nil {
+	if err := g.fields.check(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return
 	}

@@ -19,12 +19,12 @@ import (
 // HandOver.
 func (s *Server) HandOver(ctx context.Context) error {
 	log := s.config.Log
-	if !s.life.upgrade.begun.CompareAndSwap(false, true) {
+	if !s.life.upgrade.isBegun.CompareAndSwap(false, true) {
 		log.Error("upgrade refused: another one is in progress")
 		return errors.New("another upgrade is in progress")
 	}
 	if err := s.handOver(ctx); err != nil {
-		s.life.upgrade.begun.Store(false)
+		s.life.upgrade.isBegun.Store(false)
 		log.Error("upgrade failed: this process continues as before", "err", err)
 		return err
 	}
@@ -33,9 +33,9 @@ func (s *Server) HandOver(ctx context.Context) error {
 
 // yield leaves the sockets and the files of Unix sockets to the next process. Then [Server.Run] can end.
 func (s *Server) yield() {
-	s.life.changing.Lock()
-	defer s.life.changing.Unlock()
-	s.life.stopped = true // a reload would bind addresses that the other process has now
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	s.life.isStopped = true // a reload would bind addresses that the other process has now
 	s.sockets.Yield()
 	close(s.life.upgrade.done)
 }
@@ -47,18 +47,18 @@ func (s *Server) handOver(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errStopped
 	}
-	done, ok := s.life.takeTurn() // meanwhile, no reload can change the sockets or the limits
+	endTurn, ok := s.life.takeTurn() // meanwhile, no reload can change the sockets or the limits
 	if !ok {
 		return errStopped
 	}
-	defer done()
-	handed, err := s.handed()
+	defer endTurn()
+	sockets, err := s.socketsForNext()
 	if err != nil {
 		return err
 	}
-	defer handed.Close()
-	limits := s.stateLimits()
-	next, err := handed.Start(ctx)
+	defer sockets.Close()
+	oldLimits := s.stateLimits()
+	next, err := sockets.Start(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,18 +73,18 @@ func (s *Server) handOver(ctx context.Context) error {
 		s.yield()
 		return nil
 	case "": // the new process has not undone its changes
-		err = errors.Join(err, s.putBack(limits))
+		err = errors.Join(err, s.putBack(oldLimits))
 	default:
 		err = errors.New(outcome)
 	}
 	return fmt.Errorf("process %d did not start: %w", next.Pid, err)
 }
 
-// handed returns the sockets for the next process. The caller must close the result.
-func (s *Server) handed() (*listen.Handed, error) {
-	s.life.changing.Lock()
-	defer s.life.changing.Unlock()
-	if s.life.stopped {
+// socketsForNext returns the sockets for the next process. The caller must close the result.
+func (s *Server) socketsForNext() (*listen.Handed, error) {
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	if s.life.isStopped {
 		return nil, errStopped
 	}
 	return s.sockets.HandOver()

@@ -26,7 +26,7 @@ import (
 // succeed starts another server with the sockets of r, as an upgrade does. After that, r ends.
 func succeed(t *testing.T, r *running) *running {
 	t.Helper()
-	handed, err := r.handed()
+	handed, err := r.socketsForNext()
 	require.NoError(t, err)
 	var told strings.Builder
 	inherited, err := handed.Inherit(closer{&told})

@@ -19,22 +19,22 @@ const progressEvery = 10 * time.Second
 //
 // Each answer of the store has a timeout, but reading a complete hash has none.
 func (s *Server) readHashes(g, before *generation) error {
-	g.following, g.follow = context.WithCancel(s.life.base)
-	var read rules.Hash // does not refer to g, because a table may outlive it
+	g.hashContext, g.stopHashes = context.WithCancel(s.life.base)
+	var readHash rules.Hash // does not refer to g, because a table may outlive it
 	if g.store != nil {
-		read = g.store.Value.Hash
+		readHash = g.store.Value.Hash
 	}
 	for _, rule := range g.rules {
 		name := rule.Name // does not refer to the rule, because the table may outlive it
-		table, err := rule.ReadHash(s.life.base, progress(read, time.Now, func(fields int) {
+		table, err := rule.ReadHash(s.life.base, progress(readHash, time.Now, func(fields int) {
 			s.config.Log.Info("limits are being read", "rule", name, "fields", fields)
 		}))
 		if err != nil {
-			if table = keptHash(g, before, rule); table == nil {
+			if table = previousHash(g, before, rule); table == nil {
 				return err
 			}
 			rule.UseHash(table)
-			s.hashFailed(rule, err)
+			s.logHashError(rule, err)
 		} else if table != nil {
 			s.logQuotas(rule)
 		}
@@ -45,15 +45,15 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress returns a function that reads a hash with the function read. About every [progressEvery], it calls the
-// function told with the number of fields that were read so far.
-func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
+// progress returns a function that reads a hash with the function read. About every [progressEvery], it calls report
+// with the number of fields that were read so far.
+func progress(read rules.Hash, now func() time.Time, report func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()
 		return read(ctx, name, func(field, value string) error {
 			if fields++; fields%1000 == 0 && now().Sub(last) >= progressEvery {
 				last = now()
-				told(fields)
+				report(fields)
 			}
 			return yield(field, value)
 		})
@@ -66,9 +66,9 @@ type hash struct {
 	table *quotas.Live
 }
 
-// keptHash returns the table that the previous generation has for the rule. It returns nil if a new table would be read
-// in another way.
-func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
+// previousHash returns the table that the previous generation has for the rule. It returns nil if a new table would be
+// read in another way.
+func previousHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	if g.store != before.store || g.file.ClientIP != before.file.ClientIP {
 		return nil
 	}
@@ -83,9 +83,9 @@ func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 
 func (s *Server) followHashes(g *generation) {
 	for _, h := range g.hashes {
-		go h.table.Follow(g.following, h.rule.Quota.Every, func(t *quotas.Table, err error) {
+		go h.table.Follow(g.hashContext, h.rule.Quota.Every, func(t *quotas.Table, err error) {
 			if err != nil {
-				s.hashFailed(h.rule, err)
+				s.logHashError(h.rule, err)
 				return
 			}
 			s.logQuotas(h.rule)
@@ -93,7 +93,7 @@ func (s *Server) followHashes(g *generation) {
 	}
 }
 
-func (s *Server) hashFailed(rule *rules.Rule, err error) {
+func (s *Server) logHashError(rule *rules.Rule, err error) {
 	s.config.Log.Warn("limits not read: the previous ones stay active", "rule", rule.Name, "from", rule.Quota.From(),
 		"err", strings.TrimPrefix(err.Error(), "redislimit: "))
 }

@@ -50,7 +50,7 @@ func deciding(t testing.TB) func(r *http.Request) int {
 	return func(r *http.Request) int {
 		again := *r
 		newExchange(httptest.NewRecorder(), &again)
-		if checkTarget(&again) != nil || g.read.check(&again) != nil {
+		if checkTarget(&again) != nil || g.fields.check(&again) != nil {
 			return http.StatusBadRequest
 		}
 		decision := g.limits.Decide(&again)

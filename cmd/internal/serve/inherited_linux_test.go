@@ -63,7 +63,7 @@ func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	s.write("listen: \":" + port + "\"\n" + one)
 	assert.EqualError(t, s.Reload(), "cannot listen on :"+port+": weir has it already, at "+address+" for clients"+advice)
 
-	handed, err := s.handed()
+	handed, err := s.socketsForNext()
 	require.NoError(t, err)
 	inherited, err := handed.Inherit(closer{io.Discard})
 	require.NoError(t, err)

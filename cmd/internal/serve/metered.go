@@ -12,7 +12,7 @@ import (
 // metersOf returns the meters of all rules whose cost comes from the answer, or nil if there are none. After a reload,
 // a meter still has what it has learned and counted.
 func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
-	var all []*metering.Meter
+	var meters []*metering.Meter
 	for _, rule := range g.rules {
 		if rule.Tokens == nil {
 			continue
@@ -21,20 +21,20 @@ func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, m)
+		meters = append(meters, m)
 	}
-	if all == nil {
+	if meters == nil {
 		return nil, nil
 	}
-	return metering.NewMeters(all, &s.tokens, g.ip.Prefix), nil
+	return metering.NewMeters(meters, &s.tokens, g.ip.Prefix), nil
 }
 
-// limited returns a handler that applies the limits. If rules have meters, it reads the request before the limits
+// withLimits returns a handler that applies the limits. If rules have meters, it reads the request before the limits
 // decide. It settles the cost when the answer reports it.
-func (s *Server) limited(g *generation, next http.Handler) http.Handler {
-	plain := g.limits.Handler(next)
+func (s *Server) withLimits(g *generation, next http.Handler) http.Handler {
+	limitsHandler := g.limits.Handler(next)
 	if g.meters == nil {
-		return plain
+		return limitsHandler
 	}
 	exempt, now := rules.Exempt(g.file, g.ip), s.config.Clock
 	if now == nil {
@@ -42,7 +42,7 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if exempt != nil && exempt(r) || s.isExempt(r) {
-			plain.ServeHTTP(w, r)
+			limitsHandler.ServeHTTP(w, r)
 			return
 		}
 		r, done, err := g.meters.Read(r)
@@ -61,12 +61,12 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 			return
 		}
 		x := exchangeOf(r)
-		ended := func() metering.Settled {
-			byUs := x.by == byWeir
-			return metering.Settled{Complete: x.whole && !byUs, Reached: !byUs || x.sent}
+		outcome := func() metering.Settled {
+			isOurs := x.answeredBy == byWeir
+			return metering.Settled{Complete: x.isComplete && !isOurs, Reached: !isOurs || x.reachedUpstream}
 		}
 		res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
-			g.meters.Serve(w, r, &res, s.life.base, next.ServeHTTP, ended)
+			g.meters.Serve(w, r, &res, s.life.base, next.ServeHTTP, outcome)
 			return 0
 		})
 	})

@@ -9,9 +9,9 @@ import (
 
 // A page is the administrator's page. A reload may replace, add or remove it.
 type page struct {
-	admin    atomic.Pointer[admin.Admin]  // nil if there is none
-	reloaded atomic.Pointer[admin.Reload] // the last reload
-	access   atomic.Pointer[admin.Access] // nil if no token is required
+	admin      atomic.Pointer[admin.Admin]  // nil if there is none
+	lastReload atomic.Pointer[admin.Reload] // the last reload
+	access     atomic.Pointer[admin.Access] // nil if no token is required
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -22,8 +22,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // replace makes next the current page; nil means no page. It ends the event streams of the previous page.
 func (p *page) replace(next *admin.Admin) {
-	if last := p.admin.Swap(next); last != nil && last != next {
-		_ = last.Close() // Close always returns nil
+	if previous := p.admin.Swap(next); previous != nil && previous != next {
+		_ = previous.Close() // Close always returns nil
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // fail answers a request that cannot be served. The answer has the same format as a refusal.
 func fail(w http.ResponseWriter, r *http.Request, body rulefile.Body, status int, detail string) {
 	if x := exchangeOf(r); x != nil {
-		x.by = byWeir
+		x.answeredBy = byWeir
 	}
 	if httplimit.IsGRPC(r) {
 		failGRPC(w, grpcCode(status), detail)

@@ -27,8 +27,8 @@ func (s *Server) redisSettings() *resp.Settings {
 }
 
 // openRedis puts the tables and settings for Redis clients into g. It uses existing tables where possible. The result
-// undo has the previous limits of every existing table that was changed.
-func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
+// oldLimits has the previous limits of every existing table that was changed.
+func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (oldLimits []ruleLimits, err error) {
 	if g.file.Redis == nil {
 		return nil, nil
 	}
@@ -38,49 +38,49 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	for i := range g.file.Redis.Limits {
 		l := &g.file.Redis.Limits[i]
 		rule, change := l.Rule(g.file.Redis), rulefile.RuleChange{Limit: rulefile.Add}
-		was := before.counted[rule.Name]
+		oldRule := before.lastCounting[rule.Name]
 		switch {
-		case was != nil: // the limit is a token bucket now; its table stays, so that what keys have used still counts
-			change = rulefile.Compare(was, rule)
+		case oldRule != nil: // a token bucket now; its table stays, so that what keys have used still counts
+			change = rulefile.Compare(oldRule, rule)
 		case !l.HasTable():
 			continue
 		}
-		changed, err := s.limiter(g, before, rule, &change)
-		if undo = append(undo, changed...); err != nil {
-			return undo, fmt.Errorf("redis: limits: %w", err)
+		changedLimits, err := s.limiter(g, before, rule, &change)
+		if oldLimits = append(oldLimits, changedLimits...); err != nil {
+			return oldLimits, fmt.Errorf("redis: limits: %w", err)
 		}
 		table := g.limiters[rule.Name]
-		if bucket, ok := before.file.Redis.Limit(l.Name); ok && was == nil {
+		if bucket, ok := before.file.Redis.Limit(l.Name); ok && oldRule == nil {
 			if err := s.handOverBucket(before, bucket.Name, table); err != nil {
-				return undo, fmt.Errorf("redis: limits: %w", err)
+				return oldLimits, fmt.Errorf("redis: limits: %w", err)
 			}
 		}
 		g.redis.Tables[l.Name] = resp.Table{Limiter: table.Limiter, Formers: table.Formers()}
 	}
-	return undo, nil
+	return oldLimits, nil
 }
 
 // handOverBucket is called when a limit changes from a token bucket to another algorithm. Keys may owe tokens in the
 // common table. The new table of the limit takes over these debts. The common table keeps them while the previous
 // generation still decides by the token bucket, and releases them when that generation ends.
-func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
-	own := before.buckets[name]
-	if own == nil {
+func (s *Server) handOverBucket(before *generation, name string, table *live.Limiter) error {
+	bucket := before.buckets[name]
+	if bucket == nil {
 		now := s.config.Clock
 		if now == nil {
 			now = time.Now
 		}
 		// A bucket fills within Redis.Longest and owes at most ten times its limit.
-		own = before.redisTable.Share(11*before.file.Redis.Longest, now, math.MaxUint64)
-		before.buckets[name] = own
+		bucket = before.redisTable.Share(11*before.file.Redis.Longest, now, math.MaxUint64)
+		before.buckets[name] = bucket
 	}
-	return own.HandOver(to)
+	return bucket.HandOver(table)
 }
 
 // openRedisTable does for the common table what openRedis does for all tables.
 func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes) error {
-	want := g.file.Redis
-	passwords, err := want.Passwords()
+	redis := g.file.Redis
+	passwords, err := redis.Passwords()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 	case rulefile.Keep, rulefile.Adjust:
 		g.redisTable = before.redisTable.Acquire()
 	case rulefile.Carry, rulefile.Add, rulefile.Replace:
-		limiter, err := s.newRedisLimiter(want)
+		limiter, err := s.newRedisLimiter(redis)
 		if err != nil {
 			return err
 		}
@@ -102,33 +102,33 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 		}
 	}
 	if s.redis.holds == nil { // the holds outlive all generations, because otherwise a used id would be valid again
-		if s.redis.holds, err = resp.NewHolds(want.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
+		if s.redis.holds, err = resp.NewHolds(redis.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
 			return err
 		}
 	}
-	places, err := s.redisPlaces(want)
+	places, err := s.redisPlaces(redis)
 	if err != nil {
 		return err
 	}
 	g.redis = &resp.Settings{
-		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Limits: want.Policies(),
+		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: redis.Longest, Limits: redis.Policies(),
 		Tables: map[string]resp.Table{}, Passwords: passwords,
-		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.redis.holds, Places: places, Leave: g.leave,
+		IdleTimeout: redis.IdleTimeout, Negative: redis.Negative, Holds: s.redis.holds, Places: places, Leave: g.leave,
 	}
 	return nil
 }
 
 // redisPlaces returns the Places of Redis clients, or nil if the file does not want them. They are made once and used
 // for every later file, because requests in flight cannot be moved.
-func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
+func (s *Server) redisPlaces(redis *rulefile.Redis) (_ *resp.Places, err error) {
 	switch {
-	case want.InFlight == 0:
+	case redis.InFlight == 0:
 		return nil, nil
 	case s.redis.places == nil:
-		s.redis.places, err = resp.NewPlaces(want.InFlight, want.MaxKeys, want.Overflow, s.config.Clock, s.config.LimiterOptions...)
-	case s.redis.places.Lifetime != want.InFlight:
+		s.redis.places, err = resp.NewPlaces(redis.InFlight, redis.MaxKeys, redis.Overflow, s.config.Clock, s.config.LimiterOptions...)
+	case s.redis.places.Lifetime != redis.InFlight:
 		err = fmt.Errorf("in_flight was %v and is %v: requests in flight would no longer be counted: start weir "+
-			"again", s.redis.places.Lifetime, want.InFlight)
+			"again", s.redis.places.Lifetime, redis.InFlight)
 	}
 	return s.redis.places, err
 }
@@ -137,20 +137,20 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 // clients, it reports nothing.
 type redisCollector struct {
 	server            *Server
-	collecting        sync.Mutex
-	evictions, noRoom rising
+	mu                sync.Mutex
+	evictions, noRoom monotonicSum
 }
 
-// A rising is a sum of counters that never falls. If a counter is removed, its count stays in the sum.
-type rising struct{ last, gone uint64 }
+// A monotonicSum is a sum of counters that never falls. If a counter is removed, its count stays in the sum.
+type monotonicSum struct{ last, removed uint64 }
 
-// The method at returns the sum of all counters. The parameter n is the sum of the counters that still exist.
-func (r *rising) at(n uint64) uint64 {
+// total returns the sum of all counters. The parameter n is the sum of the counters that still exist.
+func (r *monotonicSum) total(n uint64) uint64 {
 	if n < r.last {
-		r.gone += r.last - n
+		r.removed += r.last - n
 	}
 	r.last = n
-	return r.gone + n
+	return r.removed + n
 }
 
 var (
@@ -162,9 +162,9 @@ var (
 		"Commands of clients of Redis that were answered by an error.", []string{"reason"}, nil)
 	redisSlow = prometheus.NewDesc("weir_redis_slow_clients_total",
 		"Connections of clients of Redis that ended because an answer could not be written.", nil, nil)
-	redisOpen = prometheus.NewDesc("weir_redis_connections", "Open connections of clients of Redis.", nil, nil)
-	redisMost = prometheus.NewDesc("weir_redis_connections_max", "The bound on these connections; 0 for none.", nil, nil)
-	redisFull = prometheus.NewDesc("weir_redis_connections_rejected_total",
+	redisOpen     = prometheus.NewDesc("weir_redis_connections", "Open connections of clients of Redis.", nil, nil)
+	redisMax      = prometheus.NewDesc("weir_redis_connections_max", "The bound on these connections; 0 for none.", nil, nil)
+	redisRejected = prometheus.NewDesc("weir_redis_connections_rejected_total",
 		"Connections of clients of Redis that were refused because there were too many.", nil, nil)
 	redisKeys = prometheus.NewDesc("weir_redis_keys",
 		"Keys of clients of Redis that had used some of their limit at the last sweep.", nil, nil)
@@ -179,7 +179,7 @@ var (
 
 func (c *redisCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		redisCommands, redisDecisions, redisErrors, redisSlow, redisOpen, redisMost, redisFull, redisKeys, redisSlots,
+		redisCommands, redisDecisions, redisErrors, redisSlow, redisOpen, redisMax, redisRejected, redisKeys, redisSlots,
 		redisBytes, redisEvictions, redisNoRoom,
 	} {
 		out <- d
@@ -198,27 +198,27 @@ func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, n float64) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n)
 	}
-	n := c.server.redis.counters.Count()
-	for name, times := range n.Commands {
-		counter(redisCommands, times, name)
+	counts := c.server.redis.counters.Count()
+	for name, count := range counts.Commands {
+		counter(redisCommands, count, name)
 	}
-	counter(redisDecisions, n.Allowed, "allowed")
-	counter(redisDecisions, n.Limited, "limited")
-	counter(redisErrors, n.Unknown, "unknown_command")
-	counter(redisErrors, n.Broken, "protocol")
-	counter(redisErrors, n.WrongPasswords, "wrong_password")
-	counter(redisErrors, n.Errors-n.Unknown-n.Broken-n.WrongPasswords, "other")
-	counter(redisSlow, n.Slow)
+	counter(redisDecisions, counts.Allowed, "allowed")
+	counter(redisDecisions, counts.Limited, "limited")
+	counter(redisErrors, counts.Unknown, "unknown_command")
+	counter(redisErrors, counts.Broken, "protocol")
+	counter(redisErrors, counts.WrongPasswords, "wrong_password")
+	counter(redisErrors, counts.Errors-counts.Unknown-counts.Broken-counts.WrongPasswords, "other")
+	counter(redisSlow, counts.Slow)
 	limit := c.server.connections[redisClients]
 	gauge(redisOpen, float64(limit.Open()))
-	gauge(redisMost, float64(limit.Most()))
-	counter(redisFull, uint64(limit.Rejected()))
-	c.collecting.Lock()
-	defer c.collecting.Unlock()
+	gauge(redisMax, float64(limit.Most()))
+	counter(redisRejected, uint64(limit.Rejected()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	stats := settings.Stats()
 	gauge(redisKeys, float64(stats.Keys))
 	gauge(redisSlots, float64(stats.Slots))
 	gauge(redisBytes, float64(stats.Bytes))
-	counter(redisEvictions, c.evictions.at(stats.Evictions))
-	counter(redisNoRoom, c.noRoom.at(stats.NoRoom))
+	counter(redisEvictions, c.evictions.total(stats.Evictions))
+	counter(redisNoRoom, c.noRoom.total(stats.NoRoom))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A look is the form of a rule's refusals.
-type look struct {
+// A refusalForm is the form of a rule's refusals.
+type refusalForm struct {
 	rulefile.Refusal
 	body rulefile.Template // nil if the body has no template
 }
@@ -22,16 +22,16 @@ type look struct {
 // refusals returns the options for the refusals that the file describes. If a rule has a meter and no template, its
 // refusals have the form of the called API.
 func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
-	byRule := map[string]look{}
+	byRule := map[string]refusalForm{}
 	for i := range f.Rules {
 		rule := &f.Rules[i]
-		said := f.RefusalOf(rule)
-		body, err := said.Compile()
+		refusal := f.RefusalOf(rule)
+		body, err := refusal.Compile()
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
-		if said.Status != 0 || said.Header != nil || body != nil {
-			byRule[rule.Name] = look{said, body}
+		if refusal.Status != 0 || refusal.Header != nil || body != nil {
+			byRule[rule.Name] = refusalForm{refusal, body}
 		}
 	}
 	if len(byRule) == 0 && meters == nil {
@@ -39,24 +39,24 @@ func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, er
 	}
 	return []httplimit.Option{httplimit.RefuseWith(func(w http.ResponseWriter, r *http.Request, res httplimit.Result) {
 		c, ok := res.Tightest()
-		own, said := look{}, false
+		form, hasForm := refusalForm{}, false
 		if ok && res.Status() == http.StatusTooManyRequests {
-			own, said = byRule[c.Name()]
-			if own.body == nil && meters.Speaks(c.Name()) && !httplimit.IsGRPC(r) {
-				metering.Refuse(w, r, &res, c, own.begin(w.Header(), &res))
+			form, hasForm = byRule[c.Name()]
+			if form.body == nil && meters.Speaks(c.Name()) && !httplimit.IsGRPC(r) {
+				metering.Refuse(w, r, &res, c, form.writeFields(w.Header(), &res))
 				return
 			}
 		}
-		if !said || httplimit.IsGRPC(r) {
+		if !hasForm || httplimit.IsGRPC(r) {
 			res.Answer(w, r, res.Status())
 			return
 		}
-		own.answer(w, r, &res, c)
+		form.answer(w, r, &res, c)
 	})}, nil
 }
 
-// begin writes the fields of a refusal and returns its status.
-func (l *look) begin(h http.Header, res *httplimit.Result) (status int) {
+// writeFields writes the fields of a refusal and returns its status.
+func (l *refusalForm) writeFields(h http.Header, res *httplimit.Result) (status int) {
 	if status = res.Status(); l.Status != 0 {
 		status = l.Status
 	}
@@ -69,8 +69,8 @@ func (l *look) begin(h http.Header, res *httplimit.Result) (status int) {
 	return status
 }
 
-func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check) {
-	status, h := l.begin(w.Header(), res), w.Header()
+func (l *refusalForm) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check) {
+	status, h := l.writeFields(w.Header(), res), w.Header()
 	if l.body == nil {
 		res.Answer(w, r, status)
 		return

@@ -18,16 +18,16 @@ func (s *Server) Reload() error {
 		log.Warn("nothing to reload: the limits come from the command line; use a rule file to change them at run time")
 		return nil
 	}
-	done, ok := s.life.takeTurn()
+	endTurn, ok := s.life.takeTurn()
 	if !ok {
 		return errStopped
 	}
-	defer done()
+	defer endTurn()
 	file, err := s.config.Load()
 	if err == nil {
 		var changes *rulefile.Changes
 		if changes, err = s.replace(file); err == nil {
-			s.note(nil)
+			s.noteReload(nil)
 			lines := changes.Lines()
 			for _, line := range lines {
 				log.Info("reload: " + line)
@@ -39,15 +39,15 @@ func (s *Server) Reload() error {
 	if errors.Is(err, errStopped) {
 		return err // the file is not wrong
 	}
-	s.note(err)
+	s.noteReload(err)
 	for line := range strings.Lines(err.Error()) {
 		log.Error("reload: " + strings.TrimSuffix(line, "\n"))
 	}
-	stays := "everything"
+	unchanged := "everything"
 	if errors.As(err, new(*limitsError)) {
-		stays = "everything else"
+		unchanged = "everything else"
 	}
-	log.Error("reload failed: "+stays+" stays as it was", "generation", s.current.Load().number)
+	log.Error("reload failed: "+unchanged+" stays as it was", "generation", s.current.Load().number)
 	return err
 }
 
@@ -55,9 +55,9 @@ var errStopped = errors.New("the server is stopping")
 
 // replace makes the generation of a file, which replaces the current generation.
 func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
-	s.life.changing.Lock()
-	defer s.life.changing.Unlock()
-	if s.life.stopped {
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	if s.life.isStopped {
 		return nil, errStopped
 	}
 	access, err := accessOf(file)
@@ -70,16 +70,16 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer, fresh, err := s.observer(file, before)
+	page, isNew, err := s.adminFor(file, before)
 	if err != nil {
 		sockets.Abandon()
 		return nil, err
 	}
-	next, err := s.buildActing(file, before, changes, observer)
+	next, err := s.buildWithActions(file, before, changes, page)
 	if err != nil {
 		sockets.Abandon()
-		if fresh {
-			_ = observer.Close() // Close always returns nil
+		if isNew {
+			_ = page.Close() // Close always returns nil
 		}
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 		s.config.SetLog(file.Log)
 	}
 	s.page.access.Store(access) // before the page is replaced, because the new page may not require a token
-	s.page.replace(observer)
-	s.bound(file)
+	s.page.replace(page)
+	s.applyBounds(file)
 	sockets.Apply(file.Server.ShutdownTimeout)
 	if before.users.Load() > 0 { // 0 for the empty generation before the first one
 		before.leave()

@@ -30,7 +30,7 @@ func newRequestLog(f *rulefile.File, ip *httplimit.ClientIP, log *slog.Logger) *
 
 func isSampled(s rulefile.Sample) bool { return s == 1 || s > 1 && rand.Uint32N(uint32(s)) == 0 }
 
-func (l *requestLog) answered(x *exchange, r *http.Request) {
+func (l *requestLog) logAnswer(x *exchange, r *http.Request) {
 	if !isSampled(l.settings.Access) {
 		return
 	}
@@ -43,12 +43,12 @@ func (l *requestLog) answered(x *exchange, r *http.Request) {
 		slog.Int("status", x.status),
 		slog.Int64("bytes", x.bytes),
 		slog.Float64("seconds", time.Since(x.begin).Seconds()),
-		slog.String("by", x.by.String()),
+		slog.String("by", x.answeredBy.String()),
 	)
 }
 
 // refused writes a line into the refusal log. It is an [httplimit.OnLimited] function.
-func (l *requestLog) refused(r *http.Request, c httplimit.Check) {
+func (l *requestLog) logRefusal(r *http.Request, c httplimit.Check) {
 	if !isSampled(l.settings.Refusals) {
 		return
 	}

@@ -8,12 +8,12 @@ import (
 
 type routes struct {
 	file     *rulefile.File
-	routed   []http.Handler // handlers of file.Routes
+	handlers []http.Handler // handlers of file.Routes
 	fallback http.Handler   // for all other requests; nil if there is none
 }
 
 func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for i, next := range rs.routed {
+	for i, next := range rs.handlers {
 		if rs.file.Routes[i].Match.Matches(r) {
 			next.ServeHTTP(w, r)
 			return

@@ -6,29 +6,29 @@ import (
 )
 
 // The method limiter puts the limiter of a rule into g. This is the existing limiter if possible, or else a new one.
-// The result undo has the previous numbers of every limit that may have changed. This includes limits in a file that
-// other processes use.
+// The result oldLimits has the previous numbers of every limit that may have changed. This includes limits in a file
+// that other processes use.
 //
 // A rule that counts no request (rate: 0 or rate: unlimited) keeps its limiter, because it may count again later.
-func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {
+func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (oldLimits []ruleLimits, err error) {
 	old := before.limiters[rule.Name]
-	g.counted[rule.Name] = rule
-	if was := before.counted[rule.Name]; old != nil && change.Limit != rulefile.Replace {
+	g.lastCounting[rule.Name] = rule
+	if oldRule := before.lastCounting[rule.Name]; old != nil && change.Limit != rulefile.Replace {
 		switch {
 		case !rule.Counts():
-			g.limiters[rule.Name], g.counted[rule.Name] = old.Acquire(), was
+			g.limiters[rule.Name], g.lastCounting[rule.Name] = old.Acquire(), oldRule
 			return nil, nil
-		case was.Counts():
-			others := change.Other
-			*change = rulefile.Compare(was, rule)
-			change.Other = others
+		case oldRule.Counts():
+			otherKeys := change.Other
+			*change = rulefile.Compare(oldRule, rule)
+			change.Other = otherKeys
 		default:
 			change.Limit = rulefile.Add
 		}
 		if change.Limit == rulefile.Keep || change.Limit == rulefile.Adjust {
-			if undo, err = adjust(old, rule, change); err == nil {
+			if oldLimits, err = adjust(old, rule, change); err == nil {
 				g.limiters[rule.Name] = old.Acquire()
-				return undo, nil
+				return oldLimits, nil
 			}
 			if rule.State != "" { // a new limiter would use the same file
 				return nil, &LimiterError{rule.Name, err}
@@ -36,26 +36,26 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 			change.Limit, change.Reason = rulefile.Carry, "the limiter does not accept the new numbers: "+err.Error()
 		}
 	}
-	had := policiesIn(rule.State)
+	oldPolicies := policiesIn(rule.State)
 	limiter, err := s.newLimiter(rule)
 	if err != nil {
 		return nil, &LimiterError{rule.Name, err}
 	}
 	g.limiters[rule.Name] = limiter
-	if had != nil {
-		undo = []ruleLimits{{rule.Name, limiter.Limiter, had}}
+	if oldPolicies != nil {
+		oldLimits = []ruleLimits{{rule.Name, limiter.Limiter, oldPolicies}}
 	}
 	if change.Limit == rulefile.Carry {
 		if err := old.HandOver(limiter); err != nil {
 			return nil, &LimiterError{rule.Name, err}
 		}
 	}
-	return undo, nil
+	return oldLimits, nil
 }
 
 func adjust(l *live.Limiter, rule *rulefile.Rule, change *rulefile.RuleChange) ([]ruleLimits, error) {
 	limits := limitsOf(rule, l)
-	change.Correct(rule, limits.had)
+	change.Correct(rule, limits.policies)
 	if change.Limit == rulefile.Keep {
 		return nil, nil
 	}

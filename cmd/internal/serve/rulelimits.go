@@ -12,9 +12,9 @@ import (
 
 // ruleLimits has the policies that a rule's limiter had at some time.
 type ruleLimits struct {
-	rule    string
-	limiter adjustable
-	had     []engine.Policy
+	rule     string
+	limiter  adjustable
+	policies []engine.Policy
 }
 
 // An adjustable has policies that can be changed.
@@ -40,58 +40,58 @@ func adjustableOf(l *live.Limiter) adjustable {
 // limitsOf returns the current policies of a rule's limiter. They may differ from the rule, because another process may
 // have changed them in a file.
 func limitsOf(rule *rulefile.Rule, l *live.Limiter) ruleLimits {
-	of := adjustableOf(l)
-	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
+	limiter := adjustableOf(l)
+	return ruleLimits{rule.Name, limiter, policiesOf(limiter, len(rule.TierPolicies())+1)}
 }
 
 // policiesOf returns the first n policies of a limiter: first the limiter's own policy, and then the policies of its
 // tiers.
-func policiesOf(l adjustable, n int) (all []engine.Policy) {
+func policiesOf(l adjustable, n int) (policies []engine.Policy) {
 	for tier := range n {
-		all = append(all, l.Policy(tier))
+		policies = append(policies, l.Policy(tier))
 	}
-	return all
+	return policies
 }
 
 // putBack restores the policies if the limiter now has others. Its error is a limitsError.
 func (l ruleLimits) putBack() error {
-	has := policiesOf(l.limiter, len(l.had))
-	if slices.Equal(has, l.had) {
+	active := policiesOf(l.limiter, len(l.policies))
+	if slices.Equal(active, l.policies) {
 		return nil
 	}
-	if err := l.limiter.SetPolicy(l.had[0], l.had[1:]...); err != nil {
-		return &limitsError{l.rule, has, err}
+	if err := l.limiter.SetPolicy(l.policies[0], l.policies[1:]...); err != nil {
+		return &limitsError{l.rule, active, err}
 	}
 	return nil
 }
 
 // A limitsError says why the limits of a rule could not be restored.
 type limitsError struct {
-	rule string
-	has  []engine.Policy
-	err  error
+	rule   string
+	active []engine.Policy
+	err    error
 }
 
 func (e *limitsError) Error() string {
-	return fmt.Sprintf("rule %s: the active limits are %v, and the previous ones cannot be restored: %v", e.rule, e.has, e.err)
+	return fmt.Sprintf("rule %s: the active limits are %v, and the previous ones cannot be restored: %v", e.rule, e.active, e.err)
 }
 
-func (s *Server) stateLimits() (all []ruleLimits) {
+func (s *Server) stateLimits() (list []ruleLimits) {
 	g := s.current.Load()
 	for i := range g.file.Rules {
 		if rule := &g.file.Rules[i]; rule.State != "" {
-			all = append(all, limitsOf(rule, g.limiters[rule.Name]))
+			list = append(list, limitsOf(rule, g.limiters[rule.Name]))
 		}
 	}
-	return all
+	return list
 }
 
 // putBack restores the limits in files. A process that was killed may have changed these limits, or may have announced
 // a change that is not complete.
 func (s *Server) putBack(limits []ruleLimits) (err error) {
 	for _, l := range limits {
-		if in, ok := l.limiter.(*engine.Limiter); ok {
-			in.Sweep() // completes an announced change, which would otherwise replace the restored limits later
+		if limiter, ok := l.limiter.(*engine.Limiter); ok {
+			limiter.Sweep() // completes an announced change, which would otherwise replace the restored limits later
 		}
 		err = errors.Join(err, l.putBack())
 	}

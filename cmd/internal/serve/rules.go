@@ -18,7 +18,7 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		}
 	}
 	if refund := l.Refund; refund != nil {
-		l.Refund = func(r *http.Request, status int) bool { return exchangeOf(r).refundable() && refund(r, status) }
+		l.Refund = func(r *http.Request, status int) bool { return exchangeOf(r).isRefundable() && refund(r, status) }
 	}
 	if rule.Store == nil {
 		limiter := g.limiters[rule.Name]

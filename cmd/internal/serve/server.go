@@ -52,15 +52,15 @@ type Server struct {
 	connections map[listen.Role]*listen.ConnLimit
 	sockets     *listen.Sockets
 	upstreams   *proxy.Upstreams
-	redis       door
+	redis       redisState
 	tokens      metering.States
 	actions     *actions.Table
 	page        page
 	life        life
 }
 
-// A door is the state of the Redis listener that does not belong to a generation, and outlives all generations.
-type door struct {
+// A redisState is the state of the Redis listener that does not belong to a generation, and outlives all generations.
+type redisState struct {
 	counters resp.Counters
 	holds    *resp.Holds  // nil until they are needed
 	places   *resp.Places // nil until they are needed
@@ -76,7 +76,7 @@ func Start(c Config) (*Server, error) {
 	}
 	s := &Server{config: c, traffic: newTraffic(), actions: actions.New(actions.Config{Now: c.Clock, Log: c.Log})}
 	s.tokens.Clock = c.Clock
-	s.life.begin()
+	s.life.init()
 	s.connections = s.newConnLimits()
 	s.upstreams = proxy.New(proxy.Config{
 		Base: s.life.base, Now: c.Clock, Buckets: durations, Log: c.Log, Transport: c.Transport,
@@ -86,22 +86,22 @@ func Start(c Config) (*Server, error) {
 		Failed: s.life.fail, Log: c.Log,
 	})
 	s.current.Store(&generation{file: &rulefile.File{}})
-	s.page.reloaded.Store(&admin.Reload{})
+	s.page.lastReload.Store(&admin.Reload{})
 	if c.Load != nil {
-		s.life.loaded = fingerprint(filesOf(c.File))
+		s.life.loadedSum = fingerprint(filesOf(c.File))
 	}
 	if _, err := s.replace(c.File); err != nil {
-		s.life.cut()
+		s.life.cancelBase()
 		return nil, err
 	}
 	s.logUnusedStates(c.File)
 	for i := range c.File.Rules {
 		r := &c.File.Rules[i]
-		line := []any{"rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match}
+		attrs := []any{"rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match}
 		if !r.Spread { // a spread rule has no table
-			line = append(line, "max_keys", r.MaxKeys)
+			attrs = append(attrs, "max_keys", r.MaxKeys)
 		}
-		c.Log.Info("limiting", line...)
+		c.Log.Info("limiting", attrs...)
 	}
 	return s, nil
 }
@@ -114,8 +114,8 @@ const lastReload = time.Second
 func (s *Server) URL() string { return s.urlOf(clients) }
 
 func (s *Server) urlOf(r listen.Role) string {
-	s.life.changing.Lock()
-	defer s.life.changing.Unlock()
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
 	return s.sockets.URL(r)
 }
 
@@ -125,13 +125,13 @@ func (s *Server) urlOf(r listen.Role) string {
 //
 // Run returns an error only if a listener failed. Call Run only once.
 func (s *Server) Run(ctx context.Context) error {
-	watching, unwatch := context.WithCancel(ctx)
-	var watch sync.WaitGroup
+	watchContext, stopWatch := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
 	if s.config.Load != nil {
-		watch.Go(func() { s.watch(watching) })
+		watchers.Go(func() { s.watch(watchContext) })
 	}
-	watch.Go(func() { s.watchStates(watching) })
-	watch.Go(func() { s.watchActions(watching) })
+	watchers.Go(func() { s.watchStates(watchContext) })
+	watchers.Go(func() { s.watchActions(watchContext) })
 	if !s.config.Inherited.HandedOver() { // after an upgrade, the previous process does this
 		tellSystemd(daemon.SdNotifyReady)
 	}
@@ -139,21 +139,21 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		tellSystemd(daemon.SdNotifyStopping)
-	case err = <-s.life.failed:
+	case err = <-s.life.failure:
 	case <-s.life.upgrade.done:
 	}
 	close(s.life.ending)
-	unwatch()
+	stopWatch()
 	s.stop()
 	// A reload that is still in progress can no longer change anything. It may never end, because it may wait for a
 	// file such as a pipe or a file on a remote disk.
-	ended := make(chan struct{})
+	watchersDone := make(chan struct{})
 	go func() {
-		watch.Wait()
-		close(ended)
+		watchers.Wait()
+		close(watchersDone)
 	}()
 	select {
-	case <-ended:
+	case <-watchersDone:
 	case <-time.After(lastReload):
 	}
 	s.life.upgrade.killSuccessor()

@@ -22,10 +22,10 @@ func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 		return live.NewSpread(bucket), nil
 	}
 	_, err := os.Lstat(rule.State)
-	begun := errors.Is(err, fs.ErrNotExist)
+	isNew := errors.Is(err, fs.ErrNotExist)
 	limiter, err := rule.NewLimiter(append(rule.StateOptions(), s.config.LimiterOptions...)...)
 	if err == nil && rule.State != "" {
-		s.logState(rule.State, s.config.Log.With("rule", rule.Name, "file", rule.State), rule, begun)
+		s.logState(rule.State, s.config.Log.With("rule", rule.Name, "file", rule.State), rule, isNew)
 	}
 	if err != nil {
 		return nil, err
@@ -36,40 +36,40 @@ func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 // newRedisLimiter makes the limiter of Redis clients. It logs the state of the limiter's file.
 func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error) {
 	_, err := os.Lstat(redis.State)
-	begun := errors.Is(err, fs.ErrNotExist)
+	isNew := errors.Is(err, fs.ErrNotExist)
 	limiter, err := redis.NewLimiter(append(redis.StateOptions(), s.config.LimiterOptions...)...)
 	if err == nil && redis.State != "" {
-		s.logState(redis.State, s.config.Log.With("listener", "redis", "file", redis.State), redis, begun)
+		s.logState(redis.State, s.config.Log.With("listener", "redis", "file", redis.State), redis, isNew)
 	}
 	return limiter, err
 }
 
-// A withFile is a rule or a Redis listener. It may have a file in the state folder.
-type withFile interface {
+// A stateOwner is a rule or a Redis listener. It may have a file in the state folder.
+type stateOwner interface {
 	OtherLayouts() []string
 	FormerStates() []string
 }
 
-// logState logs whether a file is new, and how many of its keys owe something.
-func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool) {
+// logState logs whether the file of an owner is new, and how many of its keys owe something.
+func (s *Server) logState(path string, log *slog.Logger, owner stateOwner, isNew bool) {
 	table, err := engine.ReadShared(path)
 	if err != nil { // not expected, because the limiter uses the file
 		log.Warn("state: cannot look into the file", "err", err)
 		return
 	}
-	found := "found"
-	if begun {
-		found = "begun"
-		if others := of.OtherLayouts(); len(others) > 0 {
+	status := "found"
+	if isNew {
+		status = "begun"
+		if layouts := owner.OtherLayouts(); len(layouts) > 0 {
 			log.Warn("state: the previous file has the layout of another version of weir: every bucket is full",
-				"other", strings.Join(others, " "))
+				"other", strings.Join(layouts, " "))
 		}
-		if former := of.FormerStates(); len(former) > 0 {
+		if states := owner.FormerStates(); len(states) > 0 {
 			log.Warn("state: a rule of this name has counted in another file, with a different key, algorithm, list "+
-				"of tiers, quota, period, zone or rules of the zone, max_keys, longest or overflow: every bucket is full", "other", strings.Join(former, " "))
+				"of tiers, quota, period, zone or rules of the zone, max_keys, longest or overflow: every bucket is full", "other", strings.Join(states, " "))
 		}
 	}
-	log.Info("state: "+found, "indebted", table.Indebted, "processes", len(table.Attached))
+	log.Info("state: "+status, "indebted", table.Indebted, "processes", len(table.Attached))
 }
 
 // logUnusedStates logs files in the state folder that belong to no rule of this server.

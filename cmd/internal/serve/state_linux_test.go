@@ -219,15 +219,15 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 // TestWhatBecomesOfTheFilesIsLogged: the log reports each change of limits by another process once, and each loss of a
 // file once. It also reports the end of each.
 func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
-	dir, seen := t.TempDir(), map[string]stateSeen{}
+	dir, seen := t.TempDir(), map[string]loggedState{}
 	numbers := func(burst int) string {
 		return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}]\n", dir, burst)
 	}
 	s := start(t, numbers(4))
 	looks := func() {
 		s.current.Load().limiters["default"].Limiter.Sweep()
-		s.lookAtStates(seen)
-		s.lookAtStates(seen)
+		s.checkStates(seen)
+		s.checkStates(seen)
 	}
 	looks()
 	assert.NotContains(t, s.log.String(), "another process has changed")

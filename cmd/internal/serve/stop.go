@@ -22,28 +22,28 @@ import (
 // connection. The client would then not know whether the request counts.
 func (s *Server) stop() {
 	s.sockets.Leave()
-	upgraded := s.life.upgrade.isDone()
-	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 && !upgraded {
+	isUpgrade := s.life.upgrade.isDone()
+	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 && !isUpgrade {
 		s.config.Log.Info("stopping: no longer ready, and still serving", "for", delay)
 		s.config.Sleep(delay)
 	}
-	s.life.changing.Lock()
-	defer s.life.changing.Unlock()
-	s.life.stopped = true
-	atMost := s.current.Load().file.Server.ShutdownTimeout
-	s.config.Log.Info("stopping: waiting for requests in progress", "at_most", atMost)
-	ctx, cancel := context.WithTimeout(context.Background(), atMost)
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	s.life.isStopped = true
+	timeout := s.current.Load().file.Server.ShutdownTimeout
+	s.config.Log.Info("stopping: waiting for requests in progress", "at_most", timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	ending := s.sockets.Shut(func(r listen.Role) bool { return r != administrators })
-	if upgraded {
-		ending = append(ending, s.shutAdmin()...)
-		ending.Outlast(ctx, atMost/2)
+	servers := s.sockets.Shut(func(r listen.Role) bool { return r != administrators })
+	if isUpgrade {
+		servers = append(servers, s.shutAdmin()...)
+		servers.Outlast(ctx, timeout/2)
 	}
-	if !ending.Drain(ctx) {
+	if !servers.Drain(ctx) {
 		s.config.Log.Warn("requests were cut off: they did not finish in time")
 	}
-	s.life.cut()
-	if !upgraded {
+	s.life.cancelBase()
+	if !isUpgrade {
 		s.shutAdmin().Drain(ctx)
 	}
 	s.sockets.Wait()
@@ -63,7 +63,7 @@ func (s *Server) stop() {
 
 // settle charges the store with all debts until ctx ends.
 func (s *Server) settle(ctx context.Context) {
-	var all sync.WaitGroup
+	var charges sync.WaitGroup
 	g := s.current.Load() // only the current generation, because the limiters of earlier generations are closed
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
@@ -71,7 +71,7 @@ func (s *Server) settle(ctx context.Context) {
 		if stored == nil {
 			continue
 		}
-		all.Go(func() {
+		charges.Go(func() {
 			switch err := stored.Value.Settle(ctx); {
 			case err != nil && rule.Debts != "":
 				s.config.Log.Warn("stopping: admitted requests are not charged to the store; the debt is kept in "+
@@ -81,7 +81,7 @@ func (s *Server) settle(ctx context.Context) {
 			}
 		})
 	}
-	all.Wait()
+	charges.Wait()
 }
 
 // shutAdmin ends the event streams of the administrator's page, and closes the sockets of its endpoint.

@@ -17,22 +17,22 @@ import (
 // rule has the limits of its keys in the store. A reload or an upgrade fails if the store does not answer, because the
 // running server knows what keys have used.
 func (s *Server) openStore(g, before *generation) error {
-	want, had := g.file.Store, before.file.Store
+	settings, oldSettings := g.file.Store, before.file.Store
 	if !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
 		return nil
 	}
-	if before.store != nil && want.Same(had) && want.SameConnection(had) {
+	if before.store != nil && settings.Same(oldSettings) && settings.SameConnection(oldSettings) {
 		g.store = before.store.Acquire()
 		return nil
 	}
-	options := append(want.Options(), redislimit.Logger(s.config.Log))
-	isStart := before.ended == nil && !s.config.Inherited.HandedOver()
+	options := append(settings.Options(), redislimit.Logger(s.config.Log))
+	isStart := before.onClose == nil && !s.config.Inherited.HandedOver()
 	if isStart && !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool {
 		return r.Store != nil && r.Store.OnLoss == redislimit.FailClosed
 	}) {
 		options = append(options, redislimit.JoinLater())
 	}
-	store, err := redislimit.Open(s.life.base, want.URL, options...)
+	store, err := redislimit.Open(s.life.base, settings.URL, options...)
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}

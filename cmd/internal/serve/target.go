@@ -81,16 +81,16 @@ func checkHost(host string) error {
 		}
 	}
 	for i := range len(name) {
-		if !inNames[name[i]] || name[i] == '.' && (i == 0 || name[i-1] == '.') {
+		if !hostBytes[name[i]] || name[i] == '.' && (i == 0 || name[i-1] == '.') {
 			return fmt.Errorf("the host %q is neither a name nor an address", host)
 		}
 	}
 	return nil
 }
 
-var inNames = func() (in [256]bool) {
+var hostBytes = func() (set [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") {
-		in[c] = true
+		set[c] = true
 	}
-	return in
+	return set
 }()

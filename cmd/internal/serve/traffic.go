@@ -42,8 +42,8 @@ func newTraffic() *traffic {
 			Name: "weir_reloads_total", Help: "Reloads of the rule file, by their result.",
 		}, []string{"result"}),
 	}
-	for by := range answerers {
-		t.seconds[by] = t.duration.WithLabelValues(by.String())
+	for part := range answerers {
+		t.seconds[part] = t.duration.WithLabelValues(part.String())
 	}
 	for _, result := range []string{"done", "failed"} {
 		t.reloads.WithLabelValues(result)
@@ -51,24 +51,24 @@ func newTraffic() *traffic {
 	return t
 }
 
-func (t *traffic) ended(x *exchange) {
+func (t *traffic) countAnswer(x *exchange) {
 	status := x.status
 	if status < 0 || status > maxStatus {
 		status = maxStatus
 	}
-	t.answers[x.by][status].Add(1)
+	t.answers[x.answeredBy][status].Add(1)
 	if status == http.StatusSwitchingProtocols { // such a connection may last for any time
 		return
 	}
-	t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
+	t.seconds[x.answeredBy].Observe(time.Since(x.begin).Seconds())
 }
 
 func (s *Server) requestsForPage() admin.Requests {
 	t := s.traffic
 	r := admin.Requests{Failures: s.upstreams.Failures(), InFlight: t.inFlight.Load(), Times: timesOf(t.seconds[byUpstream])}
-	for by := range answerers {
-		for status := range t.answers[by] {
-			r.Answered += t.answers[by][status].Load()
+	for part := range answerers {
+		for status := range t.answers[part] {
+			r.Answered += t.answers[part][status].Load()
 		}
 	}
 	for status := range t.answers[byLimits] {
@@ -78,16 +78,16 @@ func (s *Server) requestsForPage() admin.Requests {
 }
 
 func timesOf(observer prometheus.Observer) (times admin.Times) {
-	var now dto.Metric
+	var snapshot dto.Metric
 	metric, ok := observer.(prometheus.Metric)
-	if !ok || metric.Write(&now) != nil {
+	if !ok || metric.Write(&snapshot) != nil {
 		return times
 	}
-	for _, b := range now.GetHistogram().GetBucket() {
+	for _, b := range snapshot.GetHistogram().GetBucket() {
 		times.Bounds = append(times.Bounds, b.GetUpperBound())
 		times.Counts = append(times.Counts, b.GetCumulativeCount())
 	}
-	times.Counts = append(times.Counts, now.GetHistogram().GetSampleCount())
+	times.Counts = append(times.Counts, snapshot.GetHistogram().GetSampleCount())
 	return times
 }
 
@@ -133,9 +133,9 @@ var answersDesc = prometheus.NewDesc("weir_http_requests_total",
 func (c *answerCollector) Describe(out chan<- *prometheus.Desc) { out <- answersDesc }
 
 func (c *answerCollector) Collect(out chan<- prometheus.Metric) {
-	for by := range answerers {
-		for status := range c.traffic.answers[by] {
-			n := c.traffic.answers[by][status].Load()
+	for part := range answerers {
+		for status := range c.traffic.answers[part] {
+			n := c.traffic.answers[part][status].Load()
 			if n == 0 {
 				continue
 			}
@@ -143,7 +143,7 @@ func (c *answerCollector) Collect(out chan<- prometheus.Metric) {
 			if status == 0 {
 				code = "aborted"
 			}
-			out <- prometheus.MustNewConstMetric(answersDesc, prometheus.CounterValue, float64(n), code, by.String())
+			out <- prometheus.MustNewConstMetric(answersDesc, prometheus.CounterValue, float64(n), code, part.String())
 		}
 	}
 }

@@ -18,14 +18,14 @@ import (
 // A Trial answers requests one after the other by the rules of a file, as a new server would. The time does not pass,
 // and all limits are in memory. If a request would have to wait, it is refused. Only one goroutine may use a Trial.
 type Trial struct {
-	file   *rulefile.File
-	rules  []*rules.Rule
-	exempt func(*http.Request) bool
-	read   fieldsRead
-	limits *httplimit.Middleware
-	own    []*engine.Limiter
+	file     *rulefile.File
+	rules    []*rules.Rule
+	exempt   func(*http.Request) bool
+	fields   fieldsRead
+	limits   *httplimit.Middleware
+	limiters []*engine.Limiter
 
-	refusing []string // rules that refused the last request
+	refusedBy []string // rules that refused the last request
 }
 
 const trialKeys = 1000
@@ -53,18 +53,18 @@ func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
-		t.own = append(t.own, limiter)
+		t.limiters = append(t.limiters, limiter)
 		limits[i] = rule.Limit()
 		limits[i].Limiter, limits[i].MaxWait = limiter, 0
 	}
-	t.exempt, t.read = rules.Exempt(file, ip), newFieldsRead(file, t.rules)
+	t.exempt, t.fields = rules.Exempt(file, ip), newFieldsRead(file, t.rules)
 	options, err := answerOptions(file, nil)
 	if err != nil {
 		return nil, err
 	}
 	options = append(options, httplimit.Clock(clock), httplimit.OnLimited(func(_ *http.Request, c httplimit.Check) {
 		if !c.Shadow() {
-			t.refusing = append(t.refusing, c.Name())
+			t.refusedBy = append(t.refusedBy, c.Name())
 		}
 	}))
 	if t.exempt != nil {
@@ -76,18 +76,18 @@ func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 
 // Close frees the memory of the limits.
 func (t *Trial) Close() (err error) {
-	for _, l := range t.own {
+	for _, l := range t.limiters {
 		err = errors.Join(err, l.Close())
 	}
 	return err
 }
 
-// Refused returns why a request is answered 400 before any rule decides. It returns nil if it is not.
+// Refused returns why a request is answered 400 before any rule decides. It returns nil for other requests.
 func (t *Trial) Refused(r *http.Request) error {
 	if err := checkTarget(r); err != nil {
 		return err
 	}
-	return t.read.check(r)
+	return t.fields.check(r)
 }
 
 // Rules returns all rules, in the order of the file.
@@ -98,7 +98,7 @@ func (t *Trial) IsExempt(r *http.Request) bool { return t.exempt != nil && t.exe
 
 // Counting returns the rules that apply to the request, in the order of the file: those that count it and those that
 // always refuse it.
-func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
+func (t *Trial) Counting(r *http.Request) (list []*rules.Rule) {
 	if t.IsExempt(r) {
 		return nil
 	}
@@ -109,15 +109,15 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 }
 
 // Ask returns the status of the answer, and what refuses the request: the names of rules, or the check of the request.
-// The result by is "" if nothing refuses the request. The parameter upstream is the status that the upstream would
+// The result refuser is "" if nothing refuses the request. The parameter upstream is the status that the upstream would
 // answer.
-func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
-	dropPerHop(r, t.file)
+func (t *Trial) Ask(r *http.Request, upstream int) (status int, refuser string) {
+	dropHopByHop(r, t.file)
 	if err := t.Refused(r); err != nil {
 		return http.StatusBadRequest, "the check of the request: " + err.Error()
 	}
 	w := httptest.NewRecorder()
-	t.refusing = t.refusing[:0]
+	t.refusedBy = t.refusedBy[:0]
 	t.limits.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(upstream) })).ServeHTTP(w, r)
-	return w.Code, strings.Join(t.refusing, ", ")
+	return w.Code, strings.Join(t.refusedBy, ", ")
 }

@@ -18,9 +18,9 @@ func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 			Trusted: g.file.TrustedProxies, Headers: slices.Collect(g.file.HeadersOfProxies), Client: g.ip.Addr, Pass: u.PassHeaders,
 		},
 		Fail: func(w http.ResponseWriter, r *http.Request, f proxy.Failure) {
-			exchangeOf(r).sent = !f.Unsent
+			exchangeOf(r).reachedUpstream = !f.Unsent
 			if f.Expired {
-				exchangeOf(r).by = byWeir
+				exchangeOf(r).answeredBy = byWeir
 				failGRPC(w, grpcDeadlineExceeded, f.Detail)
 				return
 			}
@@ -29,17 +29,17 @@ func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 	}
 }
 
-type passedOn struct{ *proxy.Proxy }
+type upstreamHandler struct{ *proxy.Proxy }
 
-func (p passedOn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p upstreamHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.MayBeSilent(r) {
 		exchangeOf(r).body.Unbound()
 	}
-	exchangeOf(r).sent = true
+	exchangeOf(r).reachedUpstream = true
 	p.Proxy.ServeHTTP(w, r)
 }
 
-func (s *Server) shownUpstreams() (all []admin.Upstream) {
+func (s *Server) pageUpstreams() (upstreams []admin.Upstream) {
 	g := s.enter()
 	if g == nil {
 		return nil
@@ -47,10 +47,10 @@ func (s *Server) shownUpstreams() (all []admin.Upstream) {
 	defer g.leave()
 	if g.upstreams != nil {
 		for _, u := range g.upstreams.Servers() {
-			all = append(all, admin.Upstream(u))
+			upstreams = append(upstreams, admin.Upstream(u))
 		}
 	}
-	return all
+	return upstreams
 }
 
 type upstreamCollector struct{ server *Server }
@@ -68,7 +68,7 @@ func (c *upstreamCollector) Describe(out chan<- *prometheus.Desc) {
 }
 
 func (c *upstreamCollector) Collect(out chan<- prometheus.Metric) {
-	for _, u := range c.server.shownUpstreams() {
+	for _, u := range c.server.pageUpstreams() {
 		up := 0.0
 		if u.Up {
 			up = 1

@@ -29,23 +29,23 @@ func (s *Server) watch(ctx context.Context) {
 	}
 	defer watcher.Close()
 	s.watchAgain(watcher)
-	seen := s.life.loaded
-	settled := debounce.New()
-	defer settled.Stop()
-	settled.Changed() // the file may have changed since it was loaded
+	lastSum := s.life.loadedSum
+	changes := debounce.New()
+	defer changes.Stop()
+	changes.Changed() // the file may have changed since it was loaded
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case err := <-watcher.Errors:
 			s.config.Log.Warn("watching the rule file", "err", err)
-			settled.Changed() // changes may have been missed
+			changes.Changed() // changes may have been missed
 		case <-watcher.Events:
-			settled.Changed()
-		case <-settled.C:
-			settled.Fired()
-			if now := fingerprint(s.watchAgain(watcher)); now != seen {
-				seen = now
+			changes.Changed()
+		case <-changes.C:
+			changes.Fired()
+			if current := fingerprint(s.watchAgain(watcher)); current != lastSum {
+				lastSum = current
 				_ = s.Reload() // Reload has logged the error
 				s.watchAgain(watcher)
 			}
@@ -58,8 +58,8 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	files := filesOf(s.current.Load().file)
 	for _, file := range files {
 		directories := []string{filepath.Dir(file)}
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			directories = append(directories, filepath.Dir(real))
+		if target, err := filepath.EvalSymlinks(file); err == nil {
+			directories = append(directories, filepath.Dir(target))
 		}
 		for _, d := range directories {
 			if err := watcher.Add(d); err != nil {
@@ -101,18 +101,18 @@ type sum [sha256.Size]byte
 // fingerprint returns a hash of the contents of the given files. A file that cannot be read counts as special content.
 // A pipe or a device is not read, because its next reader would miss the data.
 func fingerprint(files []string) sum {
-	all := sha256.New()
+	combined := sha256.New()
 	for _, name := range files {
-		one := sha256.New()
+		fileHash := sha256.New()
 		if file, _, err := openfile.Regular(name); errors.Is(err, fs.ErrNotExist) {
-			_, _ = io.WriteString(one, "missing") // writing to a hash never fails
+			_, _ = io.WriteString(fileHash, "missing") // writing to a hash never fails
 		} else if err != nil {
-			_, _ = io.WriteString(one, "no file")
+			_, _ = io.WriteString(fileHash, "no file")
 		} else {
-			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a failed read also changes the sum
+			_, _ = io.Copy(fileHash, io.LimitReader(file, quotas.MaxBytes+1)) // a failed read also changes the sum
 			_ = file.Close()
 		}
-		all.Write(one.Sum(nil))
+		combined.Write(fileHash.Sum(nil))
 	}
-	return sum(all.Sum(nil))
+	return sum(combined.Sum(nil))
 }
