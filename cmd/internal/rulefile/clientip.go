@@ -45,13 +45,13 @@ func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, keyName string) {
 
 // check sets the default for the source of client addresses, which depends on whether the file trusts a proxy. It
 // refuses settings that do not fit the source.
-func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
+func (c *ClientIP) check(d *decoder, n *yaml.Node, hasTrustedProxies bool) {
 	switch {
-	case c.From == "" && trusted:
+	case c.From == "" && hasTrustedProxies:
 		c.From = FromXForwardedFor
 	case c.From == "":
 		c.From = FromSocket
-	case c.From != FromSocket && !trusted:
+	case c.From != FromSocket && !hasTrustedProxies:
 		d.Fail(n, "client_ip: from %s needs trusted_proxies: anyone can send a header, so only theirs is trusted", c.From)
 	}
 }

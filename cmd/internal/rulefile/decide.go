@@ -26,10 +26,10 @@ func (c *Decide) describe() string {
 
 // checkDecide refuses settings that would treat all clients as the same client.
 func (d *decoder) checkDecide(f *File, n *yaml.Node) {
-	byAddress := slices.ContainsFunc(f.Rules,
+	usesAddress := slices.ContainsFunc(f.Rules,
 		func(r Rule) bool { return r.Key.Uses(SourceIP) || r.Match.UsesClient() }) ||
 		slices.ContainsFunc(f.Exempt, func(m reading.Match) bool { return m.UsesClient() })
-	if f.Decide != nil && f.ClientIP.From == FromSocket && byAddress {
+	if f.Decide != nil && f.ClientIP.From == FromSocket && usesAddress {
 		d.Fail(n, "decide: needs trusted_proxies with the proxy that asks: otherwise all requests have its address")
 	}
 }

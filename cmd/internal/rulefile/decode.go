@@ -30,8 +30,9 @@ type certificate struct {
 	files *TLS
 }
 
-// enter counts a node and returns it, or the node that an alias names. It returns nil if there is nothing to read.
-func (d *decoder) enter(n *yaml.Node) *yaml.Node {
+// resolveNode counts a node and returns it, or the node that an alias names. It returns nil if there is nothing to
+// read.
+func (d *decoder) resolveNode(n *yaml.Node) *yaml.Node {
 	t := d.Visit(n, maxNodes, "the file has more than %d values, each counted as often as an alias names it: use "+
 		"fewer aliases")
 	if t == nil {

@@ -20,17 +20,17 @@ func (f *File) doubts(upstreams []*Upstream) (warnings []string) {
 	}
 	for i := range f.Rules {
 		r := &f.Rules[i]
-		where := "rule " + r.Name
+		subject := "rule " + r.Name
 		for j := range r.Match.Not {
-			warnings = append(warnings, exceptionDoubts(where+": not", &r.Match.Not[j])...)
+			warnings = append(warnings, exceptionDoubts(subject+": not", &r.Match.Not[j])...)
 		}
-		warnings = append(warnings, literalDoubts(where+": match", &r.Match)...)
+		warnings = append(warnings, literalDoubts(subject+": match", &r.Match)...)
 		warnings = append(warnings, f.slashDoubts(r)...)
 		if r.Constant == Unlimited && r.Tiers == nil && r.Quota == nil {
 			warnings = append(warnings, f.unlimitedDoubts(r)...)
 		}
 		if len(r.Refund) > 0 && returnsAll(r.Refund) {
-			warnings = append(warnings, where+": refund_status: every answer has one of these, so every request gets its "+
+			warnings = append(warnings, subject+": refund_status: every answer has one of these, so every request gets its "+
 				"tokens back and the rule limits nothing: leave out the statuses that should count")
 		}
 	}
@@ -49,22 +49,22 @@ func (f *File) doubts(upstreams []*Upstream) (warnings []string) {
 }
 
 // exceptionDoubts returns warnings about an exception, which applies to one rule or to all rules.
-func exceptionDoubts(where string, m *reading.Match) []string {
-	warnings := literalDoubts(where, m)
+func exceptionDoubts(subject string, m *reading.Match) []string {
+	warnings := literalDoubts(subject, m)
 	onlyPaths := len(m.Hosts)+len(m.Methods)+len(m.Headers)+len(m.Query)+len(m.Clients) == 0
 	if onlyPaths && slices.ContainsFunc(m.Paths, isEveryPath) {
-		warnings = append(warnings, where+": path: / is every path, so no request is limited: write /{$} for that page alone")
+		warnings = append(warnings, subject+": path: / is every path, so no request is limited: write /{$} for that page alone")
 	}
 	if len(m.Clients) > 0 {
 		return warnings
 	}
 	for _, field := range m.Headers {
 		warnings = append(warnings, fmt.Sprintf("%s: header %s: any client can send it to avoid the limit: add the client it "+
-			"comes from, such as client: 10.0.0.0/8", where, field.Name))
+			"comes from, such as client: 10.0.0.0/8", subject, field.Name))
 	}
 	for _, field := range m.Query {
 		warnings = append(warnings, fmt.Sprintf("%s: query %s: any client can send it to avoid the limit: add the client it "+
-			"comes from, such as client: 10.0.0.0/8", where, field.Name))
+			"comes from, such as client: 10.0.0.0/8", subject, field.Name))
 	}
 	return warnings
 }
@@ -73,30 +73,30 @@ func isEveryPath(p reading.Path) bool { return p.String() == "/" || p.String() =
 
 // literalDoubts returns warnings about parts of a path that are patterns in other programs. In a rule file, they are
 // literal text.
-func literalDoubts(where string, m *reading.Match) (warnings []string) {
+func literalDoubts(subject string, m *reading.Match) (warnings []string) {
 	for _, p := range m.Paths {
 		if p.IsText() {
 			continue
 		}
 		for _, segment := range strings.Split(p.String(), "/") {
 			if name, ok := strings.CutPrefix(segment, ":"); ok && name != "" {
-				warnings = append(warnings, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p, name))
+				warnings = append(warnings, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", subject, p, name))
 			} else if name, ok := strings.CutPrefix(segment, "<"); ok && strings.HasSuffix(name, ">") {
 				_, name, _ = strings.Cut(":"+strings.TrimSuffix(name, ">"), ":")
-				warnings = append(warnings, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p,
+				warnings = append(warnings, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", subject, p,
 					name[strings.LastIndex(name, ":")+1:]))
 			}
 		}
 	}
-	return append(append(warnings, valueDoubts(where+": header", m.Headers)...), valueDoubts(where+": query", m.Query)...)
+	return append(append(warnings, valueDoubts(subject+": header", m.Headers)...), valueDoubts(subject+": query", m.Query)...)
 }
 
-func valueDoubts(where string, fields []reading.Field) (warnings []string) {
+func valueDoubts(subject string, fields []reading.Field) (warnings []string) {
 	for _, field := range fields {
 		for _, value := range field.Values {
 			if !strings.Contains(value, "/") && (strings.HasPrefix(value, "*") || strings.HasSuffix(value, "*")) {
 				warnings = append(warnings, fmt.Sprintf("%s %s: %q is only that value: values are not patterns, and only a single * means any",
-					where, field.Name, value))
+					subject, field.Name, value))
 			}
 		}
 	}
@@ -128,20 +128,20 @@ func (f *File) slashDoubts(r *Rule) (warnings []string) {
 // unlimitedDoubts returns a warning about an unlimited rule if other rules may still limit its requests. The warning
 // names these rules.
 func (f *File) unlimitedDoubts(unlimited *Rule) []string {
-	var others []string
+	var otherRules []string
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		if r.Constant != Unlimited && mayOverlap(&r.Match, &unlimited.Match) && !slices.ContainsFunc(r.Match.Not, func(m reading.Match) bool {
 			return covers(&m, &unlimited.Match)
 		}) {
-			others = append(others, r.Name)
+			otherRules = append(otherRules, r.Name)
 		}
 	}
-	if others == nil {
+	if otherRules == nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("rule %s: rate: unlimited: it does not turn off other rules, and %s may limit the "+
-		"same requests: write what it matches under exempt, or under not of the other rule", unlimited.Name, strings.Join(others, ", "))}
+		"same requests: write what it matches under exempt, or under not of the other rule", unlimited.Name, strings.Join(otherRules, ", "))}
 }
 
 // mayOverlap reports whether a request could meet both matches. It returns false only if this is obviously impossible.
@@ -224,21 +224,21 @@ func (f *File) inventedKeyDoubts(upstreams []*Upstream) []string {
 		if !r.Counts() || r.Shadow {
 			continue
 		}
-		bounded := true
+		isBounded := true
 		if r.Quota.refusesOtherKeys(r.Key) {
 			return nil // only values in the rule's file of limits have a bucket
 		}
 		for _, part := range r.Key {
 			switch s := part[0]; s.Kind {
 			case SourceHeader, SourceCookie, SourceQuery:
-				bounded = false
+				isBounded = false
 				if !s.isDropped(upstreams) && !slices.Contains(keys, s.String()) {
 					keys = append(keys, s.String()) // droppedKeyWarnings has the warnings about dropped headers
 				}
 			case SourceIP, SourcePath, SourceMethod, SourceHost, SourceGlobal, SourceNone:
 			}
 		}
-		if bounded {
+		if isBounded {
 			return nil
 		}
 	}

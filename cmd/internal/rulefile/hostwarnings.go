@@ -32,13 +32,13 @@ func (f *File) hostWarnings() (warnings []string) {
 	return warnings
 }
 
-func (f *File) exceptionHostWarnings(where string, hosts []string) []string {
+func (f *File) exceptionHostWarnings(subject string, hosts []string) []string {
 	u := f.upstreamWithoutHost(hosts)
 	if u == nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: host: any client can send %s, and %s answers it like any other because it does "+
-		"not get the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
+		"not get the host: set keep_host, or a route for the host", subject, strings.Join(hosts, " or "), u)}
 }
 
 // upstreamWithoutHost returns an upstream that does not get the Host header, although it serves these hosts and other
@@ -52,7 +52,7 @@ func (f *File) upstreamWithoutHost(hosts []string) *Upstream {
 		switch {
 		case len(route.Match.Hosts) == 0 && !route.Upstream.KeepHost:
 			return &route.Upstream
-		case takesAll(&route.Match, hosts):
+		case getsAll(&route.Match, hosts):
 			return nil
 		}
 	}
@@ -62,8 +62,8 @@ func (f *File) upstreamWithoutHost(hosts []string) *Upstream {
 	return nil
 }
 
-// takesAll reports whether a route gets every request to the given hosts.
-func takesAll(m *reading.Match, hosts []string) bool {
+// getsAll reports whether a route gets every request to the given hosts.
+func getsAll(m *reading.Match, hosts []string) bool {
 	return len(m.Paths)+len(m.Methods)+len(m.Headers) == 0 &&
 		(len(m.Hosts) == 0 || !slices.ContainsFunc(hosts, func(host string) bool {
 			return !m.MatchesHost(strings.Replace(host, "*", "any", 1))

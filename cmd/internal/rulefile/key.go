@@ -133,8 +133,8 @@ func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
 		return Source{SourceQuery, name}, name != ""
 	}
 	kind, name, hasName := strings.Cut(word, ":")
-	if meant := nearest(kind, []string{"header", "cookie", "query"}); hasName && meant != "" {
-		d.Fail(n, "unknown key %s: did you mean %q?", yamlfile.Quote(word), meant+":"+name)
+	if suggestion := nearest(kind, []string{"header", "cookie", "query"}); hasName && suggestion != "" {
+		d.Fail(n, "unknown key %s: did you mean %q?", yamlfile.Quote(word), suggestion+":"+name)
 	} else {
 		d.Fail(n, "unknown key %s%s", yamlfile.Quote(word), didYouMean(word, sourceWords))
 	}

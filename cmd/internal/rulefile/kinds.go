@@ -43,7 +43,7 @@ func scalar[V any](s schema, parse func(d *decoder, n *yaml.Node, keyName, text 
 
 // text returns any single value as it is written in the file.
 func (d *decoder) text(n *yaml.Node, keyName string) (string, bool) {
-	s := d.enter(n)
+	s := d.resolveNode(n)
 	if s == nil {
 		return "", false
 	}
@@ -58,7 +58,7 @@ var text = scalar(textSchema, func(_ *decoder, _ *yaml.Node, _, text string) str
 
 var boolean = kind[bool]{
 	read: func(d *decoder, n *yaml.Node, keyName string, dst *bool) {
-		s := d.enter(n)
+		s := d.resolveNode(n)
 		if s == nil {
 			return
 		}
@@ -75,7 +75,7 @@ var boolean = kind[bool]{
 func integer[V int | uint64](low, high uint64) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, keyName string, dst *V) {
-			s := d.enter(n)
+			s := d.resolveNode(n)
 			if s == nil {
 				return
 			}
@@ -110,7 +110,7 @@ func describeNode(n *yaml.Node) string {
 func duration(low, high time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{
 		read: func(d *decoder, n *yaml.Node, keyName string, dst *time.Duration) {
-			s := d.enter(n)
+			s := d.resolveNode(n)
 			if s == nil {
 				return
 			}
@@ -141,15 +141,15 @@ func shortDuration(d time.Duration) string {
 	return d.String()
 }
 
-// seconds describes a time of whole seconds up to high. The parameter because is the part of an error that says why
+// seconds describes a time of whole seconds up to high. The parameter reason is the part of an error that says why
 // only whole seconds are valid.
-func seconds(high time.Duration, because string) kind[time.Duration] {
+func seconds(high time.Duration, reason string) kind[time.Duration] {
 	k := duration(0, high)
 	read := k.read
 	k.read = func(d *decoder, n *yaml.Node, keyName string, dst *time.Duration) {
 		read(d, n, keyName, dst)
 		if *dst%time.Second != 0 {
-			d.Fail(n, "%s: want whole seconds%s, got %v", keyName, because, *dst)
+			d.Fail(n, "%s: want whole seconds%s, got %v", keyName, reason, *dst)
 		}
 	}
 	k.rangeText += ", whole seconds"
@@ -160,7 +160,7 @@ func seconds(high time.Duration, because string) kind[time.Duration] {
 func size(low, high uint64) kind[int] {
 	return kind[int]{
 		read: func(d *decoder, n *yaml.Node, keyName string, dst *int) {
-			s := d.enter(n)
+			s := d.resolveNode(n)
 			if s == nil {
 				return
 			}

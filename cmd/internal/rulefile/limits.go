@@ -112,14 +112,14 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 	l.MaxWait, l.Cost, l.Refund, l.Overflow, l.Spread = r.MaxWait, r.Cost.Max, len(r.Refund) > 0, r.Overflow, r.Spread
 	l.Tiers = t.tiersOf(&l)
-	t.quotaOf(&l)
-	stored := t.stored(d, f, &l)
-	if l.Stored = stored; stored && l.Quota > 0 {
+	t.addQuota(&l)
+	isStored := t.isStored(d, f, &l)
+	if l.Stored = isStored; isStored && l.Quota > 0 {
 		l.InStore = quotasInStore(*r, f.Store)
 	}
 	policy, tiers, err := l.Policies()
 	for _, e := range spec.ErrorsOf(err) {
-		d.Fail(t.placeOf(e, r), "%s", t.explain(e, r))
+		d.Fail(t.nodeOf(e, r), "%s", t.explain(e, r))
 	}
 	if err != nil {
 		return
@@ -129,12 +129,12 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	case l.Quota > 0:
 		r.Quota = t.quota.withPlans(&l, tiers)
 	case t.tiers != nil && len(tiers) > 0:
-		r.Tiers = tiersOf(t.tiers.Header, &l, tiers)
+		r.Tiers = newTiers(t.tiers.Header, &l, tiers)
 	}
 	if r.Constant = constantOf(policy); r.Constant != Counted {
 		r.fillConstant()
 	}
-	if stored && len(d.Errors) == 0 {
+	if isStored && len(d.Errors) == 0 {
 		r.Store = f.Store
 		if err := redislimit.Check(r.Name, r.StorePolicy(), r.StoreOptions()...); err != nil {
 			d.Fail(cmp.Or(t.nodes["store"], t.node), "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
@@ -142,8 +142,8 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 }
 
-// tiersOf returns the tiers with their policies. The tiers that have a constant rate come last.
-func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
+// newTiers returns the tiers with their policies. The tiers that have a constant rate come last.
+func newTiers(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 	t := &Tiers{Header: header}
 	var constants []string
 	for i, p := range policies {
@@ -157,8 +157,8 @@ func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 	return t
 }
 
-// stored reports whether the limit is counted in the file's store.
-func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
+// isStored reports whether the limit is counted in the file's store.
+func (t *ruleText) isStored(d *decoder, f *File, l *spec.Limit) bool {
 	switch setting := t.store; {
 	case setting == nil:
 		return f.Store != nil && l.Counts()
@@ -174,8 +174,8 @@ func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
 	return true
 }
 
-// placeOf returns the node of the wrong number.
-func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
+// nodeOf returns the node of the wrong number.
+func (t *ruleText) nodeOf(e *spec.Error, r *Rule) *yaml.Node {
 	if e.Tier != "" {
 		for _, tier := range t.tiersAndPlans() {
 			if tier.Name == e.Tier {

@@ -173,17 +173,17 @@ func reusePortEntry(dst *bool) entry {
 }
 
 // checkAddress refuses keys that a listener cannot have with its kind of address.
-func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
+func (d *decoder) checkAddress(nodes map[string]*yaml.Node, l Listener) {
 	if l.Address == "" {
 		return
 	}
-	if node := seen["mode"]; node != nil && !isSocket(l.Address) {
+	if node := nodes["mode"]; node != nil && !isSocket(l.Address) {
 		d.Fail(node, "mode: %s is not a Unix socket (unix:/path) and has no mode: leave it out", l.Address)
 	}
 	if !l.ReusePort {
 		return
 	}
-	if node := seen["reuse_port"]; isSocket(l.Address) {
+	if node := nodes["reuse_port"]; isSocket(l.Address) {
 		d.Fail(node, "reuse_port: %s is a Unix socket and has no port: leave it out", l.Address)
 	} else if _, port, err := net.SplitHostPort(l.Address); err == nil && portNumber(port) == 0 {
 		d.Fail(node, "reuse_port: %s is a different port in each process: write the port", l.Address)
@@ -193,17 +193,17 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 // checkAddressesFree refuses a listener that is not for clients if another listener has the same address.
 func (d *decoder) checkAddressesFree(f *File, nodes map[string]*yaml.Node) {
 	type listenAddress struct{ owner, address string }
-	var taken []listenAddress
+	var addresses []listenAddress
 	for _, l := range f.Listen {
-		taken = append(taken, listenAddress{"a public listener's", l.Address})
+		addresses = append(addresses, listenAddress{"a public listener's", l.Address})
 	}
 	check := func(key, owner, address string) {
-		for _, p := range taken {
+		for _, p := range addresses {
 			if overlap(address, p.address) {
 				d.Fail(nodes[key], "%s: %s is %s, %s: choose another port", key, address, p.owner, p.address)
 			}
 		}
-		taken = append(taken, listenAddress{owner, address})
+		addresses = append(addresses, listenAddress{owner, address})
 	}
 	if f.Admin != nil {
 		check("admin", "the admin listener's", f.Admin.Address)

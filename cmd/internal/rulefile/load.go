@@ -80,7 +80,7 @@ func parse(name string, text []byte) (*File, *decoder) {
 		d.Fail(&yaml.Node{}, "the file is longer than %d bytes, the maximum", MaxBytes)
 		return f, d
 	}
-	if !d.printable(text) {
+	if !d.checkPrintable(text) {
 		return f, d
 	}
 	if root := d.document(text); root != nil {
@@ -90,9 +90,9 @@ func parse(name string, text []byte) (*File, *decoder) {
 	return f, d
 }
 
-// printable refuses text with characters that are not printable. The YAML library would refuse it, too, but would not
-// say where the character is.
-func (d *decoder) printable(text []byte) bool {
+// checkPrintable refuses text with characters that are not printable. The YAML library would refuse it, too, but would
+// not say where the character is.
+func (d *decoder) checkPrintable(text []byte) bool {
 	line, column := 1, 0
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])
@@ -115,7 +115,7 @@ func (d *decoder) printable(text []byte) bool {
 func (d *decoder) document(text []byte) *yaml.Node {
 	loader, err := yaml.NewLoader(bytes.NewReader(text))
 	if err != nil {
-		d.syntax(err, text)
+		d.failSyntax(err, text)
 		return nil
 	}
 	var first, second yaml.Node
@@ -124,7 +124,7 @@ func (d *decoder) document(text []byte) *yaml.Node {
 		d.Fail(&yaml.Node{}, "the file is empty: want at least rules")
 		return nil
 	case err != nil:
-		d.syntax(err, text)
+		d.failSyntax(err, text)
 		return nil
 	}
 	switch err := loader.Load(&second); {
@@ -132,19 +132,19 @@ func (d *decoder) document(text []byte) *yaml.Node {
 		d.Fail(&second, "a second document begins: a rule file has one document, so leave the --- out")
 		return nil
 	case !errors.Is(err, io.EOF):
-		d.syntax(err, text)
+		d.failSyntax(err, text)
 		return nil
 	}
 	return first.Content[0]
 }
 
-// syntax notes an error of the YAML library about text that is not YAML.
-func (d *decoder) syntax(err error, text []byte) {
+// failSyntax notes an error of the YAML library about text that is not YAML.
+func (d *decoder) failSyntax(err error, text []byte) {
 	node, message := &yaml.Node{}, err.Error()
-	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
-		node.Line, node.Column, message = load.Mark.Line, load.Mark.Column, load.Message
-		if load.ContextMsg != "" {
-			message = fmt.Sprintf("%s (%s)", message, load.ContextMsg)
+	if loadErr := (*yaml.LoadError)(nil); errors.As(err, &loadErr) {
+		node.Line, node.Column, message = loadErr.Mark.Line, loadErr.Mark.Column, loadErr.Message
+		if loadErr.ContextMsg != "" {
+			message = fmt.Sprintf("%s (%s)", message, loadErr.ContextMsg)
 		}
 	}
 	if tab := tabBefore(text, node.Line); tab > 0 {

@@ -15,7 +15,7 @@ const mergeKey = "<<"
 // merged mappings come last. If the mapping itself has such a key, its own value counts. It returns false if n is not a
 // readable mapping.
 func (d *decoder) pairs(n *yaml.Node, keyName string, visit func(key, value *yaml.Node)) bool {
-	m := d.enter(n)
+	m := d.resolveNode(n)
 	if m == nil {
 		return false
 	}
@@ -33,11 +33,11 @@ func (d *decoder) pairs(n *yaml.Node, keyName string, visit func(key, value *yam
 
 // nonEmptyPairs is like pairs, but refuses an empty mapping.
 func (d *decoder) nonEmptyPairs(n *yaml.Node, keyName string, visit func(key, value *yaml.Node)) {
-	empty := true
+	isEmpty := true
 	if d.pairs(n, keyName, func(key, value *yaml.Node) {
-		empty = false
+		isEmpty = false
 		visit(key, value)
-	}) && empty {
+	}) && isEmpty {
 		d.Fail(n, "%s: the mapping is empty: want at least one name with its value", keyName)
 	}
 }
@@ -47,7 +47,7 @@ func (d *decoder) nonEmptyPairs(n *yaml.Node, keyName string, visit func(key, va
 func (d *decoder) ownPairs(m *yaml.Node, seen map[string]*yaml.Node, visit func(key, value *yaml.Node)) {
 	keys := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
-		key := d.enter(m.Content[i])
+		key := d.resolveNode(m.Content[i])
 		if key == nil {
 			return
 		}
@@ -80,12 +80,12 @@ func (d *decoder) mergedMappings(m *yaml.Node, parents []*yaml.Node) (mappings [
 			continue
 		}
 		value := yamlfile.Target(m.Content[i+1])
-		included := []*yaml.Node{value}
+		items := []*yaml.Node{value}
 		if value.Kind == yaml.SequenceNode {
-			included = value.Content
+			items = value.Content
 		}
-		for _, item := range included {
-			merged := d.enter(item)
+		for _, item := range items {
+			merged := d.resolveNode(item)
 			if merged == nil {
 				return mappings
 			}
@@ -101,7 +101,7 @@ func (d *decoder) mergedMappings(m *yaml.Node, parents []*yaml.Node) (mappings [
 
 // list calls the function visit for the items of a list. A single value is a list with one item.
 func (d *decoder) list(n *yaml.Node, keyName string, visit func(*yaml.Node)) {
-	l := d.enter(n)
+	l := d.resolveNode(n)
 	if l == nil {
 		return
 	}

@@ -10,8 +10,8 @@ import (
 
 // didYouMean returns `: did you mean "rate"?` if one of the words is similar, and otherwise a list of the words.
 func didYouMean(word string, words []string) string {
-	if meant := nearest(word, words); meant != "" {
-		return fmt.Sprintf(": did you mean %q?", meant)
+	if suggestion := nearest(word, words); suggestion != "" {
+		return fmt.Sprintf(": did you mean %q?", suggestion)
 	}
 	return ": want " + joinOr(words)
 }
@@ -28,8 +28,8 @@ func nearest(word string, words []string) string {
 	if len(word) > 64 {
 		return ""
 	}
-	if meant := synonyms[word]; slices.Contains(words, meant) {
-		return meant
+	if suggestion := synonyms[word]; slices.Contains(words, suggestion) {
+		return suggestion
 	}
 	best, minDistance := "", 1+max(1, len(word)/3)
 	for _, candidate := range words {

@@ -228,8 +228,8 @@ func (t *ruleText) checkQuota(d *decoder, f *File) {
 	}
 }
 
-// quotaOf adds to a limit the plans of the rule's quota, and the largest limit of the quota.
-func (t *ruleText) quotaOf(l *spec.Limit) {
+// addQuota adds to a limit the plans of the rule's quota, and the largest limit of the quota.
+func (t *ruleText) addQuota(l *spec.Limit) {
 	if t.quota == nil || l.Concurrency != 0 {
 		return
 	}

@@ -104,7 +104,7 @@ func (r *Redis) section() section {
 				"`WEIR.ENTER` counts at least if it is not released. A reload cannot change it").withDefaultText("`WEIR.ENTER` is an error"),
 			newEntry("negative_quantities", boolean, &r.Negative, "", "a negative quantity in `CL.THROTTLE` gives tokens "+
 				"back, as in redis-cell. By default it is an error"),
-			newEntry("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "how long a connection may wait for its next command; 0s is no bound"),
+			newEntry("idle_timeout", duration(0, maxTimeout), &r.IdleTimeout, "0s", "how long a connection may wait for its next command; 0s is no bound"),
 			reusePortEntry(&r.ReusePort),
 		},
 		check: func(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {

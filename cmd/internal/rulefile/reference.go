@@ -20,7 +20,7 @@ func Reference() map[string]string {
 		"tiers": table(new(tierTexts).section()), "quota": table(new(quotaText).section()),
 		"tier": table(new(tierText).section()), "cost": table(new(Cost).section()),
 		"tokens": table(new(Tokens).section()), "count": table(new(Count).section()),
-		"test": table(new(Test).section(nil)), "expect": table(new(Test).expected(nil)),
+		"test": table(new(Test).section(nil)), "expect": table(new(Test).expectSection(nil)),
 	}
 }
 

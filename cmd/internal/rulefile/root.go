@@ -11,8 +11,8 @@ import (
 // rule.
 const MaxRules = 64
 
-// longest is the longest timeout. A longer timeout probably has the wrong unit.
-const longest = 24 * time.Hour
+// maxTimeout is the longest timeout. A longer timeout probably has the wrong unit.
+const maxTimeout = 24 * time.Hour
 
 const defaultAddress = "127.0.0.1:8080"
 
@@ -163,16 +163,16 @@ func (r *Response) section() section {
 
 func (s *Server) section() section {
 	return section{name: "server", entries: []entry{
-		newEntry("read_header_timeout", duration(time.Millisecond, longest), &s.ReadHeaderTimeout, "10s", "how long the "+
+		newEntry("read_header_timeout", duration(time.Millisecond, maxTimeout), &s.ReadHeaderTimeout, "10s", "how long the "+
 			"header of a request may take to arrive"),
-		newEntry("read_timeout", duration(0, longest), &s.ReadTimeout, "0s", "how long a whole request may take to arrive; 0s is no bound"),
-		newEntry("write_timeout", duration(0, longest), &s.WriteTimeout, "0s", "how long sending a whole answer may take; 0s is no bound"),
-		newEntry("idle_timeout", duration(time.Millisecond, longest), &s.IdleTimeout, "2m", "how long a connection may wait for its next request"),
-		newEntry("shutdown_timeout", duration(0, longest), &s.ShutdownTimeout, "10s",
+		newEntry("read_timeout", duration(0, maxTimeout), &s.ReadTimeout, "0s", "how long a whole request may take to arrive; 0s is no bound"),
+		newEntry("write_timeout", duration(0, maxTimeout), &s.WriteTimeout, "0s", "how long sending a whole answer may take; 0s is no bound"),
+		newEntry("idle_timeout", duration(time.Millisecond, maxTimeout), &s.IdleTimeout, "2m", "how long a connection may wait for its next request"),
+		newEntry("shutdown_timeout", duration(0, maxTimeout), &s.ShutdownTimeout, "10s",
 			"how long requests in progress may take when weir stops. In the time that is left, weir charges a "+
 				"`store` for the requests that it admitted while the store was lost. After an upgrade, an idle "+
 				"connection may get one more answer within half of this time"),
-		newEntry("shutdown_delay", duration(0, longest), &s.ShutdownDelay, "0s",
+		newEntry("shutdown_delay", duration(0, maxTimeout), &s.ShutdownDelay, "0s",
 			"how long weir continues to serve requests before it stops. Meanwhile `/readyz` answers 503, so that "+
 				"load balancers notice, and each answer is the last one on its connection. An "+
 				"[upgrade](operations.md#upgrades) does not wait"),
@@ -185,7 +185,7 @@ func (s *Server) section() section {
 			"how many connections one address, or one IPv6 /64, may have at `listen`; further ones are answered "+
 				"503; 0 is no bound. `trusted_proxies` and Unix sockets have no such bound. With `proxy_protocol`, the client in the header counts").
 			withDefaultText("an eighth of `max_connections`, at least 16"),
-		newEntry("send_timeout", duration(0, longest), &s.SendTimeout, "1m",
+		newEntry("send_timeout", duration(0, maxTimeout), &s.SendTimeout, "1m",
 			"how long a client may accept nothing of an answer before weir cuts it off; 0s is no bound. Over "+
 				"HTTP/1, each accepted byte starts the time again. Over HTTP/2, only 16 KiB or the rest of the "+
 				"answer do; otherwise weir resets the stream"),

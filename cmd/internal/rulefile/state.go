@@ -141,21 +141,21 @@ func (r *Redis) FormerStates() []string {
 	})
 }
 
-// afterName matches the part after the name of the rule in the name of a rule's file, in all versions of weir.
-var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
+// stateFileSuffix matches the part after the name of the rule in the name of a rule's file, in all versions of weir.
+var stateFileSuffix = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
 // FormerStates returns the files of earlier rules with the same name. Such a rule differs in something else that is a
 // part of the file's name ([Rule.stateName]).
 func (r *Rule) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		rest, ok := strings.CutPrefix(filepath.Base(path), r.Name)
-		return !ok || !afterName.MatchString(rest) || strings.HasPrefix(filepath.Base(path), r.stateStem())
+		return !ok || !stateFileSuffix.MatchString(rest) || strings.HasPrefix(filepath.Base(path), r.stateStem())
 	})
 }
 
 // UnusedStates returns the files in the state folder that belong neither to a rule nor to Redis clients.
 func (f *File) UnusedStates() []string {
-	return slices.DeleteFunc(append(stateFiles(f.State), filesWith(debtSuffix, f.State)...), func(path string) bool {
+	return slices.DeleteFunc(append(stateFiles(f.State), filesWithSuffix(debtSuffix, f.State)...), func(path string) bool {
 		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool {
 			return r.State == path || r.Debts != "" && strings.HasPrefix(path, r.Debts+".")
 		})
@@ -163,9 +163,9 @@ func (f *File) UnusedStates() []string {
 }
 
 // stateFiles returns the tables in a folder, sorted by name. It returns none if the folder is "" or cannot be read.
-func stateFiles(folder string) []string { return filesWith(stateSuffix, folder) }
+func stateFiles(folder string) []string { return filesWithSuffix(stateSuffix, folder) }
 
-func filesWith(suffix, folder string) (paths []string) {
+func filesWithSuffix(suffix, folder string) (paths []string) {
 	entries, _ := os.ReadDir(folder) // if a rule has a file there, opening the file reports the error
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), suffix) && !strings.HasPrefix(e.Name(), ".") {

@@ -159,15 +159,15 @@ func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	if s.hasExtensions {
 		names = append(names, extensionKeys)
 	}
-	nodes, valid := map[string]*yaml.Node{}, map[string]*yaml.Node{}
+	nodes, validNodes := map[string]*yaml.Node{}, map[string]*yaml.Node{}
 	if !d.pairs(n, s.name, func(key, value *yaml.Node) {
 		name := yamlfile.Target(key).Value
 		switch {
 		case s.hasExtensions && strings.HasPrefix(name, "x-"):
 		case s.entry(name) == nil:
 			d.Fail(key, "unknown key %s%s", yamlfile.Quote(name), didYouMean(name, names))
-			if meant := nearest(name, names); meant != "" {
-				name = meant
+			if suggestion := nearest(name, names); suggestion != "" {
+				name = suggestion
 			}
 			if nodes[name] == nil {
 				nodes[name] = value
@@ -176,13 +176,13 @@ func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 			nodes[name] = value
 			d.Fail(value, "%s: no value: write one, or leave the key out", name)
 		default:
-			nodes[name], valid[name] = value, value
+			nodes[name], validNodes[name] = value, value
 		}
 	}) {
 		return nil
 	}
 	for _, e := range s.entries {
-		if value := valid[e.name]; value != nil {
+		if value := validNodes[e.name]; value != nil {
 			e.read(d, value, e.name)
 		}
 		if e.requiredHint != "" && nodes[e.name] == nil {

@@ -85,14 +85,14 @@ func (t *Test) section(f *File) section {
 			newEntry("headers", mapOf(list(text, nil), readTestHeader), &a.Header, "",
 				"a mapping of names to a value or a list of values; `Host` is the host").withDefaultText("none, and `localhost` as host"),
 			newEntry("answer", integer[int](200, 599), &t.Answer, "200", "the status of the upstream's answer"),
-			newEntry("expect", mapping(func(t *Test) section { return t.expected(f) }), t, "", "the answers that weir must give").
+			newEntry("expect", mapping(func(t *Test) section { return t.expectSection(f) }), t, "", "the answers that weir must give").
 				required("write for example expect: {times: 5, then: 429}"),
 		},
 		check: func(_ *decoder, n *yaml.Node, _ map[string]*yaml.Node) { t.Line, t.Column = n.Line, n.Column },
 	}
 }
 
-func (t *Test) expected(f *File) section {
+func (t *Test) expectSection(f *File) section {
 	return section{
 		name: "expect", entries: []entry{
 			{

@@ -179,8 +179,8 @@ var count = kind[Count]{
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
 			words := map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 			text, ok := d.text(n, keyName)
-			weights, known := words[text]
-			if *dst = (Count{Word: text, Weights: weights}); ok && !known {
+			weights, isKnown := words[text]
+			if *dst = (Count{Word: text, Weights: weights}); ok && !isKnown {
 				d.Fail(n, "unknown count %s%s", yamlfile.Quote(text), didYouMean(text, []string{"total", "input", "output"}))
 			}
 			return

@@ -24,8 +24,8 @@ func (u *Upstream) section() section {
 					"`unix:/path`, a server on a Unix socket. With a list, each request goes to the server with "+
 					"the fewest requests in progress").
 				required("write for example url: http://127.0.0.1:3000"),
-			newEntry("connect_timeout", duration(time.Millisecond, longest), &u.ConnectTimeout, "10s", "how long a connection attempt may take"),
-			newEntry("response_timeout", duration(0, longest), &u.ResponseTimeout, "1m", "how long the header of the answer may take; 0s is no bound"),
+			newEntry("connect_timeout", duration(time.Millisecond, maxTimeout), &u.ConnectTimeout, "10s", "how long a connection attempt may take"),
+			newEntry("response_timeout", duration(0, maxTimeout), &u.ResponseTimeout, "1m", "how long the header of the answer may take; 0s is no bound"),
 			newEntry("keep_host", boolean, &u.KeepHost, "", "pass on the client's Host instead of the URL's"),
 			newEntry("h2c", boolean, &u.H2C, "", "speak HTTP/2 without TLS, as for gRPC").withRange("`http://` only"),
 			newEntry("ignore_client_abort", boolean, &u.IgnoreAbort, "",
@@ -81,8 +81,8 @@ func healthSection(h *proxy.Health) section {
 	})
 	return section{name: "health", shorthand: "path", entries: []entry{
 		newEntry("path", path, &h.Path, "", "the path to request, optionally with a query").required("write for example path: /healthz"),
-		newEntry("interval", duration(time.Millisecond, longest), &h.Interval, "10s", "the time between checks"),
-		newEntry("timeout", duration(time.Millisecond, longest), &h.Timeout, "2s", "how long a check may take"),
+		newEntry("interval", duration(time.Millisecond, maxTimeout), &h.Interval, "10s", "the time between checks"),
+		newEntry("timeout", duration(time.Millisecond, maxTimeout), &h.Timeout, "2s", "how long a check may take"),
 		newEntry("passes", integer[int](1, 100), &h.Passes, "2", "how many consecutive successes bring a server back"),
 		newEntry("fails", integer[int](1, 100), &h.Fails, "3", "how many consecutive failures take a server out"),
 	}}
