@@ -44,8 +44,8 @@ func (c *http2Client) Do(ctx context.Context, request Request) (a Answer, err er
 	}
 	a.Sent = time.Now()
 	resp, err := c.client.Do(r)
-	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		return a, wrapped.Err // leaves out the URL, because dialer.Do adds it
+	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
+		return a, urlErr.Err // leaves out the URL, because dialer.Do adds it
 	} else if err != nil {
 		return a, err
 	}

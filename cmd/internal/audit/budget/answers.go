@@ -93,7 +93,7 @@ func modelFails(status int) func(context.Context, *key) error {
 func clientLeaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	return checkCost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 1000
-		arrived, left := make(chan struct{}, 10), make(chan struct{}, 10)
+		arrived, clientLeft := make(chan struct{}, 10), make(chan struct{}, 10)
 		text := strings.Repeat("word ", tokens/2)
 		number := k.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
 			if inTheMiddle {
@@ -104,7 +104,7 @@ func clientLeaves(inTheMiddle bool) func(context.Context, *auditor) (string, err
 			case <-r.Context().Done():
 			case <-time.After(requestTimeout / 10): // the gateway continues to read
 			}
-			left <- struct{}{}
+			clientLeft <- struct{}{}
 			panic(http.ErrAbortHandler)
 		})
 		q := k.chat(number, tokens, object{"stream": true})
@@ -127,7 +127,7 @@ func clientLeaves(inTheMiddle bool) func(context.Context, *auditor) (string, err
 			return span{}, fault(fmt.Sprintf("a request was not passed on: %v", got))
 		}
 		leave()
-		<-left
+		<-clientLeft
 		return span{100, smallBudget}, nil
 	})
 }
@@ -142,21 +142,21 @@ func streamPlay(tokens int, events string) play {
 func clientLeavesAtDone(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	for range 3 {
-		left := make(chan struct{}, 10)
+		clientLeft := make(chan struct{}, 10)
 		number := k.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
 			streamPlay(10, chatEnd+chatCost(tokens)+doneEvent)(w, r, q)
 			select {
 			case <-r.Context().Done():
 			case <-time.After(requestTimeout / 10):
 			}
-			left <- struct{}{}
+			clientLeft <- struct{}{}
 		})
 		q := k.chat(number, tokens+100, object{"stream": true, "stream_options": object{"include_usage": true}})
 		q.stopText = "[DONE]"
 		if _, err := k.mustPass(ctx, q); err != nil {
 			return span{}, err
 		}
-		<-left
+		<-clientLeft
 	}
 	return exactly(3 * tokens), nil
 }

@@ -121,12 +121,12 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 			}
 		})
 	}
-	limited, cancel := context.WithTimeout(ctx, requestTimeout/3) // a gateway may pass on fewer requests at a time
+	waitCtx, cancel := context.WithTimeout(ctx, requestTimeout/3) // a gateway may pass on fewer requests at a time
 	defer cancel()
-	for i := 0; i < parallelRequests && limited.Err() == nil; i++ {
+	for i := 0; i < parallelRequests && waitCtx.Err() == nil; i++ {
 		select {
 		case <-events:
-		case <-limited.Done():
+		case <-waitCtx.Done():
 		}
 	}
 	close(release)

@@ -62,7 +62,7 @@ func (f *fitter) search(refusals bool) []candidate {
 	}
 	slices.SortStableFunc(candidates, func(a, b candidate) int { return a.misfits - b.misfits })
 	if best := candidates[0].limit; best.Kind == check.FixedWindow || best.Kind == check.SlidingExact {
-		(&searcher{fitter: f, best: &candidates[0], refusals: refusals}).usualPeriod()
+		(&searcher{fitter: f, best: &candidates[0], refusals: refusals}).commonPeriod()
 	}
 	return candidates
 }
@@ -217,10 +217,10 @@ func (s *searcher) window() {
 	}
 }
 
-// usualPeriod replaces a period by a common one nearby. On a busy machine, the true period may explain slightly fewer
-// decisions than another. The kinds of limits must be compared without this loss, so usualPeriod is called after the
+// commonPeriod replaces a period by a common one nearby. On a busy machine, the true period may explain slightly fewer
+// decisions than another. The kinds of limits must be compared without this loss, so commonPeriod is called after the
 // comparison.
-func (s *searcher) usualPeriod() {
+func (s *searcher) commonPeriod() {
 	for _, period := range commonPeriods {
 		if deviation := float64(period) - float64(s.best.limit.Per); math.Abs(deviation) <= maxDeviation*float64(period) {
 			s.replaceBest(func(l *Limit) { l.Per = period })
@@ -247,9 +247,9 @@ func (s *searcher) replaceBest(change func(*Limit)) bool {
 }
 
 // phasedWindow looks for a limit whose windows begin at a phase after the multiples of the period.
-func (s *searcher) phasedWindow(others []candidate) {
+func (s *searcher) phasedWindow(candidates []candidate) {
 	periods := s.periods(10)
-	for _, other := range others { // tries the period of another kind, and the time in which its key fills
+	for _, other := range candidates { // tries the period of another kind, and the time in which its key fills
 		if other.limit.Per > 0 {
 			l := other.limit
 			periods = append(periods, l.Per, time.Duration(float64(l.Per)*float64(l.Capacity(l.Kind))/float64(l.Tokens)))
@@ -260,17 +260,17 @@ func (s *searcher) phasedWindow(others []candidate) {
 			continue
 		}
 		if s.best.limit.Kind == check.SlidingEstimate {
-			s.tryPhase(period, Anchored, others[0].limit)
+			s.tryPhase(period, Anchored, candidates[0].limit)
 		}
 		for i := range phases {
-			s.tryPhase(period, period*time.Duration(i)/phases, others[0].limit)
+			s.tryPhase(period, period*time.Duration(i)/phases, candidates[0].limit)
 		}
 	}
 	for width := s.best.limit.Per / phases; width > time.Millisecond && s.best.limit.Phase != Anchored; width /= 4 {
 		middle := s.best.limit.Phase
 		for i := -4; i <= 4; i++ {
 			phase := (middle + width*time.Duration(i)/4 + s.best.limit.Per) % s.best.limit.Per
-			s.tryPhase(s.best.limit.Per, phase, others[0].limit)
+			s.tryPhase(s.best.limit.Per, phase, candidates[0].limit)
 		}
 	}
 }
