@@ -13,32 +13,32 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// A bound is a listener on an address: a [net.TCPListener] or a localListener.
-type bound interface {
+// A streamListener is a listener on an address: a [net.TCPListener] or a localListener.
+type streamListener interface {
 	net.Listener
 	syscall.Conn
 	SetDeadline(time.Time) error
 }
 
-// A streamConn is a connection of a bound. net/http needs CloseWrite.
+// A streamConn is a connection of a streamListener. net/http needs CloseWrite.
 type streamConn interface {
 	net.Conn
 	CloseWrite() error
 }
 
-func bind(at Endpoint) (bound, error) {
-	if path, isSocket := unixsocket.Path(at.Address); isSocket {
-		l, err := listenUnix(path, at.Mode)
+func bind(e Endpoint) (streamListener, error) {
+	if path, isSocket := unixsocket.Path(e.Address); isSocket {
+		l, err := listenUnix(path, e.Mode)
 		if err != nil {
 			return nil, err // an interface with a nil *localListener would not be nil
 		}
 		return l, nil
 	}
-	var how net.ListenConfig
-	if at.ReusePort {
-		how.Control = setReusePort
+	var config net.ListenConfig
+	if e.ReusePort {
+		config.Control = setReusePort
 	}
-	l, err := how.Listen(context.Background(), "tcp", at.Address)
+	l, err := config.Listen(context.Background(), "tcp", e.Address)
 	if err != nil {
 		return nil, err
 	}

@@ -13,11 +13,11 @@ import (
 // A Body is the body of a request, which must arrive at a minimum rate.
 type Body struct {
 	io.ReadCloser
-	pace    pace
-	unbound bool
-	expects bool        // the client sends the body only after the server asks for it: Expect: 100-continue over HTTP/1
-	asked   atomic.Bool // a read has asked the client for the body
-	ended   atomic.Bool // the body was read to its end
+	pace            pace
+	unbound         bool
+	expectsContinue bool        // the client sends the body when the server asks for it: 100-continue over HTTP/1
+	requested       atomic.Bool // a read has asked the client for the body
+	ended           atomic.Bool // the body was read to its end
 }
 
 // NewBody replaces the body of a request by a Body with a minimum rate in bytes per second. The complete body may take
@@ -35,7 +35,7 @@ func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Dura
 	if timeout > 0 {
 		b.pace.timeout = time.Now().Add(timeout)
 	}
-	b.expects = r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
+	b.expectsContinue = r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
 	if r.ProtoMajor == 1 { // over HTTP/2, an unread body does not block anything
 		b.pace.begin()
 	}
@@ -55,23 +55,23 @@ func (b *Body) Unbound() {
 // Otherwise net/http would wait for the rest of the body, because it does not recognize a Body. If no read of the body
 // has begun, Answering also sets a deadline that ends this wait. A nil Body returns false.
 func (b *Body) Answering() (closes bool) {
-	if b == nil || !b.expects || b.ended.Load() {
+	if b == nil || !b.expectsContinue || b.ended.Load() {
 		return false
 	}
-	if !b.asked.Load() {
+	if !b.requested.Load() {
 		_ = b.pace.control.SetReadDeadline(time.Now()) // pace.set belongs to the reader, which may run now
 	}
 	return true
 }
 
 // Read implements [io.Reader].
-func (b *Body) Read(into []byte) (n int, err error) {
-	b.asked.Store(true)
+func (b *Body) Read(p []byte) (n int, err error) {
+	b.requested.Store(true)
 	if b.unbound {
-		n, err = b.ReadCloser.Read(into)
+		n, err = b.ReadCloser.Read(p)
 	} else {
 		b.pace.begin()
-		n, err = b.ReadCloser.Read(into)
+		n, err = b.ReadCloser.Read(p)
 		b.pace.end(n, err)
 	}
 	if errors.Is(err, io.EOF) {
@@ -98,18 +98,18 @@ type pace struct {
 	rate    int       // bytes per second
 	timeout time.Time // the end of read_timeout; zero for none
 
-	credit   time.Duration // how long weir waits for more bytes, at most paceSilence
-	began    time.Time     // start of the current read
-	deadline time.Time     // the deadline that is set
+	credit    time.Duration // how long weir waits for more bytes, at most paceSilence
+	readStart time.Time     // start of the current read
+	deadline  time.Time     // the deadline that is set
 }
 
 func (p *pace) begin() {
-	p.began = time.Now()
-	deadline := p.began.Add(max(p.credit, 0))
+	p.readStart = time.Now()
+	deadline := p.readStart.Add(max(p.credit, 0))
 	if !p.timeout.IsZero() && deadline.After(p.timeout) {
 		deadline = p.timeout
 	}
-	if late := deadline.Sub(p.deadline); late >= paceStep || late < 0 {
+	if shift := deadline.Sub(p.deadline); shift >= paceStep || shift < 0 {
 		p.set(deadline)
 	}
 }
@@ -122,7 +122,7 @@ func (p *pace) begin() {
 // rest.
 func (p *pace) end(n int, err error) {
 	earned := time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
-	p.credit = min(p.credit-time.Since(p.began)+earned, paceSilence)
+	p.credit = min(p.credit-time.Since(p.readStart)+earned, paceSilence)
 	if errors.Is(err, io.EOF) {
 		p.set(time.Time{})
 	}

@@ -15,11 +15,11 @@ import (
 // gets an answer that says so, and is closed at once. If it waited in the system's queue instead, its client could not
 // distinguish a busy server from a broken server.
 type ConnLimit struct {
-	most atomic.Int64 // 0 for no bound
-	open atomic.Int64
-	role Role
-	full Full
-	log  *slog.Logger
+	maxOpen atomic.Int64 // 0 for no bound
+	open    atomic.Int64
+	role    Role
+	full    Full
+	log     *slog.Logger
 
 	clients clientConns
 	idle    idleConns
@@ -51,15 +51,15 @@ var FullHTTP = Full{"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConne
 func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *slog.Logger) *ConnLimit {
 	return &ConnLimit{
 		role: r, full: full, log: log, rejections: make(chan struct{}, maxRejections),
-		clients: clientConns{client: client, of: map[netip.Prefix]int64{}},
+		clients: clientConns{client: client, counts: map[netip.Prefix]int64{}},
 	}
 }
 
 // Bound sets the largest number of connections, in total and for each client; 0 means no bound. It closes no
 // connection.
-func (l *ConnLimit) Bound(most, ofOneClient int64) {
-	l.most.Store(most)
-	l.clients.most.Store(ofOneClient)
+func (l *ConnLimit) Bound(total, perClient int64) {
+	l.maxOpen.Store(total)
+	l.clients.maxPerClient.Store(perClient)
 }
 
 // Open returns the number of open connections.
@@ -69,7 +69,7 @@ func (l *ConnLimit) Open() int64 { return l.open.Load() }
 func (l *ConnLimit) Idle() int { return l.idle.count() }
 
 // Most returns the bound; 0 for none.
-func (l *ConnLimit) Most() int64 { return l.most.Load() }
+func (l *ConnLimit) Most() int64 { return l.maxOpen.Load() }
 
 // Rejected returns how many connections were rejected because there was no room.
 func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
@@ -83,18 +83,18 @@ func (l *ConnLimit) Wait() { l.sending.Wait() }
 func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {
-		l.warnOf(conn.RemoteAddr())
+		l.warnClient(conn.RemoteAddr())
 		l.reject(conn)
 		return nil
 	}
-	open, most := l.open.Add(1), l.most.Load()
-	if most > 0 && open > most-most/16 {
-		l.idle.drop()
+	open, maxOpen := l.open.Add(1), l.maxOpen.Load()
+	if maxOpen > 0 && open > maxOpen-maxOpen/16 {
+		l.idle.dropOldest()
 	}
-	if most > 0 && open > most && l.open.Load() > most {
+	if maxOpen > 0 && open > maxOpen && l.open.Load() > maxOpen {
 		l.open.Add(-1)
 		l.clients.remove(client)
-		l.log.Warn("too many connections: new connections are "+l.full.Outcome, "for", l.role, "max_connections", most)
+		l.log.Warn("too many connections: new connections are "+l.full.Outcome, "for", l.role, "max_connections", maxOpen)
 		l.reject(conn)
 		return nil
 	}
@@ -103,9 +103,9 @@ func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	return counted
 }
 
-func (l *ConnLimit) warnOf(client net.Addr) {
+func (l *ConnLimit) warnClient(client net.Addr) {
 	l.log.Warn("too many connections of one client: its new connections are "+l.full.Outcome, "for", l.role,
-		"client", client.String(), "max_connections_per_client", l.clients.most.Load())
+		"client", client.String(), "max_connections_per_client", l.clients.maxPerClient.Load())
 }
 
 func (l *ConnLimit) reject(conn streamConn) {
@@ -174,12 +174,12 @@ func (c *Conn) countFor(client net.Addr) bool {
 	return ok
 }
 
-// countedOf returns the Conn of an accepted connection, with or without TLS.
-func countedOf(conn net.Conn) *Conn {
-	if secured, is := conn.(*tls.Conn); is {
+// connOf returns the Conn of an accepted connection, with or without TLS.
+func connOf(conn net.Conn) *Conn {
+	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
 	}
-	if proxied, is := conn.(*proxiedConn); is {
+	if proxied, ok := conn.(*proxiedConn); ok {
 		return proxied.counted
 	}
 	return conn.(*Conn)
@@ -192,7 +192,7 @@ func (c *Conn) Close() error {
 		c.mu.Lock()
 		c.limit.clients.remove(c.client)
 		c.mu.Unlock()
-		c.leave()
+		c.markClosed()
 	}
 	return c.streamConn.Close()
 }

@@ -19,55 +19,55 @@ type Servers []*server
 
 // Shut closes the sockets of each role for which the given function returns true. It returns the servers of these
 // sockets, including servers that a change of settings has replaced.
-func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
+func (s *Sockets) Shut(match func(Role) bool) (servers Servers) {
 	s.open = slices.DeleteFunc(s.open, func(socket *socket) bool {
-		is := which(socket.server.endpoint.Role)
-		if is {
-			all = append(all, socket.shut())
+		matches := match(socket.server.endpoint.Role)
+		if matches {
+			servers = append(servers, socket.shut())
 		}
-		return is
+		return matches
 	})
 	s.retired = slices.DeleteFunc(s.retired, func(h *server) bool {
-		is := which(h.endpoint.Role)
-		if is {
-			all = append(all, h)
+		matches := match(h.endpoint.Role)
+		if matches {
+			servers = append(servers, h)
 		}
-		return is
+		return matches
 	})
-	return all
+	return servers
 }
 
-// Outlast waits for connections to end, but no longer than atMost. It waits only for connections to whose clients the
+// Outlast waits for connections to end, but no longer than timeout. It waits only for connections to whose clients the
 // server can announce the end.
-func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
+func (s Servers) Outlast(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for _, h := range all {
+	for _, h := range s {
 		h.protocol.Outlast(ctx)
 	}
 }
 
 // Drain waits for the requests in progress. If ctx ends first, it cuts off the remaining connections and returns false.
-func (all Servers) Drain(ctx context.Context) bool {
-	var ending sync.WaitGroup
-	var late atomic.Bool
-	for _, h := range all {
-		ending.Go(func() {
+func (s Servers) Drain(ctx context.Context) bool {
+	var shutdowns sync.WaitGroup
+	var cutOff atomic.Bool
+	for _, h := range s {
+		shutdowns.Go(func() {
 			if h.protocol.Shutdown(ctx) != nil {
-				late.Store(true)
+				cutOff.Store(true)
 			}
 		})
 	}
-	ending.Wait()
-	return !late.Load()
+	shutdowns.Wait()
+	return !cutOff.Load()
 }
 
-func (s *Sockets) drainLater(servers Servers, atMost time.Duration) {
+func (s *Sockets) drainLater(servers Servers, timeout time.Duration) {
 	if len(servers) == 0 {
 		return
 	}
 	s.draining.Go(func() {
-		ctx, cancel := context.WithTimeout(s.config.Base, atMost)
+		ctx, cancel := context.WithTimeout(s.config.Base, timeout)
 		defer cancel()
 		servers.Drain(ctx)
 	})

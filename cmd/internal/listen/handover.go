@@ -30,20 +30,20 @@ type Successor struct {
 func (s *Sockets) HandOver() (*Handed, error) {
 	h := &Handed{}
 	for _, socket := range s.open {
-		local, is := socket.bound.(*localListener)
-		if is && local.FileIsGone() {
+		local, isUnix := socket.streamListener.(*localListener)
+		if isUnix && local.FileIsGone() {
 			s.config.Log.Warn("upgrade: the file of a Unix socket is gone, so no one can connect: the next process makes the "+
 				"socket anew", "listen", socket.address)
 			continue
 		}
-		file, err := duplicate(socket.bound)
+		file, err := duplicate(socket.streamListener)
 		if err != nil {
 			h.Close()
 			return nil, err
 		}
 		h.sockets = append(h.sockets, handedSocket{
 			Role: socket.server.endpoint.Role, Address: socket.address, Mode: socket.mode,
-			Unlink: is && local.UnlinkOnClose(),
+			Unlink: isUnix && local.UnlinkOnClose(),
 		})
 		h.files = append(h.files, file)
 	}
@@ -60,7 +60,7 @@ func (h *Handed) Close() {
 // Yield leaves the files of Unix sockets to another process. This process no longer removes them.
 func (s *Sockets) Yield() {
 	for _, socket := range s.open {
-		if local, is := socket.bound.(*localListener); is {
+		if local, ok := socket.streamListener.(*localListener); ok {
 			local.SetUnlinkOnClose(false)
 		}
 	}

@@ -25,7 +25,7 @@ func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	if err != nil {
 		return nil, err
 	}
-	outcome, theirs, err := os.Pipe()
+	outcome, childEnd, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
@@ -33,29 +33,29 @@ func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), handoverVariable+"="+string(text))
-	cmd.ExtraFiles = append([]*os.File{theirs}, h.files...)
+	cmd.ExtraFiles = append([]*os.File{childEnd}, h.files...)
 	err = cmd.Start()
-	_ = theirs.Close()
+	_ = childEnd.Close()
 	if err != nil {
 		_ = outcome.Close()
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // fails if the process has ended
 	return &Successor{cmd.Process, func() (string, error) {
 		defer stop()
-		told, err := io.ReadAll(io.LimitReader(outcome, 1<<16))
+		report, err := io.ReadAll(io.LimitReader(outcome, 1<<16))
 		_ = outcome.Close()
-		if string(told) == Serving {
+		if string(report) == Serving {
 			return Serving, nil
 		}
-		return string(told), errors.Join(err, errOfEnd(<-ended))
+		return string(report), errors.Join(err, exitError(<-exited))
 	}}, nil
 }
 
-// errOfEnd says why a process that should serve has ended.
-func errOfEnd(err error) error {
+// exitError says why a process that should serve has ended.
+func exitError(err error) error {
 	if err == nil {
 		return errors.New("it ended without a report")
 	}
@@ -64,16 +64,16 @@ func errOfEnd(err error) error {
 
 // duplicate returns another descriptor of a socket. [net.TCPListener.File] would make the socket blocking in both
 // processes.
-func duplicate(l bound) (*os.File, error) {
+func duplicate(l streamListener) (*os.File, error) {
 	conn, err := l.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	var copied int
-	var failed error
-	err = conn.Control(func(fd uintptr) { copied, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
-	if err := errors.Join(err, failed); err != nil {
+	var dup int
+	var fcntlErr error
+	err = conn.Control(func(fd uintptr) { dup, fcntlErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err := errors.Join(err, fcntlErr); err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(copied), l.Addr().String()), nil
+	return os.NewFile(uintptr(dup), l.Addr().String()), nil
 }

@@ -24,21 +24,20 @@ type httpProtocol struct {
 // beginTime is how long a shutdown waits for the first request on a new connection.
 const beginTime = 5 * time.Second
 
-// HTTP returns the protocol that answers an endpoint with a handler. The parameter over is the TLS configuration, or
-// nil for none.
-func (s *Sockets) HTTP(e Endpoint, handler http.Handler, over *tls.Config) Protocol {
-	return newHTTPProtocol(e, s.withLastAnswers(handler), over, s.config.Base, s.config.Log)
+// HTTP returns the protocol that answers an endpoint with a handler. The parameter tlsConfig is nil for no TLS.
+func (s *Sockets) HTTP(e Endpoint, handler http.Handler, tlsConfig *tls.Config) Protocol {
+	return newHTTPProtocol(e, s.withLastAnswers(handler), tlsConfig, s.config.Base, s.config.Log)
 }
 
-func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base context.Context, to *slog.Logger) *httpProtocol {
+func newHTTPProtocol(e Endpoint, handler http.Handler, tlsConfig *tls.Config, base context.Context, logger *slog.Logger) *httpProtocol {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(over != nil)
+	protocols.SetHTTP2(tlsConfig != nil)
 	protocols.SetUnencryptedHTTP2(e.HTTP.H2C)
 	h := &httpProtocol{}
 	h.server = http.Server{
 		Protocols:         protocols,
-		TLSConfig:         over,
+		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: e.HTTP.ReadHeaderTimeout,
 		ReadTimeout:       e.HTTP.ReadHeaderTimeout, // until the handler sets the deadline of the body
 		WriteTimeout:      e.HTTP.WriteTimeout,
@@ -49,7 +48,7 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 			SendPingTimeout:      30 * time.Second, // detects a peer that has gone
 			WriteByteTimeout:     time.Minute,      // detects a peer that does not read
 		},
-		ErrorLog:    errorLog(to),
+		ErrorLog:    errorLog(logger),
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
@@ -61,15 +60,15 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 			return withProxiedConn(withConn(ctx, conn), conn)
 		}
 	}
-	h.server.Handler = started(handler, e.HTTP.ReadTimeout)
+	h.server.Handler = withBodyDeadline(handler, e.HTTP.ReadTimeout)
 	return h
 }
 
 // errorLog returns the log of an http.Server. All lines have the same message, so that lines about bad clients are
 // summed up.
-func errorLog(to *slog.Logger) *log.Logger {
+func errorLog(logger *slog.Logger) *log.Logger {
 	return log.New(writerFunc(func(line []byte) (int, error) {
-		to.Warn("a connection failed", "err", strings.TrimPrefix(string(bytes.TrimSuffix(line, []byte("\n"))), "http: "))
+		logger.Warn("a connection failed", "err", strings.TrimPrefix(string(bytes.TrimSuffix(line, []byte("\n"))), "http: "))
 		return len(line), nil
 	}), "", 0)
 }
@@ -85,22 +84,22 @@ func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 		h.connections.Add(1)
 		h.open.Add(1)
 		h.unanswered.Add(1)
-		countedOf(conn).rest()
+		connOf(conn).markIdle()
 	case http.StateClosed, http.StateHijacked:
-		h.answered(conn)
+		h.markAnswered(conn)
 		h.connections.Add(-1)
 		h.open.Done()
 	case http.StateIdle:
-		h.answered(conn)
-		countedOf(conn).rest()
+		h.markAnswered(conn)
+		connOf(conn).markIdle()
 	case http.StateActive:
-		countedOf(conn).work()
+		connOf(conn).markActive()
 	}
 }
 
-// answered notes that a connection's first request was answered, or that the connection has ended.
-func (h *httpProtocol) answered(conn net.Conn) {
-	if c := countedOf(conn); !c.answered {
+// markAnswered notes that a connection's first request was answered, or that the connection has ended.
+func (h *httpProtocol) markAnswered(conn net.Conn) {
+	if c := connOf(conn); !c.answered {
 		c.answered = true
 		h.unanswered.Done()
 	}
@@ -122,14 +121,14 @@ func (h *httpProtocol) Outlast(ctx context.Context) {
 	await(ctx, &h.open)
 }
 
-func await(ctx context.Context, some *sync.WaitGroup) {
-	none := make(chan struct{})
+func await(ctx context.Context, wg *sync.WaitGroup) {
+	done := make(chan struct{})
 	go func() {
-		some.Wait()
-		close(none)
+		wg.Wait()
+		close(done)
 	}()
 	select {
-	case <-none:
+	case <-done:
 	case <-ctx.Done():
 	}
 }
@@ -149,9 +148,9 @@ func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 // Shutdown implements [Protocol]. If an http.Server shuts down while it reads the request of a new connection, it
 // closes the connection. So Shutdown first waits for the first requests of new connections, for at most beginTime.
 func (h *httpProtocol) Shutdown(ctx context.Context) error {
-	begin, cancel := context.WithTimeout(ctx, beginTime)
+	beginCtx, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
-	await(begin, &h.unanswered)
+	await(beginCtx, &h.unanswered)
 	err := h.server.Shutdown(ctx)
 	if err != nil {
 		_ = h.server.Close() // closes the remaining connections; an error does not matter here

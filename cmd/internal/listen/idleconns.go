@@ -25,11 +25,11 @@ type idleList struct {
 
 // An idlePlace is the place of a connection in a list. The list's mutex guards it.
 type idlePlace struct {
-	list          *idleList
-	before, after *Conn
-	since         time.Time // since when it is in the list; zero while it is not
-	dropped       bool      // closed to make room
-	closed        bool      // closed by other code; then it must not be put into the list again
+	list       *idleList
+	prev, next *Conn
+	since      time.Time // since when it is in the list; zero while it is not
+	dropped    bool      // closed to make room
+	closed     bool      // closed by other code; then it must not be put into the list again
 }
 
 // assign chooses the list of a connection, once and for all.
@@ -37,8 +37,8 @@ func (i *idleConns) assign(c *Conn) {
 	c.idle.list = &i.lists[i.next.Add(1)%uint32(len(i.lists))]
 }
 
-// The method rest puts an idle connection at the end of its list.
-func (c *Conn) rest() {
+// markIdle puts an idle connection at the end of its list.
+func (c *Conn) markIdle() {
 	l := c.idle.list
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,24 +46,24 @@ func (c *Conn) rest() {
 	if c.idle.dropped || c.idle.closed {
 		return
 	}
-	c.idle.since, c.idle.before = time.Now(), l.last
+	c.idle.since, c.idle.prev = time.Now(), l.last
 	if l.last != nil {
-		l.last.idle.after = c
+		l.last.idle.next = c
 	} else {
 		l.first = c
 	}
 	l.last = c
 }
 
-// The method work removes a connection from its list, because a request has begun.
-func (c *Conn) work() {
+// markActive removes a connection from its list, because a request has begun.
+func (c *Conn) markActive() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
 	c.idle.list.remove(c)
 }
 
-// The method leave removes a closed connection from the list for good.
-func (c *Conn) leave() {
+// markClosed removes a closed connection from the list for good.
+func (c *Conn) markClosed() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
 	c.idle.closed = true
@@ -82,25 +82,25 @@ func (l *idleList) remove(c *Conn) {
 	if c.idle.since.IsZero() {
 		return
 	}
-	if c.idle.before != nil {
-		c.idle.before.idle.after = c.idle.after
+	if c.idle.prev != nil {
+		c.idle.prev.idle.next = c.idle.next
 	} else {
-		l.first = c.idle.after
+		l.first = c.idle.next
 	}
-	if c.idle.after != nil {
-		c.idle.after.idle.before = c.idle.before
+	if c.idle.next != nil {
+		c.idle.next.idle.prev = c.idle.prev
 	} else {
-		l.last = c.idle.before
+		l.last = c.idle.prev
 	}
-	c.idle.since, c.idle.before, c.idle.after = time.Time{}, nil, nil
+	c.idle.since, c.idle.prev, c.idle.next = time.Time{}, nil, nil
 }
 
-// drop closes the connection that has been idle for longest. It returns false if none is idle.
-func (i *idleConns) drop() bool {
+// dropOldest closes the connection that has been idle for longest. It returns false if none is idle.
+func (i *idleConns) dropOldest() bool {
 	var oldest *idleList
 	var since time.Time
-	for at := range i.lists {
-		l := &i.lists[at]
+	for n := range i.lists {
+		l := &i.lists[n]
 		l.mu.Lock()
 		if l.first != nil && (oldest == nil || l.first.idle.since.Before(since)) {
 			oldest, since = l, l.first.idle.since
@@ -124,10 +124,10 @@ func (i *idleConns) drop() bool {
 }
 
 func (i *idleConns) count() (n int) {
-	for at := range i.lists {
-		l := &i.lists[at]
+	for index := range i.lists {
+		l := &i.lists[index]
 		l.mu.Lock()
-		for c := l.first; c != nil; c = c.idle.after {
+		for c := l.first; c != nil; c = c.idle.next {
 			n++
 		}
 		l.mu.Unlock()
@@ -137,21 +137,21 @@ func (i *idleConns) count() (n int) {
 
 type connKey struct{}
 
-// withConn stores the connection in the context for [started]. It is the ConnContext of an [http.Server].
+// withConn stores the connection in the context for [withBodyDeadline]. It is the ConnContext of an [http.Server].
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, countedOf(conn))
+	return context.WithValue(ctx, connKey{}, connOf(conn))
 }
 
-// started returns a handler that ends a request whose connection was dropped. For any other request, it calls next with
-// a new deadline. The deadline for the header is replaced by a deadline for the body, readTimeout from now; 0 means
-// none. net/http has no setting for this.
+// withBodyDeadline returns a handler that ends a request whose connection was dropped. For any other request, it calls
+// next with a new deadline. The deadline for the header is replaced by a deadline for the body, readTimeout from now; 0
+// means none. net/http has no setting for this.
 //
 // Some requests never reach this handler, such as those with an unknown Expect. Their deadline for the header stays,
 // because net/http would wait forever for their bodies.
-func started(next http.Handler, readTimeout time.Duration) http.Handler {
+func withBodyDeadline(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, is := r.Context().Value(connKey{}).(*Conn)
-		if is && c.isDropped() {
+		c, ok := r.Context().Value(connKey{}).(*Conn)
+		if ok && c.isDropped() {
 			panic(http.ErrAbortHandler)
 		}
 		hasBody := r.Body != http.NoBody
@@ -161,7 +161,7 @@ func started(next http.Handler, readTimeout time.Duration) http.Handler {
 				deadline = time.Now().Add(readTimeout)
 			}
 			// This fails only on a closed connection.
-			if is && r.ProtoMajor == 1 {
+			if ok && r.ProtoMajor == 1 {
 				_ = c.SetReadDeadline(deadline)
 			} else {
 				_ = http.NewResponseController(w).SetReadDeadline(deadline)

@@ -21,6 +21,6 @@ func (h *Handed) Inherit(io.WriteCloser) (*Inherited, error) { return nil, errNo
 // Start returns an error, because this system is not Unix.
 func (h *Handed) Start(context.Context) (*Successor, error) { return nil, errNotUnix }
 
-func duplicate(bound) (*os.File, error) { return nil, errNotUnix }
+func duplicate(streamListener) (*os.File, error) { return nil, errNotUnix }
 
 var errNotUnix = errors.New("sockets can be handed over on Unix only")

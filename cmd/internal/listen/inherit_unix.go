@@ -26,8 +26,8 @@ const (
 // Inherit returns the listening sockets that the process got at its start. Child processes do not get them. Call
 // Inherit only once.
 func Inherit() (*Inherited, error) {
-	text, is := os.LookupEnv(handoverVariable)
-	if !is {
+	text, found := os.LookupEnv(handoverVariable)
+	if !found {
 		files, err := passedFiles()
 		if err != nil || files == nil {
 			return nil, err
@@ -71,7 +71,7 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 			s = &inheritedSocket{handedSocket: sockets[n]}
 		}
 		var err error
-		if s.bound, err = inheritFile(file, s.Address); err != nil {
+		if s.streamListener, err = inheritFile(file, s.Address); err != nil {
 			return nil, fmt.Errorf("the inherited socket %s: %w", file.Name(), err)
 		}
 		i.sockets = append(i.sockets, s)
@@ -81,7 +81,7 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 
 // inheritFile returns the listener of a descriptor. The parameter address is the listener's address in the previous
 // weir process, or "" if systemd passed the descriptor.
-func inheritFile(file *os.File, address string) (bound, error) {
+func inheritFile(file *os.File, address string) (streamListener, error) {
 	defer file.Close()
 	if err := checkListening(int(file.Fd())); err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func inheritFile(file *os.File, address string) (bound, error) {
 	case *net.TCPListener:
 		return l, nil
 	case *net.UnixListener:
-		path, handed := unixsocket.Path(address)
-		if !handed {
+		path, isHanded := unixsocket.Path(address)
+		if !isHanded {
 			path = l.Addr().String()
 		}
 		return adoptUnix(l, path)

@@ -17,12 +17,12 @@ type Inherited struct {
 	sockets     []*inheritedSocket // sockets that no endpoint uses yet
 	predecessor io.WriteCloser     // gets the outcome; nil if systemd passed the sockets
 	claims      []func()           // functions that make this process the owner of the sockets' files
-	told        sync.Once
+	tellOnce    sync.Once
 }
 
 type inheritedSocket struct {
 	handedSocket
-	bound
+	streamListener
 	name string // name that systemd has given it
 }
 
@@ -38,22 +38,22 @@ func (i *Inherited) take(e Endpoint) *socket {
 	if i == nil {
 		return nil
 	}
-	at := slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool {
+	index := slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool {
 		return s.Role == e.Role && s.Address == e.Address
 	})
-	if at < 0 {
-		at = slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool { return isBoundTo(s.Addr(), e.Address) })
+	if index < 0 {
+		index = slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool { return isBoundTo(s.Addr(), e.Address) })
 	}
-	if at < 0 {
+	if index < 0 {
 		return nil
 	}
-	found := i.sockets[at]
-	i.sockets = slices.Delete(i.sockets, at, at+1)
+	found := i.sockets[index]
+	i.sockets = slices.Delete(i.sockets, index, index+1)
 	i.claims = append(i.claims, found.claim)
 	if found.name != "" {
 		found.Mode = e.Mode // so weir does not change the mode of the file, which belongs to systemd
 	}
-	return &socket{bound: found.bound, address: e.Address, mode: found.Mode}
+	return &socket{streamListener: found.streamListener, address: e.Address, mode: found.Mode}
 }
 
 // isBoundTo reports whether a socket is bound to an address of the rule file.
@@ -61,15 +61,15 @@ func isBoundTo(bound net.Addr, address string) bool {
 	if path, isSocket := unixsocket.Path(address); isSocket {
 		return bound.Network() == "unix" && bound.String() == path
 	}
-	is, isTCP := bound.(*net.TCPAddr)
+	tcp, isTCP := bound.(*net.TCPAddr)
 	wanted, err := net.ResolveTCPAddr("tcp", address)
-	if !isTCP || err != nil || is.Port != wanted.Port {
+	if !isTCP || err != nil || tcp.Port != wanted.Port {
 		return false
 	}
 	if wanted.IP == nil || wanted.IP.IsUnspecified() {
-		return is.IP.IsUnspecified()
+		return tcp.IP.IsUnspecified()
 	}
-	return is.IP.Equal(wanted.IP) && is.Zone == wanted.Zone
+	return tcp.IP.Equal(wanted.IP) && tcp.Zone == wanted.Zone
 }
 
 // holder returns an unused socket that blocks an address, or nil.
@@ -77,26 +77,26 @@ func (i *Inherited) holder(address string) *inheritedSocket {
 	if i == nil {
 		return nil
 	}
-	at := slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool { return overlaps(s.Addr(), address) })
-	if at < 0 {
+	index := slices.IndexFunc(i.sockets, func(s *inheritedSocket) bool { return overlaps(s.Addr(), address) })
+	if index < 0 {
 		return nil
 	}
-	return i.sockets[at]
+	return i.sockets[index]
 }
 
 // overlaps reports whether a socket blocks an address. It does if the addresses are equal. It also does if the ports
 // are equal, and the socket or the address is for all hosts.
 func overlaps(bound net.Addr, address string) bool {
-	is, isTCP := bound.(*net.TCPAddr)
+	tcp, isTCP := bound.(*net.TCPAddr)
 	host, text, err := net.SplitHostPort(address)
 	if !isTCP || err != nil {
 		return isBoundTo(bound, address)
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || int(port) != is.Port {
+	if err != nil || int(port) != tcp.Port {
 		return false
 	}
-	return host == "" || net.ParseIP(host).IsUnspecified() || is.IP.IsUnspecified() || isBoundTo(bound, address)
+	return host == "" || net.ParseIP(host).IsUnspecified() || tcp.IP.IsUnspecified() || isBoundTo(bound, address)
 }
 
 // unclaimed returns an error if no listener uses a socket from systemd, because no listener would answer its
@@ -116,7 +116,7 @@ func (i *Inherited) Tell(err error) {
 	if i == nil {
 		return
 	}
-	i.told.Do(func() {
+	i.tellOnce.Do(func() {
 		if i.predecessor != nil {
 			outcome := Serving
 			if err != nil {
@@ -142,7 +142,7 @@ func (i *Inherited) Tell(err error) {
 // claim makes this process remove the file of a Unix socket when it closes the socket. If the previous process would
 // have left the file, this process leaves it, too.
 func (s *inheritedSocket) claim() {
-	if local, is := s.bound.(*localListener); is {
+	if local, ok := s.streamListener.(*localListener); ok {
 		local.SetUnlinkOnClose(s.Unlink)
 	}
 }

@@ -8,11 +8,11 @@ import (
 
 // A listener accepts the connections of one server. Its socket stays open when the server is replaced.
 type listener struct {
-	bound
-	limit   *ConnLimit
-	proxied *proxyProtocol // nil if connections begin with HTTP or TLS
-	retired atomic.Bool
-	send    time.Duration // how long clients may accept no byte of an answer; 0 for no bound
+	streamListener
+	limit       *ConnLimit
+	proxy       *proxyProtocol // nil if connections begin with HTTP or TLS
+	retired     atomic.Bool
+	sendTimeout time.Duration // how long clients may accept no byte of an answer; 0 for no bound
 }
 
 // retire ends the current and all later calls of Accept.
@@ -26,18 +26,18 @@ func (l *listener) Close() error { return nil }
 
 func (l *listener) Accept() (net.Conn, error) {
 	for {
-		conn, err := l.bound.Accept()
+		conn, err := l.streamListener.Accept()
 		switch {
 		case err != nil && l.retired.Load():
 			return nil, net.ErrClosed // not a timeout error, because net/http would then try again
 		case err != nil:
 			return nil, err
 		}
-		counted := l.limit.Admit(conn.(streamConn), l.send)
+		counted := l.limit.Admit(conn.(streamConn), l.sendTimeout)
 		switch {
 		case counted == nil: // the connection has been rejected
-		case l.proxied != nil:
-			return l.proxied.wrap(counted), nil
+		case l.proxy != nil:
+			return l.proxy.wrap(counted), nil
 		default:
 			return counted, nil
 		}

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemd passes descriptors from firstPassed on, and at most mostPassed of them.
+// systemd passes descriptors from firstPassed on, and at most maxPassed of them.
 const (
 	firstPassed = 3
-	mostPassed  = math.MaxInt32 - firstPassed
+	maxPassed   = math.MaxInt32 - firstPassed
 )
 
 // passedFiles returns the sockets that systemd or a similar program has passed. There are none if LISTEN_PID does not
@@ -33,23 +33,23 @@ func passedFiles() ([]*os.File, error) {
 // sd_listen_fds does. [activation.Files] would ignore invalid variables, and weir would then open the ports itself. A
 // descriptor that was not passed may belong to the Go runtime, so checkPassed does not close it.
 func checkPassed() error {
-	told := os.Getenv("LISTEN_PID")
-	if told == "" {
+	pidText := os.Getenv("LISTEN_PID")
+	if pidText == "" {
 		return nil
 	}
-	pid, err := strconv.Atoi(told)
+	pid, err := strconv.Atoi(pidText)
 	if err != nil || pid < 1 {
 		return fmt.Errorf("LISTEN_PID=%q: want the number of the process that the sockets are for, from 1: set it, or unset "+
-			"LISTEN_PID and LISTEN_FDS", told)
+			"LISTEN_PID and LISTEN_FDS", pidText)
 	}
-	count, isSet := os.LookupEnv("LISTEN_FDS")
+	countText, isSet := os.LookupEnv("LISTEN_FDS")
 	if pid != os.Getpid() || !isSet {
 		return nil
 	}
-	n, err := strconv.Atoi(count)
-	if err != nil || n < 1 || n > mostPassed {
+	n, err := strconv.Atoi(countText)
+	if err != nil || n < 1 || n > maxPassed {
 		return fmt.Errorf("LISTEN_FDS=%q: want how many sockets are passed to this process, 1 to %d: set it, or unset "+
-			"LISTEN_PID and LISTEN_FDS", count, mostPassed)
+			"LISTEN_PID and LISTEN_FDS", countText, maxPassed)
 	}
 	if names := os.Getenv("LISTEN_FDNAMES"); names != "" && strings.Count(names, ":")+1 != n {
 		return fmt.Errorf("LISTEN_FDNAMES=%q has %d names, and LISTEN_FDS is %d: want a name for each socket, with colons between them",
@@ -70,8 +70,8 @@ func checkListening(fd int) error {
 	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOTSOCK) {
 		return fmt.Errorf("want a socket that listens for connections: %w", err)
 	}
-	kind, failed := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err == nil && (listening == 0 || failed != nil || kind != unix.SOCK_STREAM) {
+	kind, typeErr := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err == nil && (listening == 0 || typeErr != nil || kind != unix.SOCK_STREAM) {
 		return errors.New("want one that listens for connections: ListenStream= and Accept=no in systemd's unit")
 	}
 	return nil

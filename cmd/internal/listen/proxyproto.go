@@ -15,8 +15,8 @@ import (
 // A proxyProtocol reads the address of the client, which a load balancer writes at the start of a connection. It knows
 // versions 1 and 2 of the PROXY protocol.
 type proxyProtocol struct {
-	trusts  func(netip.Addr) bool // reports whether a peer's header is trusted
-	timeout time.Duration         // for reading the header
+	isTrusted func(netip.Addr) bool // reports whether a peer's header is trusted
+	timeout   time.Duration         // for reading the header
 }
 
 // wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send a PROXY protocol header.
@@ -26,7 +26,7 @@ type proxyProtocol struct {
 // not delay other connections.
 func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil || !p.trusts(peer.Addr().Unmap().WithZone("")) {
+	if err != nil || !p.isTrusted(peer.Addr().Unmap().WithZone("")) {
 		return conn
 	}
 	return &proxiedConn{
@@ -38,17 +38,17 @@ func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 
 type proxiedConn struct {
 	*proxyproto.Conn
-	counted *Conn
-	begun   bool // the client is counted; used only by the goroutine that reads
+	counted   *Conn
+	isCounted bool // the client is counted; used only by the goroutine that reads
 }
 
 // Read implements [net.Conn]. From the first byte on, the connection counts for the client in the header.
 func (c *proxiedConn) Read(p []byte) (int, error) {
-	if !c.begun {
-		c.begun = true
+	if !c.isCounted {
+		c.isCounted = true
 		if client := c.RemoteAddr(); !c.counted.countFor(client) {
 			limit := c.counted.limit
-			limit.warnOf(client)
+			limit.warnClient(client)
 			if limit.mayAnswer(c.counted) {
 				limit.answer(c.counted)
 			}
@@ -70,7 +70,7 @@ type proxiedConnKey struct{}
 // withProxiedConn stores the connection in the context for [NamesNoClient]. It is the ConnContext of an [http.Server],
 // so it must not wait for the PROXY protocol header.
 func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
-	if secured, is := conn.(*tls.Conn); is {
+	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
 	}
 	return context.WithValue(ctx, proxiedConnKey{}, conn)
@@ -78,8 +78,8 @@ func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 
 // NamesNoClient reports whether a request came from a trusted peer whose PROXY protocol header has no client's address.
 func NamesNoClient(r *http.Request) bool {
-	conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn)
-	return is && conn.namesNoClient()
+	conn, ok := r.Context().Value(proxiedConnKey{}).(*proxiedConn)
+	return ok && conn.namesNoClient()
 }
 
 // CloseWrite closes the sending half. net/http calls it so that a client can read the last answer.

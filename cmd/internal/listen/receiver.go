@@ -11,17 +11,17 @@ import (
 type receiver struct {
 	reads atomic.Int32 // reads in progress
 
-	mu    sync.Mutex
-	asked time.Time // the last deadline for which the connection's user has asked
-	unset bool      // asked is not set on the connection
+	mu           sync.Mutex
+	userDeadline time.Time // the deadline for the next read, if isPending
+	isPending    bool      // userDeadline is not set on the connection yet
 }
 
 func (r *receiver) read(from streamConn, p []byte) (int, error) {
 	r.mu.Lock()
 	r.reads.Add(1)
-	if r.unset {
-		r.unset = false
-		_ = from.SetReadDeadline(r.asked) // fails only on a closed connection, on which the read fails, too
+	if r.isPending {
+		r.isPending = false
+		_ = from.SetReadDeadline(r.userDeadline) // fails only on a closed connection, on which the read fails, too
 	}
 	r.mu.Unlock()
 	n, err := from.Read(p)
@@ -29,12 +29,12 @@ func (r *receiver) read(from streamConn, p []byte) (int, error) {
 	return n, err
 }
 
-// ask stores a new deadline for the next read. If a read is in progress, ask sets the deadline on the connection at
-// once.
-func (r *receiver) ask(from streamConn, t time.Time) error {
+// setDeadline stores a new deadline for the next read. If a read is in progress, it sets the deadline on the connection
+// at once.
+func (r *receiver) setDeadline(from streamConn, t time.Time) error {
 	r.mu.Lock()
-	if r.unset = r.reads.Load() == 0; r.unset {
-		r.asked = t
+	if r.isPending = r.reads.Load() == 0; r.isPending {
+		r.userDeadline = t
 		r.mu.Unlock()
 		return nil
 	}
@@ -47,4 +47,4 @@ func (r *receiver) ask(from streamConn, t time.Time) error {
 func (c *Conn) Read(p []byte) (int, error) { return c.receiver.read(c.streamConn, p) }
 
 // SetReadDeadline implements [net.Conn].
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.receiver.ask(c.streamConn, t) }
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.receiver.setDeadline(c.streamConn, t) }

@@ -28,19 +28,19 @@ func TestADeadlineIsSetWhenItIsNeeded(t *testing.T) {
 		_, err := r.read(conn, nil)
 		require.ErrorIs(t, err, io.EOF)
 	}
-	require.NoError(t, r.ask(conn, first))
-	require.NoError(t, r.ask(conn, second))
+	require.NoError(t, r.setDeadline(conn, first))
+	require.NoError(t, r.setDeadline(conn, second))
 	assert.Empty(t, conn.set, "no read needs it")
 	read()
 	assert.Equal(t, []time.Time{second}, conn.set)
 	read()
 	assert.Equal(t, []time.Time{second}, conn.set, "it is set already")
 	conn.during = func() {
-		require.NoError(t, r.ask(conn, third))
+		require.NoError(t, r.setDeadline(conn, third))
 		assert.Equal(t, []time.Time{second, third}, conn.set)
 	}
 	read()
-	require.NoError(t, r.ask(conn, time.Time{}))
+	require.NoError(t, r.setDeadline(conn, time.Time{}))
 	conn.during = func() { assert.Equal(t, []time.Time{second, third, {}}, conn.set, "no deadline is a deadline, too") }
 	read()
 }

@@ -9,22 +9,22 @@ import (
 
 // setReusePort lets other processes of the same user bind the port. The kernel distributes new connections among them.
 func setReusePort(_, _ string, conn syscall.RawConn) error {
-	var failed error
+	var sockoptErr error
 	err := conn.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		sockoptErr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	})
-	return errors.Join(err, failed)
+	return errors.Join(err, sockoptErr)
 }
 
-func reusePort(l bound) (is bool, err error) {
+func reusePort(l streamListener) (enabled bool, err error) {
 	conn, err := l.SyscallConn()
 	if err != nil {
 		return false, err
 	}
 	var value int
-	var failed error
+	var sockoptErr error
 	err = conn.Control(func(fd uintptr) {
-		value, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT)
+		value, sockoptErr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT)
 	})
-	return value != 0, errors.Join(err, failed)
+	return value != 0, errors.Join(err, sockoptErr)
 }

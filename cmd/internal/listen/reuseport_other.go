@@ -12,4 +12,4 @@ var errReusePort = errors.New("reuse_port is for Linux: elsewhere the system doe
 func setReusePort(_, _ string, _ syscall.RawConn) error { return errReusePort }
 
 // reusePort returns false, because no other process may bind the port.
-func reusePort(bound) (bool, error) { return false, nil }
+func reusePort(streamListener) (bool, error) { return false, nil }

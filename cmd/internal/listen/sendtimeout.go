@@ -12,9 +12,9 @@ import (
 type sender struct {
 	timeout time.Duration // 0 for no bound
 
-	mu    sync.Mutex
-	asked time.Time // the deadline that the connection's user has set; zero for none
-	set   time.Time // the deadline that is set on the connection
+	mu           sync.Mutex
+	userDeadline time.Time // the deadline that the connection's user has set; zero for none
+	connDeadline time.Time // the deadline that is set on the connection
 }
 
 // write writes all of p, or returns an error.
@@ -40,28 +40,28 @@ func (s *sender) extend(to streamConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if !s.asked.IsZero() && !s.asked.After(now) {
+	if !s.userDeadline.IsZero() && !s.userDeadline.After(now) {
 		return false
 	}
-	next := now.Add(s.timeout)
-	if !s.asked.IsZero() && s.asked.Before(next) {
-		next = s.asked
+	deadline := now.Add(s.timeout)
+	if !s.userDeadline.IsZero() && s.userDeadline.Before(deadline) {
+		deadline = s.userDeadline
 	}
-	if later := next.Sub(s.set); later < 0 || later > s.timeout/64 {
-		s.set = next
-		_ = to.SetWriteDeadline(next) // fails only on a closed connection, on which the write fails, too
+	if shift := deadline.Sub(s.connDeadline); shift < 0 || shift > s.timeout/64 {
+		s.connDeadline = deadline
+		_ = to.SetWriteDeadline(deadline) // fails only on a closed connection, on which the write fails, too
 	}
 	return true
 }
 
-// ask sets the deadline of the connection's user.
-func (s *sender) ask(to streamConn, t time.Time) error {
+// setDeadline sets the deadline of the connection's user.
+func (s *sender) setDeadline(to streamConn, t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.IsZero() && s.asked.IsZero() && s.timeout > 0 {
+	if t.IsZero() && s.userDeadline.IsZero() && s.timeout > 0 {
 		return nil // net/http does this before each request; the timeout's deadline is extended by the next write
 	}
-	s.asked, s.set = t, t
+	s.userDeadline, s.connDeadline = t, t
 	return to.SetWriteDeadline(t)
 }
 
@@ -69,7 +69,7 @@ func (s *sender) ask(to streamConn, t time.Time) error {
 func (c *Conn) Write(p []byte) (int, error) { return c.sender.write(c.streamConn, p) }
 
 // SetWriteDeadline implements [net.Conn].
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.sender.ask(c.streamConn, t) }
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.sender.setDeadline(c.streamConn, t) }
 
 // SetDeadline implements [net.Conn].
 func (c *Conn) SetDeadline(t time.Time) error {

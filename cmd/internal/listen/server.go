@@ -16,7 +16,7 @@ type server struct {
 	protocol    Protocol
 	certificate atomic.Pointer[tls.Certificate]
 	listener    *listener
-	served      chan struct{} // closed when the server accepts no more connections
+	acceptDone  chan struct{} // closed when the server accepts no more connections
 }
 
 // A Protocol answers the connections of a listener.
@@ -38,24 +38,24 @@ type Protocol interface {
 // newServer returns a server that does not serve yet.
 func (s *Sockets) newServer(e Endpoint) *server {
 	h := &server{endpoint: e}
-	var over *tls.Config
+	var tlsConfig *tls.Config
 	if e.Certificate != (Certificate{}) {
-		over = &tls.Config{
+		tlsConfig = &tls.Config{
 			MinVersion:     tls.VersionTLS12,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.certificate.Load(), nil },
 		}
 	}
-	h.protocol = s.config.Protocol(e, over)
+	h.protocol = s.config.Protocol(e, tlsConfig)
 	return h
 }
 
-// start accepts connections until the listener is retired. If accepting ends for another reason, start calls failed.
-func (h *server) start(l *listener, failed func(error)) {
-	h.listener, h.served = l, make(chan struct{})
+// start accepts connections until the listener is retired. If accepting ends for another reason, start calls onFailure.
+func (h *server) start(l *listener, onFailure func(error)) {
+	h.listener, h.acceptDone = l, make(chan struct{})
 	go func() {
-		defer close(h.served)
+		defer close(h.acceptDone)
 		if err := h.protocol.Serve(l); !l.retired.Load() && !errors.Is(err, http.ErrServerClosed) {
-			failed(err)
+			onFailure(err)
 		}
 	}()
 }

@@ -19,8 +19,8 @@ type Config struct {
 	Limits    map[Role]*ConnLimit // has a limit for every role
 	// Trusts reports whether a peer's PROXY protocol header is trusted.
 	Trusts func(netip.Addr) bool
-	// Protocol returns the protocol of an endpoint. The parameter over is the TLS configuration, or nil for none.
-	Protocol func(e Endpoint, over *tls.Config) Protocol
+	// Protocol returns the protocol of an endpoint. The parameter tlsConfig is nil for no TLS.
+	Protocol func(e Endpoint, tlsConfig *tls.Config) Protocol
 	Failed   func(error) // called when a listener fails
 	Log      *slog.Logger
 }
@@ -41,7 +41,7 @@ func New(c Config) *Sockets { return &Sockets{config: c} }
 type change struct {
 	socket      *socket
 	endpoint    Endpoint
-	bound       bool // this change has bound the socket
+	isNew       bool // this change has bound the socket
 	certificate *tls.Certificate
 }
 
@@ -80,7 +80,7 @@ func (s *Sockets) Prepare(endpoints []Endpoint) (_ *Changes, err error) {
 		} else if next.socket, err = s.bind(want); err != nil {
 			return nil, err
 		} else {
-			next.bound = true
+			next.isNew = true
 		}
 		changes.wanted = append(changes.wanted, next)
 		if err := next.socket.checkReusePort(want.ReusePort); err != nil {
@@ -93,22 +93,22 @@ func (s *Sockets) Prepare(endpoints []Endpoint) (_ *Changes, err error) {
 // Abandon closes the sockets that the changes have bound.
 func (c *Changes) Abandon() {
 	for _, change := range c.wanted {
-		if change.bound {
+		if change.isNew {
 			_ = change.socket.Close()
 		}
 	}
 }
 
 // Apply makes the changes and closes sockets that are no longer needed. It does not wait: in the background, the
-// servers of these sockets finish requests in progress, but no longer than atMost.
-func (c *Changes) Apply(atMost time.Duration) {
+// servers of these sockets finish requests in progress, but no longer than timeout.
+func (c *Changes) Apply(timeout time.Duration) {
 	s := c.sockets
 	s.open = nil
 	for _, change := range c.wanted {
 		if err := change.socket.setMode(change.endpoint.Mode); err != nil {
 			s.config.Log.Error("the mode of a socket stays as it was", "listen", change.socket.address, "err", err)
 		}
-		if change.bound || change.socket.server.endpoint != change.endpoint {
+		if change.isNew || change.socket.server.endpoint != change.endpoint {
 			s.serveOn(change)
 		} else if change.certificate != nil {
 			change.socket.server.certificate.Store(change.certificate)
@@ -120,20 +120,20 @@ func (c *Changes) Apply(atMost time.Duration) {
 	for _, socket := range c.unwanted {
 		closed = append(closed, socket.shut())
 	}
-	s.drainLater(closed, atMost)
+	s.drainLater(closed, timeout)
 }
 
 func (s *Sockets) serveOn(change change) {
 	next := s.newServer(change.endpoint)
 	next.certificate.Store(change.certificate)
-	var proxied *proxyProtocol
+	var proxy *proxyProtocol
 	if change.endpoint.ProxyProtocol {
-		proxied = &proxyProtocol{s.config.Trusts, change.endpoint.HTTP.ReadHeaderTimeout}
+		proxy = &proxyProtocol{s.config.Trusts, change.endpoint.HTTP.ReadHeaderTimeout}
 	}
-	if before := change.socket.setServer(next, s.config.Limits[next.endpoint.Role], proxied, s.config.Failed); before != nil {
-		s.retired = append(s.retired, before)
+	if prev := change.socket.setServer(next, s.config.Limits[next.endpoint.Role], proxy, s.config.Failed); prev != nil {
+		s.retired = append(s.retired, prev)
 	}
-	if change.bound {
+	if change.isNew {
 		s.config.Log.Info("listening", "url", change.socket.url(), "for", change.endpoint.Role)
 	}
 }

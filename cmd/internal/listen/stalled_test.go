@@ -82,7 +82,7 @@ func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	new(idleConns).assign(c)
 	c.idle.dropped = true
 	executed := false
-	h := started(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { executed = true }), 0)
+	h := withBodyDeadline(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { executed = true }), 0)
 	r, err := http.NewRequestWithContext(withConn(t.Context(), c), http.MethodGet, "/", nil)
 	require.NoError(t, err)
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { h.ServeHTTP(nil, r) })
@@ -92,13 +92,13 @@ func TestADroppedConnectionExecutesNothing(t *testing.T) {
 // TestOneClientHasABound: the connections of one client are bounded. Connections are not bounded if their address does
 // not belong to one client.
 func TestOneClientHasABound(t *testing.T) {
-	c := clientConns{of: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
+	c := clientConns{counts: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
 		if a != netip.MustParseAddr("10.0.0.1") {
 			client, _ = a.Prefix(min(a.BitLen(), 64))
 		}
 		return client
 	}}
-	c.most.Store(1)
+	c.maxPerClient.Store(1)
 	has := func(ip string) bool {
 		_, ok := c.add(&net.TCPAddr{IP: net.ParseIP(ip), Port: 1})
 		return ok
@@ -154,7 +154,7 @@ func TestAnyProgressCounts(t *testing.T) {
 	assert.Equal(t, 3, n)
 	slow = &slowConn{}
 	s = sender{timeout: time.Hour}
-	require.NoError(t, s.ask(slow, time.Now().Add(-time.Second)))
+	require.NoError(t, s.setDeadline(slow, time.Now().Add(-time.Second)))
 	n, err = s.write(slow, make([]byte, 10))
 	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	assert.Equal(t, 1, n)
@@ -168,7 +168,7 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 		conn := &deadlineConn{}
 		s := sender{timeout: time.Hour}
 		answer := func() {
-			require.NoError(t, s.ask(conn, time.Time{}))
+			require.NoError(t, s.setDeadline(conn, time.Time{}))
 			_, err := s.write(conn, []byte("answer"))
 			require.NoError(t, err)
 		}
@@ -177,7 +177,7 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 		}
 		hour := time.Now().Add(time.Hour)
 		assert.Equal(t, []time.Time{hour}, conn.deadlines)
-		require.NoError(t, s.ask(conn, hour.Add(-time.Minute)))
+		require.NoError(t, s.setDeadline(conn, hour.Add(-time.Minute)))
 		answer()
 		assert.Equal(t, []time.Time{hour, hour.Add(-time.Minute), {}, hour}, conn.deadlines)
 		time.Sleep(time.Minute)

@@ -11,27 +11,27 @@ import (
 // the stream or of the connection. A [sender] cannot do this: a write that waits for a window is not visible on the
 // connection. A nil StreamSender has no timeout. Only one goroutine at a time may write.
 type StreamSender struct {
-	control *http.ResponseController
-	timeout time.Duration
-	longest time.Time // deadline of the complete answer; zero for no bound
+	control        *http.ResponseController
+	timeout        time.Duration
+	answerDeadline time.Time // deadline of the complete answer; zero for no bound
 
-	mu    sync.Mutex
-	timer *time.Timer
-	until time.Time // deadline of the current write; zero for none
+	mu            sync.Mutex
+	timer         *time.Timer
+	writeDeadline time.Time // deadline of the current write; zero for none
 }
 
-// piece is how many bytes of an answer a client must accept within the timeout. It is the size of a frame.
-const piece = 16 << 10
+// pieceSize is how many bytes of an answer a client must accept within the timeout. It is the size of a frame.
+const pieceSize = 16 << 10
 
-// NewStreamSender returns the StreamSender for an answer. The parameter send is its timeout. The parameter write bounds
-// the time of the complete answer; 0 means no bound. NewStreamSender returns nil over HTTP/1, or if send is 0.
-func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
-	if r.ProtoMajor < 2 || send == 0 {
+// NewStreamSender returns the StreamSender for an answer. The parameter writeTimeout bounds the time of the complete
+// answer; 0 means no bound. NewStreamSender returns nil over HTTP/1, or if sendTimeout is 0.
+func NewStreamSender(w http.ResponseWriter, r *http.Request, sendTimeout, writeTimeout time.Duration) *StreamSender {
+	if r.ProtoMajor < 2 || sendTimeout == 0 {
 		return nil
 	}
-	s := &StreamSender{control: http.NewResponseController(w), timeout: send}
-	if write > 0 {
-		s.longest = time.Now().Add(write)
+	s := &StreamSender{control: http.NewResponseController(w), timeout: sendTimeout}
+	if writeTimeout > 0 {
+		s.answerDeadline = time.Now().Add(writeTimeout)
 	}
 	return s
 }
@@ -43,7 +43,7 @@ func (s *StreamSender) Write(to io.Writer, p []byte) (n int, err error) {
 	}
 	for {
 		s.begin()
-		m, err := to.Write(p[n:min(n+piece, len(p))])
+		m, err := to.Write(p[n:min(n+pieceSize, len(p))])
 		s.end()
 		if n += m; err != nil || n == len(p) {
 			return n, err
@@ -63,7 +63,7 @@ func (s *StreamSender) Flush(control *http.ResponseController) error {
 func (s *StreamSender) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = time.Now().Add(s.timeout)
+	s.writeDeadline = time.Now().Add(s.timeout)
 	if s.timer == nil {
 		s.timer = time.AfterFunc(s.timeout, s.expire)
 	} else {
@@ -74,7 +74,7 @@ func (s *StreamSender) begin() {
 func (s *StreamSender) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = time.Time{}
+	s.writeDeadline = time.Time{}
 	s.timer.Stop()
 }
 
@@ -83,7 +83,7 @@ func (s *StreamSender) end() {
 func (s *StreamSender) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.until.IsZero() && !time.Now().Before(s.until) {
+	if !s.writeDeadline.IsZero() && !time.Now().Before(s.writeDeadline) {
 		_ = s.control.SetWriteDeadline(time.Unix(1, 0)) // never fails for HTTP/2
 	}
 }
@@ -91,8 +91,8 @@ func (s *StreamSender) expire() {
 // Last sets the deadline for the rest of the answer. net/http sends this rest after the handler has returned.
 func (s *StreamSender) Last() {
 	deadline := time.Now().Add(s.timeout)
-	if !s.longest.IsZero() && s.longest.Before(deadline) {
-		deadline = s.longest
+	if !s.answerDeadline.IsZero() && s.answerDeadline.Before(deadline) {
+		deadline = s.answerDeadline
 	}
 	_ = s.control.SetWriteDeadline(deadline) // never fails for HTTP/2
 }

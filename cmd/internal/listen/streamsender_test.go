@@ -45,16 +45,16 @@ func TestASlowStream(t *testing.T) {
 		w := &slowStream{reset: make(chan struct{}), takes: []time.Duration{59 * time.Second}}
 		s := NewStreamSender(w, &http.Request{ProtoMajor: 2}, time.Minute, 0)
 		for range 3 {
-			n, err := s.Write(w, make([]byte, 3*piece+1))
+			n, err := s.Write(w, make([]byte, 3*pieceSize+1))
 			require.NoError(t, err)
-			assert.Equal(t, 3*piece+1, n)
+			assert.Equal(t, 3*pieceSize+1, n)
 			time.Sleep(time.Hour)
 		}
 		w.takes = []time.Duration{time.Second, time.Hour}
 		begin := time.Now()
-		n, err := s.Write(w, make([]byte, 2*piece))
+		n, err := s.Write(w, make([]byte, 2*pieceSize))
 		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		assert.Equal(t, piece, n)
+		assert.Equal(t, pieceSize, n)
 		assert.Equal(t, 61*time.Second, time.Since(begin))
 	})
 }
