@@ -23,23 +23,23 @@ type clientAbort struct {
 // client. The caller must call the returned function when the request has ended.
 //
 // If the body of the request breaks off, its error is delayed, too, because the upstream may already work on the
-// header. The transport does not bound this delay, so longest does.
-func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
+// header. The transport does not bound this delay, so maxDelay does.
+func (x *Exchange) delayAbort(r *http.Request, server context.Context, maxDelay time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel
 	x.body.delay, x.abort.resume = context.WithCancel(ctx)
-	x.body.longest = longest
-	forget := context.AfterFunc(x.client, func() {
+	x.body.maxDelay = maxDelay
+	stopClient := context.AfterFunc(x.client, func() {
 		if x.abort.answered.Load() {
 			cancel()
 		}
 	})
-	unlink := context.AfterFunc(server, cancel)
-	return r.WithContext(ctx), func() { forget(); unlink(); cancel() }
+	stopServer := context.AfterFunc(server, cancel)
+	return r.WithContext(ctx), func() { stopClient(); stopServer(); cancel() }
 }
 
-// begun ends the delay when the upstream begins to answer.
-func (x *Exchange) begun() {
+// endAbortDelay ends the delay when the upstream begins to answer.
+func (x *Exchange) endAbortDelay() {
 	if x.abort.cancel == nil {
 		return
 	}

@@ -22,7 +22,7 @@ type balancer struct {
 // the header of the client's request.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, target, host := exchangeOf(r), *r.URL, r.Host
-	x.resend = resend{of: b.of, empty: r.Body == nil || r.Body == http.NoBody}
+	x.resend = resend{upstreams: b.upstreams, empty: r.Body == nil || r.Body == http.NoBody}
 	if !x.resend.empty && len(b.members) > 1 {
 		r.Body = &unreadBody{ReadCloser: r.Body}
 	}
@@ -31,7 +31,7 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 		x.server = m
 		(&httputil.ProxyRequest{Out: r}).SetURL(m.URL)
 		r.Host = host
-		x.resend.bound(r, b.isHTTP1(m))
+		x.resend.restrict(r, b.isHTTP1(m))
 		response, err := m.transport.RoundTrip(r)
 		if err == nil {
 			if major := int32(response.ProtoMajor); m.protocol.Load() != major {
@@ -39,13 +39,13 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			return response, nil
 		}
-		next, again := b.next(r, &x.resend, m, err, &tried)
+		next, message := b.next(r, &x.resend, m, err, &tried)
 		if next == nil {
 			return nil, err
 		}
 		m.release()
-		b.of.retries.Inc()
-		m.log.Warn(again, "err", err)
+		b.upstreams.retries.Inc()
+		m.log.Warn(message, "err", err)
 		m, r = next, r.Clone(r.Context()) // the transport may still use the previous request
 		*r.URL = target
 	}
@@ -56,16 +56,16 @@ func (b *balancer) isHTTP1(m *member) bool {
 	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
 }
 
-// The method next returns the server to try after a request has failed at the server m, and a text for the log. It
+// The method next returns the server to try after a request has failed at the server m, and a message for the log. It
 // returns nil if the request is not sent again.
-func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
+func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, message string) {
 	switch {
 	case r.Context().Err() != nil:
 		return nil, ""
 	case isUnconnected(err):
 		*tried = append(*tried, m)
 		if next = b.acquire(*tried); next != nil {
-			m.unreached(err)
+			m.markUnreachable(err)
 		}
 		return next, "upstream failed: the request goes to another server"
 	case s.empty && !s.refused && isUnprocessed(err):
@@ -82,17 +82,17 @@ func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried 
 // another server needs the body. [httputil.ReverseProxy] closes the wrapped body at the end of the request.
 type unreadBody struct {
 	io.ReadCloser
-	begun atomic.Bool
+	started atomic.Bool
 }
 
-func (b *unreadBody) Read(into []byte) (int, error) {
-	b.begun.Store(true)
-	return b.ReadCloser.Read(into)
+func (b *unreadBody) Read(p []byte) (int, error) {
+	b.started.Store(true)
+	return b.ReadCloser.Read(p)
 }
 
 // Close closes the body if it has been read from. Close also ends a read that waits for the client.
 func (b *unreadBody) Close() error {
-	if !b.begun.Load() {
+	if !b.started.Load() {
 		return nil
 	}
 	return b.ReadCloser.Close()

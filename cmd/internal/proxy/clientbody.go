@@ -13,13 +13,13 @@ import (
 // reports them as if the upstream had failed.
 type clientBody struct {
 	io.ReadCloser
-	broken atomic.Pointer[error] // written by the transport's goroutine
-	ended  bool                  // used only by the transport's goroutine
+	broken  atomic.Pointer[error] // written by the transport's goroutine
+	isAtEnd bool                  // used only by the transport's goroutine
 
-	// With ignore_client_abort, if the body breaks off, Read returns its error when this context is done, or after the
-	// time in longest.
-	delay   context.Context // nil for no delay
-	longest time.Duration
+	// With ignore_client_abort, if the body breaks off, Read returns its error when this context is done, or after
+	// maxDelay.
+	delay    context.Context // nil for no delay
+	maxDelay time.Duration
 }
 
 func (b *clientBody) begin(r *http.Request) {
@@ -28,21 +28,21 @@ func (b *clientBody) begin(r *http.Request) {
 	}
 }
 
-func (b *clientBody) Read(into []byte) (int, error) {
-	if b.ended {
+func (b *clientBody) Read(p []byte) (int, error) {
+	if b.isAtEnd {
 		// net/http closes the body when the answer has begun. If another read returned an error, the transport would
 		// close the connection.
 		return 0, io.EOF
 	}
-	n, err := b.ReadCloser.Read(into)
-	b.ended = errors.Is(err, io.EOF)
-	if err != nil && !b.ended && !errors.Is(err, http.ErrBodyReadAfterClose) &&
+	n, err := b.ReadCloser.Read(p)
+	b.isAtEnd = errors.Is(err, io.EOF)
+	if err != nil && !b.isAtEnd && !errors.Is(err, http.ErrBodyReadAfterClose) &&
 		b.broken.CompareAndSwap(nil, &err) && b.delay != nil {
-		over := time.NewTimer(b.longest)
-		defer over.Stop()
+		timer := time.NewTimer(b.maxDelay)
+		defer timer.Stop()
 		select {
 		case <-b.delay.Done():
-		case <-over.C:
+		case <-timer.C:
 		}
 	}
 	return n, err

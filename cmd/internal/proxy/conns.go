@@ -11,8 +11,8 @@ import (
 var errNoFile = errors.New("the connections to upstreams have reached the limit of open files")
 
 type connCount struct {
-	most atomic.Int64 // 0 for no bound
-	open atomic.Int64
+	limit atomic.Int64 // 0 for no bound
+	open  atomic.Int64
 }
 
 // dialer returns a function that dials, and counts the new connection until it is closed. If there are too many
@@ -37,7 +37,7 @@ func (u *connCount) dialer(dial func(context.Context, string, string) (net.Conn,
 
 func (u *connCount) add() bool {
 	open := u.open.Add(1)
-	if most := u.most.Load(); most > 0 && open > most {
+	if limit := u.limit.Load(); limit > 0 && open > limit {
 		u.open.Add(-1)
 		return false
 	}

@@ -26,10 +26,10 @@ type Exchange struct {
 
 // An answer keeps the header fields of the upstream and of the proxy's caller apart.
 type answer struct {
-	waiting bool        // the header of the final answer has not arrived
-	interim http.Header // the header of informational answers; nil before the first
-	own     []string    // the names of the caller's fields, if the answer may have a trailer
-	body    watchedBody
+	isWaiting    bool        // the header of the final answer has not arrived
+	interim      http.Header // the header of informational answers; nil before the first
+	callerFields []string    // the names of the caller's fields, if the answer may have a trailer
+	body         watchedBody
 }
 
 // epoch is a fixed time. Other times are stored as durations since epoch, because a time.Time needs more memory.
@@ -46,13 +46,13 @@ func exchangeOf(r *http.Request) *Exchange {
 // expired reports whether the deadline of a gRPC call is over, so that its client gives up.
 func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) >= x.deadline }
 
-func (x *Exchange) answered() { x.answer.waiting, x.answer.interim = false, nil }
+func (x *Exchange) setAnswered() { x.answer.isWaiting, x.answer.interim = false, nil }
 
 // Header implements [http.ResponseWriter]. Until the final answer, it returns a separate header for informational
 // answers (1xx), because ReverseProxy empties the header after each of them. So the caller's fields stay in the header
 // of the final answer.
 func (x *Exchange) Header() http.Header {
-	if !x.answer.waiting {
+	if !x.answer.isWaiting {
 		return x.ResponseWriter.Header()
 	}
 	if x.answer.interim == nil {
@@ -64,17 +64,17 @@ func (x *Exchange) Header() http.Header {
 // WriteHeader implements [http.ResponseWriter]. An informational answer, which comes before the final answer, does not
 // get the caller's fields.
 func (x *Exchange) WriteHeader(status int) {
-	if !x.answer.waiting {
+	if !x.answer.isWaiting {
 		x.ResponseWriter.WriteHeader(status)
 		return
 	}
 	header := x.ResponseWriter.Header()
-	own := maps.Clone(header)
+	callerHeader := maps.Clone(header)
 	clear(header)
 	maps.Copy(header, x.answer.interim)
 	x.ResponseWriter.WriteHeader(status)
 	clear(header)
-	maps.Copy(header, own)
+	maps.Copy(header, callerHeader)
 }
 
 // Unwrap returns the wrapped http.ResponseWriter, for http.ResponseController.

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// unanswered answers a request that the upstream did not answer. The details are only in the log. The client does not
-// get them, because they name internal machines.
-func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
+// answerFailure answers a request that the upstream did not answer. The details are only in the log. The client does
+// not get them, because they name internal machines.
+func (p *Proxy) answerFailure(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
-	x.answered()
+	x.setAnswered()
 	if broken := x.body.err(); broken != nil {
 		// The client may have gone, and then the answer is lost.
 		x.Header().Set("Connection", "close")
@@ -37,13 +37,13 @@ func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if isTimeout(err) {
-		x.failed(r, "timeout", err)
+		x.recordFailure(r, "timeout", err)
 		p.upstream.Fail(x.ResponseWriter, r, Failure{
 			Status: http.StatusGatewayTimeout, Detail: "The upstream server did not answer in time", Unsent: isUnconnected(err),
 		})
 		return
 	}
-	x.failed(r, "unanswered", err)
+	x.recordFailure(r, "unanswered", err)
 	p.upstream.Fail(x.ResponseWriter, r, Failure{
 		Status: http.StatusBadGateway, Detail: "The upstream server did not answer", Unsent: isUnconnected(err),
 	})
@@ -54,8 +54,8 @@ func (p *Proxy) fail(x *Exchange, r *http.Request, status int, detail string) {
 }
 
 func isTimeout(err error) bool {
-	var slow net.Error
-	return errors.As(err, &slow) && slow.Timeout()
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
 // isTooLarge reports whether the header of a request was larger than the upstream accepts over HTTP/2. In this case
@@ -64,23 +64,24 @@ func isTooLarge(err error) bool {
 	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
 
-// failed counts and logs a failure of the upstream. It does nothing if the client has gone or its deadline is over.
-func (x *Exchange) failed(r *http.Request, reason string, err error) {
+// recordFailure counts and logs a failure of the upstream. It does nothing if the client has gone or its deadline is
+// over.
+func (x *Exchange) recordFailure(r *http.Request, reason string, err error) {
 	if r.Context().Err() != nil || x.expired() {
 		return
 	}
-	of := x.server.pool.of
-	of.failed.Add(1)
+	upstreams := x.server.pool.upstreams
+	upstreams.failed.Add(1)
 	x.server.failed.Add(1)
-	of.failures.WithLabelValues(x.server.Target.String(), reason).Inc()
+	upstreams.failures.WithLabelValues(x.server.Target.String(), reason).Inc()
 	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	if isUnconnected(err) {
-		x.server.unreached(err)
+		x.server.markUnreachable(err)
 	}
 }
 
 // A watchedBody is the body of an answer. It notices when the upstream breaks off. ReverseProxy does not call
-// unanswered then, because the status was already sent. At the end of the body, a watchedBody removes the caller's
+// answerFailure then, because the status was already sent. At the end of the body, a watchedBody removes the caller's
 // header fields from the trailer.
 type watchedBody struct {
 	io.ReadCloser
@@ -88,14 +89,14 @@ type watchedBody struct {
 	response *http.Response
 }
 
-func (b *watchedBody) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into)
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
-		for _, name := range b.exchange.answer.own {
+		for _, name := range b.exchange.answer.callerFields {
 			delete(b.response.Trailer, name) // the trailer arrives with the end
 		}
 	} else if err != nil && b.exchange.body.err() == nil {
-		b.exchange.failed(b.response.Request, "broken", err)
+		b.exchange.recordFailure(b.response.Request, "broken", err)
 	}
 	return n, err
 }

@@ -29,16 +29,16 @@ type Forwarding struct {
 // The X-Forwarded values are the same as from [httputil.ProxyRequest.SetXForwarded], but set does not allocate for
 // them.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {
-	trusted := f.trusts(r.In.RemoteAddr)
+	isTrusted := f.isTrusted(r.In.RemoteAddr)
 	out := r.Out.Header
-	f.remove(out, trusted)
+	f.remove(out, isTrusted)
 	if r.Out.Trailer != nil {
-		f.remove(r.Out.Trailer, trusted)
+		f.remove(r.Out.Trailer, isTrusted)
 	}
 	values := &exchangeOf(r.In).forwarded
 	values[2] = "http"
 	if peer, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
-		if before := r.In.Header["X-Forwarded-For"]; trusted && len(before) > 0 {
+		if before := r.In.Header["X-Forwarded-For"]; isTrusted && len(before) > 0 {
 			peer = strings.Join(before, ", ") + ", " + peer
 		}
 		values[0] = peer
@@ -49,43 +49,43 @@ func (f *Forwarding) set(r *httputil.ProxyRequest) {
 		values[2] = "https"
 	}
 	out["X-Forwarded-Host"], out["X-Forwarded-Proto"] = values[1:2:2], values[2:3:3]
-	if trusted {
+	if isTrusted {
 		for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
-			if told := r.In.Header[name]; len(told) > 0 {
-				out[name] = told
+			if list := r.In.Header[name]; len(list) > 0 {
+				out[name] = list
 			}
 		}
 	}
 	if client := f.Client(r.In); client.IsValid() && !slices.Contains(f.Pass, "X-Real-Ip") {
-		out["X-Real-Ip"] = asField(client, out["X-Forwarded-For"])
+		out["X-Real-Ip"] = fieldValue(client, out["X-Forwarded-For"])
 	}
 }
 
-// asField returns an address as the only value of a header field. If the existing values in the parameter same are
-// already this address, asField returns them, to save an allocation.
-func asField(addr netip.Addr, same []string) []string {
-	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
-	text := addr.AppendTo(room[:0])
-	if len(same) == 1 && same[0] == string(text) {
-		return same
+// fieldValue returns an address as the only value of a header field. If the existing values are already this address,
+// fieldValue returns them, to save an allocation.
+func fieldValue(addr netip.Addr, existing []string) []string {
+	var buffer [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
+	text := addr.AppendTo(buffer[:0])
+	if len(existing) == 1 && existing[0] == string(text) {
+		return existing
 	}
 	return []string{string(text)}
 }
 
-func (f *Forwarding) remove(header http.Header, trusted bool) {
+func (f *Forwarding) remove(header http.Header, isTrusted bool) {
 	for name := range header {
 		switch {
 		case slices.Contains(f.Pass, name):
-		case trusted && slices.Contains(f.Headers, name):
+		case isTrusted && slices.Contains(f.Headers, name):
 		case fieldname.IsPlain(name) && !fieldname.Misleads(name) &&
-			(trusted || !slices.Contains(f.Headers, name) && !strings.HasPrefix(name, "X-Forwarded-")):
+			(isTrusted || !slices.Contains(f.Headers, name) && !strings.HasPrefix(name, "X-Forwarded-")):
 		default:
 			delete(header, name)
 		}
 	}
 }
 
-func (f *Forwarding) trusts(remote string) bool {
+func (f *Forwarding) isTrusted(remote string) bool {
 	if len(f.Trusted) == 0 {
 		return false
 	}

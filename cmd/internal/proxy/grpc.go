@@ -8,17 +8,17 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// grpcTimeout returns the timeout that the client of a gRPC call has set. The result said is false if the client has
+// grpcTimeout returns the timeout that the client of a gRPC call has set. The result ok is false if the client has
 // set none.
 //
 // The upstream gets the same timeout, and may end the call before the client does. So an error after this time is not a
 // failure of the upstream.
-func grpcTimeout(r *http.Request) (timeout time.Duration, said bool) {
-	told := r.Header["Grpc-Timeout"]
-	if len(told) == 0 {
+func grpcTimeout(r *http.Request) (timeout time.Duration, ok bool) {
+	values := r.Header["Grpc-Timeout"]
+	if len(values) == 0 {
 		return 0, false
 	}
-	text := told[0]
+	text := values[0]
 	if len(text) < 2 || len(text) > 9 || !httplimit.IsGRPC(r) {
 		return 0, false
 	}

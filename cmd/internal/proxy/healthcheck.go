@@ -22,13 +22,13 @@ func (m *member) watch(ctx context.Context, h *Health) {
 		case errors.Is(err, errNoFile): // not an error of the server
 		case err == nil:
 			passes, fails = passes+1, 0
-			m.reached()
-			if passes >= h.Passes && m.sick.Swap(false) {
+			m.markReachable()
+			if passes >= h.Passes && m.isSick.Swap(false) {
 				m.log.Info("upstream up: it passes checks", "passes", passes)
 			}
 		default:
 			passes, fails = 0, fails+1
-			if fails >= h.Fails && !m.sick.Swap(true) {
+			if fails >= h.Fails && !m.isSick.Swap(true) {
 				m.log.Warn("upstream down: it fails checks", "fails", fails, "err", err)
 			}
 		}

@@ -19,7 +19,7 @@ type member struct {
 	protocol atomic.Int32 // the major version of HTTP of its last answer; 0 before the first
 	inFlight atomic.Int64
 	failed   atomic.Uint64 // requests that it did not serve
-	sick     atomic.Bool   // according to health checks
+	isSick   atomic.Bool   // according to health checks
 	// After a failed connection, retryAt is the time, in nanoseconds, from which a request may try the server again.
 	// Each try moves it to a later time. It is 0 if the server can be reached.
 	retryAt atomic.Int64
@@ -40,11 +40,11 @@ func (m *member) release() { m.inFlight.Add(-1) }
 // per second.
 const retryAfter = time.Second
 
-func (m *member) isUp() bool { return !m.sick.Load() && m.retryAt.Load() == 0 }
+func (m *member) isUp() bool { return !m.isSick.Load() && m.retryAt.Load() == 0 }
 
 // isEligible reports whether requests may go to the server: it is up, or the time for another try has come.
 func (m *member) isEligible(now time.Time) bool {
-	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
+	return !m.isSick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
 // mayTry reports whether a request may be sent to this server. Once the time retryAt has come, usually only one request
@@ -55,13 +55,13 @@ func (m *member) mayTry(now time.Time) bool {
 		m.retryAt.CompareAndSwap(at, now.Add(retryAfter).UnixNano())
 }
 
-func (m *member) unreached(err error) {
-	if m.retryAt.Swap(m.pool.of.config.Now().Add(retryAfter).UnixNano()) == 0 {
+func (m *member) markUnreachable(err error) {
+	if m.retryAt.Swap(m.pool.upstreams.config.Now().Add(retryAfter).UnixNano()) == 0 {
 		m.log.Warn("upstream down: no connection can be made", "err", err)
 	}
 }
 
-func (m *member) reached() {
+func (m *member) markReachable() {
 	if m.retryAt.Load() != 0 && m.retryAt.Swap(0) != 0 {
 		m.log.Info("upstream up: it answers again")
 	}

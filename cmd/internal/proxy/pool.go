@@ -17,11 +17,11 @@ import (
 // A pool exists as long as a configuration has an upstream with the same servers and settings. So a reload forgets
 // nothing about the servers.
 type pool struct {
-	members []*member
-	of      *Upstreams
-	turn    atomic.Uint32 // selects the first server to compare, so that equal servers take turns
-	end     context.CancelFunc
-	checks  sync.WaitGroup
+	members   []*member
+	upstreams *Upstreams
+	turn      atomic.Uint32 // selects the first server to compare, so that equal servers take turns
+	end       context.CancelFunc
+	checks    sync.WaitGroup
 }
 
 // A poolKey identifies a pool. All upstreams with an equal poolKey share the pool.
@@ -45,7 +45,7 @@ func poolOf(u *Upstream) poolKey {
 
 func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	ctx, end := context.WithCancel(context.Background())
-	p := &pool{members: members, of: u, end: end}
+	p := &pool{members: members, upstreams: u, end: end}
 	for _, m := range members {
 		m.pool, m.log = p, u.config.Log.With("upstream", m.Target.String())
 		if up.Health != nil {
@@ -66,28 +66,28 @@ func (p *pool) acquire(tried []*member) *member {
 	if len(p.members) == 1 && len(tried) == 0 {
 		return p.members[0].acquire()
 	}
-	now := p.of.config.Now()
+	now := p.upstreams.config.Now()
 	for {
-		m := p.least(tried, now)
+		m := p.leastBusy(tried, now)
 		if m == nil || m.mayTry(now) {
 			return m.acquire()
 		}
 	}
 }
 
-// The method least returns the eligible server with the fewest requests in progress ([member.isEligible]). If no server
+// leastBusy returns the eligible server with the fewest requests in progress ([member.isEligible]). If no server
 // is eligible, it chooses among all servers. It leaves out the servers in tried, and returns nil if none is left.
-func (p *pool) least(tried []*member, now time.Time) (best *member) {
-	fewest, isUp := int64(0), false
+func (p *pool) leastBusy(tried []*member, now time.Time) (best *member) {
+	leastInFlight, bestEligible := int64(0), false
 	first := int(p.turn.Add(1) % uint32(len(p.members)))
 	for i := range p.members {
 		m := p.members[(first+i)%len(p.members)]
 		if slices.Contains(tried, m) {
 			continue
 		}
-		n, up := m.inFlight.Load(), m.isEligible(now)
-		if best == nil || up && !isUp || up == isUp && n < fewest {
-			best, fewest, isUp = m, n, up
+		n, eligible := m.inFlight.Load(), m.isEligible(now)
+		if best == nil || eligible && !bestEligible || eligible == bestEligible && n < leastInFlight {
+			best, leastInFlight, bestEligible = m, n, eligible
 		}
 	}
 	return best

@@ -29,7 +29,7 @@ func TestACheckWithoutAConnection(t *testing.T) {
 			return nil, fmt.Errorf("dial: %w", err)
 		})
 		m.watch(ctx, &Health{Path: "/", Interval: time.Millisecond, Timeout: time.Minute, Passes: 1, Fails: 2})
-		assert.Equal(t, sick, m.sick.Load(), err)
+		assert.Equal(t, sick, m.isSick.Load(), err)
 	}
 }
 

@@ -42,8 +42,8 @@ func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
 		},
 		Transport:      &balancer{servers, up.H2C},
 		BufferPool:     Buffers,
-		ModifyResponse: p.answered,
-		ErrorHandler:   p.unanswered,
+		ModifyResponse: p.modifyResponse,
+		ErrorHandler:   p.answerFailure,
 		ErrorLog:       slog.NewLogLogger(u.config.Log.Handler(), slog.LevelDebug), // for debugging; see watchedBody
 	}
 	return p
@@ -58,7 +58,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x.ResponseWriter, x.client = w, r.Context()
 	x.sent = time.Since(epoch)
-	if timeout, said := grpcTimeout(r); said {
+	if timeout, ok := grpcTimeout(r); ok {
 		x.deadline = x.sent + timeout
 	}
 	stripUpgrade(r, p.upstream.H2C)
@@ -73,36 +73,36 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r, end = x.delayAbort(r, p.base, p.upstream.ResponseTimeout)
 		defer end()
 	}
-	x.answer.waiting = true
+	x.answer.isWaiting = true
 	p.reverse.ServeHTTP(x, r)
 }
 
 // MayBeSilent reports whether the body of a request may pause for long: a gRPC stream may be silent for hours.
 func (p *Proxy) MayBeSilent(r *http.Request) bool { return p.http2 && httplimit.IsGRPC(r) }
 
-func (p *Proxy) answered(response *http.Response) error {
+func (p *Proxy) modifyResponse(response *http.Response) error {
 	x := exchangeOf(response.Request)
-	x.answered()
-	x.begun()
+	x.setAnswered()
+	x.endAbortDelay()
 	x.server.seconds.Observe((time.Since(epoch) - x.sent).Seconds())
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		if err := x.openTunnel(response); err != nil {
 			return err
 		}
 	}
-	x.server.reached()
+	x.server.markReachable()
 	// Fields of the caller replace fields of the upstream with the same name. Two RateLimit fields, for example, would
 	// be one list. A client could then not know which of the limits the caller has set.
 	header := x.ResponseWriter.Header()
-	if own := header["Vary"]; own != nil {
-		header["Vary"] = slices.Concat(own, response.Header["Vary"])
+	if values := header["Vary"]; values != nil {
+		header["Vary"] = slices.Concat(values, response.Header["Vary"])
 	}
 	for name := range header {
 		delete(response.Header, name)
 		delete(response.Trailer, name) // announced fields of the trailer
 	}
 	if response.ContentLength < 0 || response.ProtoMajor > 1 { // the trailer may have fields that were not announced
-		x.answer.own = slices.Collect(maps.Keys(header))
+		x.answer.callerFields = slices.Collect(maps.Keys(header))
 	}
 	if x.tunnel != nil { // ReverseProxy writes the header of a tunnel
 		return nil

@@ -18,30 +18,29 @@ import (
 
 // A resend bounds how often one request is sent.
 type resend struct {
-	of      *Upstreams
-	body    bytes.Reader // always empty; net/http calls GetBody before it sends a request with a body again
-	used    bool         // a request that may have been executed has been sent again
-	refused bool         // a request that was not executed has been sent again
-	empty   bool         // the client has sent no body
+	upstreams *Upstreams
+	body      bytes.Reader // always empty; net/http calls GetBody before it sends a request with a body again
+	used      bool         // a request that may have been executed has been sent again
+	refused   bool         // a request that was not executed has been sent again
+	empty     bool         // the client has sent no body
 }
 
 var errSentTwice = errors.New("the server closed a connection without an answer, and then another one")
 
-// The method again is the GetBody of a request. Its first call permits one more attempt, and later calls return an
-// error.
-func (s *resend) again() (io.ReadCloser, error) {
+// getBody is the GetBody of a request. Its first call permits one more attempt, and later calls return an error.
+func (s *resend) getBody() (io.ReadCloser, error) {
 	if s.used {
 		return nil, errSentTwice
 	}
 	s.used = true
-	s.of.retries.Inc()
+	s.upstreams.retries.Inc()
 	return io.NopCloser(&s.body), nil
 }
 
 var identity = []string{"identity"} // no Content-Length and no chunks: the request ends with its header
 
-// bound changes a request so that net/http cannot send it again unless the resend s permits it.
-func (s *resend) bound(r *http.Request, isHTTP1 bool) {
+// restrict changes a request so that net/http cannot send it again unless the resend s permits it.
+func (s *resend) restrict(r *http.Request, isHTTP1 bool) {
 	if !s.empty {
 		return // net/http cannot read this body a second time
 	}
@@ -49,7 +48,7 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		// net/http calls GetBody only if a request has a body. So the request gets an empty body. net/http reads it
 		// before it sends the header, because the body is in memory.
-		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.again, identity
+		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.getBody, identity
 		return
 	}
 	if !isHTTP1 {
@@ -59,7 +58,7 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	// With an empty body, this request would have no Content-Length. So it gets no body. Instead, the fields that
 	// permit another attempt are renamed, because net/http looks only for their canonical names.
 	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
-		if values, is := r.Header[name]; is {
+		if values, ok := r.Header[name]; ok {
 			delete(r.Header, name)
 			r.Header[strings.ToLower(name)] = values
 		}
@@ -69,7 +68,7 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 // isUnprocessed reports whether an HTTP/2 server has not processed a request without a body. Such a server has refused
 // the stream or is about to end. net/http does not export the error.
 func isUnprocessed(err error) bool {
-	text, is := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
-	return is && (strings.Contains(text, "; REFUSED_STREAM; received from peer]") ||
+	text, ok := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
+	return ok && (strings.Contains(text, "; REFUSED_STREAM; received from peer]") ||
 		strings.HasPrefix(text, "http2: Transport received Server's graceful shutdown GOAWAY]"))
 }

@@ -9,13 +9,13 @@ import (
 
 // A transportKey identifies connections. All upstreams with an equal transportKey share them.
 type transportKey struct {
-	scheme, host, socket     string
-	connectTime, respondTime time.Duration
-	h2c                      bool
+	scheme, host, socket            string
+	connectTimeout, responseTimeout time.Duration
+	h2c                             bool
 }
 
 func transportOf(u *Upstream, t Target) transportKey {
-	key := transportKey{socket: t.Socket, connectTime: u.ConnectTimeout, respondTime: u.ResponseTimeout, h2c: u.H2C}
+	key := transportKey{socket: t.Socket, connectTimeout: u.ConnectTimeout, responseTimeout: u.ResponseTimeout, h2c: u.H2C}
 	if t.URL != nil {
 		key.scheme, key.host = t.URL.Scheme, t.URL.Host
 	}
@@ -33,15 +33,15 @@ func (k transportKey) newTransport(conns *connCount) *http.Transport {
 		// The proxy connects directly, even if HTTP_PROXY is set.
 		Proxy: nil,
 
-		TLSHandshakeTimeout:   k.connectTime,
-		ResponseHeaderTimeout: k.respondTime,
+		TLSHandshakeTimeout:   k.connectTimeout,
+		ResponseHeaderTimeout: k.responseTimeout,
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConns:          256,
 		MaxIdleConnsPerHost:   256, // all idle connections; the default of 2 is meant for many hosts
 		Protocols:             protocols,
 		DisableCompression:    true, // the client and the upstream decide about compression
 	}
-	dialer := &net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: k.connectTimeout, KeepAlive: 30 * time.Second}
 	dial := dialer.DialContext
 	if k.socket != "" {
 		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -39,30 +39,30 @@ type tunnel struct {
 type tunnelEnd struct {
 	io.ReadWriteCloser // nil for a client whose connection has not been hijacked
 	tunnel             *tunnel
-	other              *tunnelEnd
+	peer               *tunnelEnd
 
 	// These fields describe the bytes that go from this end to the other end. The tunnel's mutex guards them.
-	ended   bool        // this end has finished sending
-	writing bool        // bytes wait for the other end
-	timer   *time.Timer // closes the tunnel; nil before it is used
+	isFinished bool        // this end has finished sending
+	isWriting  bool        // bytes wait for the other end
+	timer      *time.Timer // closes the tunnel; nil before it is used
 }
 
-var errUnasked = errors.New("the upstream changes to a protocol that the client did not ask for")
+var errUnrequested = errors.New("the upstream changes to a protocol that the client did not ask for")
 
 // openTunnel makes the connection of an answer one end of a tunnel. It returns an error if the client did not ask for
 // the protocol. ReverseProxy returns such an error, too, but does not close the connection.
 func (x *Exchange) openTunnel(answer *http.Response) error {
-	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
-	if asked == "" || !strings.EqualFold(asked, got) {
-		return fmt.Errorf("%w: %q", errUnasked, got)
+	requested, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
+	if requested == "" || !strings.EqualFold(requested, got) {
+		return fmt.Errorf("%w: %q", errUnrequested, got)
 	}
-	upstream, is := answer.Body.(io.ReadWriteCloser)
-	if !is {
+	upstream, ok := answer.Body.(io.ReadWriteCloser)
+	if !ok {
 		return fmt.Errorf("the connection to the upstream is a %T, which cannot be written to", answer.Body)
 	}
 	t := &tunnel{}
-	t.client.tunnel, t.client.other = t, &t.upstream
-	t.upstream = tunnelEnd{ReadWriteCloser: upstream, tunnel: t, other: &t.client}
+	t.client.tunnel, t.client.peer = t, &t.upstream
+	t.upstream = tunnelEnd{ReadWriteCloser: upstream, tunnel: t, peer: &t.client}
 	x.tunnel, answer.Body = t, &t.upstream
 	return nil
 }
@@ -79,8 +79,8 @@ func upgradeOf(header http.Header) string {
 func (t *tunnel) Close() error {
 	t.mu.Lock()
 	t.closed = true
-	t.client.await()
-	t.upstream.await()
+	t.client.setTimer()
+	t.upstream.setTimer()
 	t.mu.Unlock()
 	err := t.upstream.ReadWriteCloser.Close()
 	if t.client.ReadWriteCloser != nil {
@@ -89,60 +89,60 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// await sets the timer of this direction to the time within which bytes must move, or stops the timer. The caller must
-// have locked the tunnel's mutex.
-func (e *tunnelEnd) await() {
-	most := time.Duration(0) // no bound
+// setTimer sets the timer of this direction to the time within which bytes must move, or stops the timer. The caller
+// must have locked the tunnel's mutex.
+func (e *tunnelEnd) setTimer() {
+	timeout := time.Duration(0) // no bound
 	switch {
-	case e.tunnel.closed, e.ended:
-	case e.writing:
-		most = tunnelStall
-	case e.other.ended:
-		most = tunnelSilence
+	case e.tunnel.closed, e.isFinished:
+	case e.isWriting:
+		timeout = tunnelStall
+	case e.peer.isFinished:
+		timeout = tunnelSilence
 	}
 	switch {
-	case most > 0 && e.timer == nil:
-		e.timer = time.AfterFunc(most, func() { _ = e.tunnel.Close() }) // ReverseProxy reports the error
-	case most > 0:
-		e.timer.Reset(most)
+	case timeout > 0 && e.timer == nil:
+		e.timer = time.AfterFunc(timeout, func() { _ = e.tunnel.Close() }) // ReverseProxy reports the error
+	case timeout > 0:
+		e.timer.Reset(timeout)
 	case e.timer != nil:
 		e.timer.Stop()
 	}
 }
 
 // Read implements [io.Reader]. If the connection ends, Read notes that this end has finished sending.
-func (e *tunnelEnd) Read(into []byte) (int, error) {
-	n, err := e.ReadWriteCloser.Read(into)
+func (e *tunnelEnd) Read(p []byte) (int, error) {
+	n, err := e.ReadWriteCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		e.tunnel.mu.Lock()
 		defer e.tunnel.mu.Unlock()
-		e.ended = true
-		e.await()
-		e.other.await()
+		e.isFinished = true
+		e.setTimer()
+		e.peer.setTimer()
 	}
 	return n, err
 }
 
-func (e *tunnelEnd) Write(from []byte) (int, error) {
-	e.other.setWriting(true)
-	defer e.other.setWriting(false)
-	return e.ReadWriteCloser.Write(from)
+func (e *tunnelEnd) Write(p []byte) (int, error) {
+	e.peer.setWriting(true)
+	defer e.peer.setWriting(false)
+	return e.ReadWriteCloser.Write(p)
 }
 
-func (e *tunnelEnd) setWriting(to bool) {
+func (e *tunnelEnd) setWriting(writing bool) {
 	e.tunnel.mu.Lock()
 	defer e.tunnel.mu.Unlock()
-	e.writing = to
-	e.await()
+	e.isWriting = writing
+	e.setTimer()
 }
 
 // CloseWrite closes the direction to this end. ReverseProxy calls it when the other end has finished sending.
 func (e *tunnelEnd) CloseWrite() error {
-	half, is := e.ReadWriteCloser.(interface{ CloseWrite() error })
-	if !is {
+	conn, ok := e.ReadWriteCloser.(interface{ CloseWrite() error })
+	if !ok {
 		return http.ErrNotSupported
 	}
-	return half.CloseWrite()
+	return conn.CloseWrite()
 }
 
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }

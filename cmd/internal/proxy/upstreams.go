@@ -59,7 +59,7 @@ func New(c Config) *Upstreams {
 }
 
 // Bound sets the largest number of connections; 0 means no bound.
-func (u *Upstreams) Bound(most int64) { u.conns.most.Store(most) }
+func (u *Upstreams) Bound(limit int64) { u.conns.limit.Store(limit) }
 
 // Connections returns the number of open connections.
 func (u *Upstreams) Connections() int64 { return u.conns.open.Load() }
@@ -80,31 +80,31 @@ type Set struct {
 	pools      map[poolKey]*refcount.Value[*pool]
 }
 
-// Open returns a Set, and a proxy for each upstream in the same order. The parameter before is the previous Set, or
+// Open returns a Set, and a proxy for each upstream in the same order. The parameter prev is the previous Set, or
 // nil. Servers in both Sets keep their connections and their state. The caller must close the new Set.
-func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
-	if before == nil {
-		before = &Set{}
+func (u *Upstreams) Open(prev *Set, upstreams []*Upstream) (*Set, []*Proxy) {
+	if prev == nil {
+		prev = &Set{}
 	}
 	s := &Set{
 		transports: map[transportKey]*refcount.Value[*http.Transport]{}, pools: map[poolKey]*refcount.Value[*pool]{},
 	}
-	proxies := make([]*Proxy, len(all))
-	for i, up := range all {
-		proxies[i] = u.newProxy(up, u.pool(s, before, up))
+	proxies := make([]*Proxy, len(upstreams))
+	for i, up := range upstreams {
+		proxies[i] = u.newProxy(up, u.pool(s, prev, up))
 	}
 	return s, proxies
 }
 
 // pool returns the existing pool of an upstream, or else a new one.
-func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
+func (u *Upstreams) pool(s, prev *Set, up *Upstream) *pool {
 	members := make([]*member, len(up.Targets))
 	for i, t := range up.Targets { // even if there is a pool, because the Set must keep its connections
-		members[i] = &member{Target: t, transport: u.transport(s, before, up, t), seconds: u.header.WithLabelValues(t.String())}
+		members[i] = &member{Target: t, transport: u.transport(s, prev, up, t), seconds: u.header.WithLabelValues(t.String())}
 	}
 	key := poolOf(up)
 	if s.pools[key] == nil {
-		if p := before.pools[key]; p != nil {
+		if p := prev.pools[key]; p != nil {
 			s.pools[key] = p.Acquire()
 		} else {
 			s.pools[key] = refcount.New(u.newPool(up, members), (*pool).close)
@@ -114,10 +114,10 @@ func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 }
 
 // transport returns the existing connections to a server, or else new ones.
-func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.RoundTripper {
+func (u *Upstreams) transport(s, prev *Set, up *Upstream, t Target) http.RoundTripper {
 	key := transportOf(up, t)
 	if s.transports[key] == nil {
-		if t := before.transports[key]; t != nil {
+		if t := prev.transports[key]; t != nil {
 			s.transports[key] = t.Acquire()
 		} else {
 			s.transports[key] = refcount.New(key.newTransport(&u.conns), (*http.Transport).CloseIdleConnections)
@@ -151,31 +151,31 @@ type Server struct {
 
 // Servers returns the servers of all upstreams, by name. If several upstreams use a server, it counts as up only if it
 // is up for all of them.
-func (s *Set) Servers() (all []Server) {
+func (s *Set) Servers() (servers []Server) {
 	for _, p := range s.pools {
 		for _, m := range p.Value.members {
-			shown := m.shown()
-			i := slices.IndexFunc(all, func(u Server) bool { return u.Name == m.Target.String() })
+			state := m.serverState()
+			i := slices.IndexFunc(servers, func(u Server) bool { return u.Name == m.Target.String() })
 			if i < 0 {
-				all = append(all, shown)
+				servers = append(servers, state)
 				continue
 			}
-			all[i].Up = all[i].Up && shown.Up
-			all[i].InFlight += shown.InFlight
-			all[i].Failed += shown.Failed
+			servers[i].Up = servers[i].Up && state.Up
+			servers[i].InFlight += state.InFlight
+			servers[i].Failed += state.Failed
 		}
 	}
-	slices.SortFunc(all, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	slices.SortFunc(servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	return servers
 }
 
-// shown returns the state of the server. If several members have the same name, they share the histogram of answers and
-// times.
-func (m *member) shown() Server {
+// serverState returns the state of the server. If several members have the same name, they share the histogram of
+// answers and times.
+func (m *member) serverState() Server {
 	s := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load(), Failed: m.failed.Load()}
-	var now dto.Metric
-	if metric, ok := m.seconds.(prometheus.Metric); ok && metric.Write(&now) == nil {
-		s.Answered, s.Seconds = now.GetHistogram().GetSampleCount(), now.GetHistogram().GetSampleSum()
+	var sample dto.Metric
+	if metric, ok := m.seconds.(prometheus.Metric); ok && metric.Write(&sample) == nil {
+		s.Answered, s.Seconds = sample.GetHistogram().GetSampleCount(), sample.GetHistogram().GetSampleSum()
 	}
 	return s
 }
