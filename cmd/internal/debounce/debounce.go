@@ -14,7 +14,7 @@ const (
 // A Timer fires on its channel C when it is time to handle changes. Make it with [New]. Only one goroutine may use it.
 type Timer struct {
 	*time.Timer
-	since time.Time // the first change that was not handled; zero if there is none
+	firstChange time.Time // the first change that was not handled; zero if there is none
 }
 
 // New returns a timer that waits for the first change.
@@ -26,11 +26,11 @@ func New() *Timer {
 
 // Changed notes that something has changed.
 func (t *Timer) Changed() {
-	if t.since.IsZero() {
-		t.since = time.Now()
+	if t.firstChange.IsZero() {
+		t.firstChange = time.Now()
 	}
-	t.Reset(min(Quiet, time.Until(t.since.Add(Longest))))
+	t.Reset(min(Quiet, time.Until(t.firstChange.Add(Longest))))
 }
 
 // Fired notes that C has fired. A later change makes the timer fire again.
-func (t *Timer) Fired() { t.since = time.Time{} }
+func (t *Timer) Fired() { t.firstChange = time.Time{} }

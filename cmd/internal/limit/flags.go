@@ -32,8 +32,8 @@ func (f *Flags) spec(a engine.Algorithm) spec.Limit {
 // policy returns the policy of a limit. Its errors name the flags.
 func policy(l spec.Limit) (engine.Policy, error) {
 	p, err := l.Policy()
-	if es := spec.ErrorsOf(err); es != nil {
-		e := es[0]
+	if errs := spec.ErrorsOf(err); errs != nil {
+		e := errs[0]
 		if rest, ok := strings.CutPrefix(e.Message, e.Key); ok {
 			e.Message = map[string]string{"rate": "--limit", "burst": "--burst", "aligned": "--aligned"}[e.Key] + rest
 		}
@@ -51,13 +51,13 @@ func (r *Rated) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-var compared = []engine.Algorithm{
+var comparedAlgorithms = []engine.Algorithm{
 	engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
 }
 
 // Compared returns the names of the algorithms in a comparison, as text in a sentence.
 func Compared() string {
-	names := spec.Names(compared)
+	names := spec.Names(comparedAlgorithms)
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
@@ -83,7 +83,7 @@ func (f *Flags) Comparison() (*Comparison, error) {
 		return nil, err
 	}
 	c := &Comparison{Limit: uint64(f.Limit.Tokens), Window: f.Limit.Period, MaxKeys: f.MaxKeys}
-	for _, a := range compared {
+	for _, a := range comparedAlgorithms {
 		l := f.spec(a)
 		l.Aligned = f.Aligned && spec.CanAlign(a)
 		if spec.HasBurst(a) {
@@ -98,9 +98,9 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	return c, nil
 }
 
-// Limiter returns a limiter for at most room keys, or fewer if the flags say so. The caller must close it.
-func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error) {
-	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(room, f.MaxKeys)))...)
+// Limiter returns a limiter for at most maxKeys keys, or fewer if the flags say so. The caller must close it.
+func (f *Flags) Limiter(policy engine.Policy, maxKeys int, options ...engine.Option) (*engine.Limiter, error) {
+	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(maxKeys, f.MaxKeys)))...)
 	if err != nil {
 		return nil, misuse{err}
 	}

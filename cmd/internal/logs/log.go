@@ -22,28 +22,28 @@ type Log struct {
 func New(out io.Writer, settings rulefile.Log) *Log {
 	l := &Log{}
 	l.SetLevel(settings)
-	handler := func(to io.Writer) slog.Handler {
+	handler := func(w io.Writer) slog.Handler {
 		options := &slog.HandlerOptions{Level: &l.level}
 		if settings.Format == rulefile.LogJSON {
-			asJSON := *options
-			asJSON.ReplaceAttr = readable
-			return slog.NewJSONHandler(to, &asJSON)
+			jsonOptions := *options
+			jsonOptions.ReplaceAttr = attrAsText
+			return slog.NewJSONHandler(w, &jsonOptions)
 		}
-		return slog.NewTextHandler(to, options)
+		return slog.NewTextHandler(w, options)
 	}
-	l.queue = newQueue(out, func(to io.Writer, dropped int) {
+	l.queue = newQueue(out, func(w io.Writer, dropped int) {
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log were dropped because they were not read in time", 0)
 		record.AddAttrs(slog.Int("lines", dropped))
-		_ = handler(to).Handle(context.Background(), record) // never fails, because to is a buffer
+		_ = handler(w).Handle(context.Background(), record) // never fails, because to is a buffer
 	})
 	l.repeats = newRepeats(handler(l.queue))
 	l.Logger = slog.New(l.repeats)
 	return l
 }
 
-// readable replaces a value that has a text form by this form, as a text log does. Otherwise JSON would have the fields
-// of the struct, for example a policy as {"limit":5,"period":3600000000000}.
-func readable(_ []string, a slog.Attr) slog.Attr {
+// attrAsText replaces a value that has a text form by this form, as a text log does. Otherwise JSON would have the
+// fields of the struct, for example a policy as {"limit":5,"period":3600000000000}.
+func attrAsText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindAny {
 		return a
 	}

@@ -72,15 +72,15 @@ func TestAKindIsForgotten(t *testing.T) {
 		var out bytes.Buffer
 		l := New(&out, rulefile.Log{})
 		for range 3 {
-			for range atOnce {
+			for range maxImmediate {
 				l.Warn("a")
 			}
 			time.Sleep(2*period + time.Second)
 		}
 		synctest.Wait()
-		assert.Empty(t, l.repeats.kinds.all)
+		assert.Empty(t, l.repeats.kinds.byName)
 		l.Close()
-		assert.Equal(t, strings.Repeat("level=WARN msg=a\n", 3*atOnce), without(out.String()))
+		assert.Equal(t, strings.Repeat("level=WARN msg=a\n", 3*maxImmediate), without(out.String()))
 	})
 }
 
@@ -92,10 +92,10 @@ func TestManyKinds(t *testing.T) {
 		for i := range 10 * maxKinds {
 			l.Warn(fmt.Sprint("kind ", i))
 		}
-		assert.LessOrEqual(t, len(l.repeats.kinds.all), maxKinds+1)
+		assert.LessOrEqual(t, len(l.repeats.kinds.byName), maxKinds+1)
 		l.Close()
-		assert.Equal(t, maxKinds+atOnce+1, strings.Count(out.String(), "\n"))
-		assert.Contains(t, out.String(), fmt.Sprintf("repeated=%d", 9*maxKinds-atOnce))
+		assert.Equal(t, maxKinds+maxImmediate+1, strings.Count(out.String(), "\n"))
+		assert.Contains(t, out.String(), fmt.Sprintf("repeated=%d", 9*maxKinds-maxImmediate))
 	})
 }
 

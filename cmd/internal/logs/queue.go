@@ -16,19 +16,19 @@ const (
 
 // A queue writes lines in a separate goroutine. Write never blocks: if the queue is full, the line is dropped.
 type queue struct {
-	out    io.Writer
-	notice func(to io.Writer, dropped int) // writes a line about dropped lines
+	out         io.Writer
+	writeNotice func(w io.Writer, dropped int) // writes a line about dropped lines
 
 	mu      sync.Mutex
-	waiting bytes.Buffer
+	buffer  bytes.Buffer
 	dropped int // number of lines since the last notice
 	closed  bool
-	more    chan struct{} // has an element if lines wait or closed is set
-	ended   chan struct{}
+	wakeup  chan struct{} // has an element if lines wait or closed is set
+	done    chan struct{}
 }
 
-func newQueue(out io.Writer, notice func(io.Writer, int)) *queue {
-	q := &queue{out: out, notice: notice, more: make(chan struct{}, 1), ended: make(chan struct{})}
+func newQueue(out io.Writer, writeNotice func(io.Writer, int)) *queue {
+	q := &queue{out: out, writeNotice: writeNotice, wakeup: make(chan struct{}, 1), done: make(chan struct{})}
 	go q.run()
 	return q
 }
@@ -36,10 +36,10 @@ func newQueue(out io.Writer, notice func(io.Writer, int)) *queue {
 // Write implements [io.Writer] and always succeeds. It must be called with exactly one line.
 func (q *queue) Write(line []byte) (int, error) {
 	q.mu.Lock()
-	if q.closed || q.waiting.Len()+len(line) > maxQueued {
+	if q.closed || q.buffer.Len()+len(line) > maxQueued {
 		q.dropped++
 	} else {
-		q.waiting.Write(line)
+		q.buffer.Write(line)
 	}
 	q.mu.Unlock()
 	q.wake()
@@ -48,22 +48,22 @@ func (q *queue) Write(line []byte) (int, error) {
 
 func (q *queue) wake() {
 	select {
-	case q.more <- struct{}{}:
+	case q.wakeup <- struct{}{}:
 	default: // the goroutine has been notified already
 	}
 }
 
 func (q *queue) run() {
-	defer close(q.ended)
+	defer close(q.done)
 	var lines bytes.Buffer
-	for range q.more {
+	for range q.wakeup {
 		q.mu.Lock()
-		lines, q.waiting = q.waiting, lines
+		lines, q.buffer = q.buffer, lines
 		dropped, closed := q.dropped, q.closed
 		q.dropped = 0
 		q.mu.Unlock()
 		if dropped > 0 {
-			q.notice(&lines, dropped)
+			q.writeNotice(&lines, dropped)
 		}
 		_, _ = q.out.Write(lines.Bytes()) // an error has nowhere to be reported
 		lines.Reset()
@@ -79,10 +79,10 @@ func (q *queue) close() {
 	q.closed = true
 	q.mu.Unlock()
 	q.wake()
-	late := time.NewTimer(flushTime)
-	defer late.Stop()
+	timer := time.NewTimer(flushTime)
+	defer timer.Stop()
 	select {
-	case <-q.ended:
-	case <-late.C:
+	case <-q.done:
+	case <-timer.C:
 	}
 }

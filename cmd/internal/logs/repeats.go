@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// atOnce is how many warnings or errors of a kind are logged immediately. The count starts over after a period
-	// without a warning or error of this kind.
-	atOnce = 5
+	// maxImmediate is how many warnings or errors of a kind are logged immediately. The count starts over after a
+	// period without a warning or error of this kind.
+	maxImmediate = 5
 	// period is the time after which all other warnings and errors are summed up.
 	period = 10 * time.Second
 	// maxKinds is how many kinds of warnings and errors are distinguished. All other kinds count as one.
@@ -31,21 +31,21 @@ type repeats struct {
 // kinds has the warnings and errors whose period has not ended.
 type kinds struct {
 	mu     sync.Mutex
-	all    map[string]*kind
+	byName map[string]*kind
 	closed bool
 }
 
 type kind struct {
 	timer    *time.Timer
 	logged   int          // records that were logged at once
-	recent   bool         // there was a record in this period
+	isActive bool         // there was a record in this period
 	repeated int          // records that were not logged
 	last     slog.Record  // the last record that was not logged
 	next     slog.Handler // the handler for last
 }
 
 func newRepeats(next slog.Handler) *repeats {
-	return &repeats{next: next, kinds: &kinds{all: map[string]*kind{}}}
+	return &repeats{next: next, kinds: &kinds{byName: map[string]*kind{}}}
 }
 
 // Enabled implements [slog.Handler].
@@ -71,30 +71,30 @@ func (r *repeats) WithGroup(name string) slog.Handler {
 func (r *repeats) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
 		name := strings.Join([]string{record.Level.String(), record.Message, r.logger}, "\x00")
-		if !r.kinds.now(name, record, r.next) {
+		if !r.kinds.admit(name, record, r.next) {
 			return nil
 		}
 	}
 	return r.next.Handle(ctx, record)
 }
 
-// The method now reports whether a record must be logged at once. Otherwise it counts the record.
-func (s *kinds) now(name string, record slog.Record, next slog.Handler) bool {
+// admit reports whether a record must be logged at once. Otherwise it counts the record.
+func (s *kinds) admit(name string, record slog.Record, next slog.Handler) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all[name] == nil && len(s.all) >= maxKinds {
+	if s.byName[name] == nil && len(s.byName) >= maxKinds {
 		name = ""
 	}
 	if s.closed {
 		return true
 	}
-	k := s.all[name]
+	k := s.byName[name]
 	if k == nil {
 		k = &kind{timer: time.AfterFunc(period, func() { s.sumUp(name) })}
-		s.all[name] = k
+		s.byName[name] = k
 	}
-	k.recent = true
-	if k.logged < atOnce {
+	k.isActive = true
+	if k.logged < maxImmediate {
 		k.logged++
 		return true
 	}
@@ -107,16 +107,16 @@ func (s *kinds) now(name string, record slog.Record, next slog.Handler) bool {
 func (s *kinds) sumUp(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.all[name]
+	k := s.byName[name]
 	if k == nil { // kinds was closed meanwhile
 		return
 	}
-	if !k.recent {
-		delete(s.all, name)
+	if !k.isActive {
+		delete(s.byName, name)
 		return
 	}
 	k.log()
-	k.recent = false
+	k.isActive = false
 	k.timer.Reset(period)
 }
 
@@ -134,10 +134,10 @@ func (k *kind) log() {
 func (s *kinds) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, k := range s.all {
+	for name, k := range s.byName {
 		k.timer.Stop()
 		k.log()
-		delete(s.all, name)
+		delete(s.byName, name)
 	}
 	s.closed = true
 }

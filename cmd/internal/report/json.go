@@ -40,13 +40,13 @@ type jsonAffected struct {
 
 // WriteJSON writes the report, with the suggestions, as one line of JSON.
 func WriteJSON(w io.Writer, r *replay.RulesReport, suggestions []*suggest.Suggestion) error {
-	all := make([]any, len(suggestions))
+	list := make([]any, len(suggestions))
 	for i, s := range suggestions {
 		if s != nil {
-			all[i] = suggestionJSON(s)
+			list[i] = suggestionJSON(s)
 		}
 	}
-	return r.WriteJSON(w, all)
+	return r.WriteJSON(w, list)
 }
 
 // WriteUsageJSON writes the report of a usage log, with the suggestion if there is one, as one line of JSON.
@@ -67,9 +67,9 @@ func suggestionJSON(s *suggest.Suggestion) jsonSuggestion {
 	if p := s.Point(); p != nil {
 		best := pointJSON(p)
 		out.Best = &best
-		all := s.Curves[s.Best].Points
-		for i := range all {
-			out.Others = append(out.Others, pointJSON(&all[i]))
+		points := s.Curves[s.Best].Points
+		for i := range points {
+			out.Others = append(out.Others, pointJSON(&points[i]))
 		}
 	}
 	for _, a := range s.Affected {

@@ -30,7 +30,7 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 	"rows":   rows,
 	"plain":  plain,
 	"trade":  tradeOff,
-	"bar":    func(part, whole uint64) float64 { return 100 * float64(part) / float64(max(whole, 1)) },
+	"bar":    func(part, total uint64) float64 { return 100 * float64(part) / float64(max(total, 1)) },
 }).Parse(page))
 
 // A Page has the contents of a report.
@@ -53,15 +53,15 @@ type section struct {
 
 // Sections returns the rules.
 func (p *Page) Sections() []section {
-	all := make([]section, len(p.Report.Rules))
+	sections := make([]section, len(p.Report.Rules))
 	for i := range p.Report.Rules {
 		r := &p.Report.Rules[i]
-		all[i] = section{RuleReport: r, Top: r.RefusedKeys[:min(p.Top, len(r.RefusedKeys))]}
+		sections[i] = section{RuleReport: r, Top: r.RefusedKeys[:min(p.Top, len(r.RefusedKeys))]}
 		if i < len(p.Suggestions) {
-			all[i].Suggestion = p.Suggestions[i]
+			sections[i].Suggestion = p.Suggestions[i]
 		}
 	}
-	return all
+	return sections
 }
 
 // A UsagePage has the contents of a report on a usage log.
@@ -81,12 +81,12 @@ type estimateSection struct {
 
 // Sections returns the estimates.
 func (p *UsagePage) Sections() []estimateSection {
-	all := make([]estimateSection, len(p.Report.Estimates))
-	for i := range all {
+	sections := make([]estimateSection, len(p.Report.Estimates))
+	for i := range sections {
 		e := &p.Report.Estimates[i]
-		all[i] = estimateSection{e, p.Report.Requests, e.RefusedKeys[:min(p.Top, len(e.RefusedKeys))]}
+		sections[i] = estimateSection{e, p.Report.Requests, e.RefusedKeys[:min(p.Top, len(e.RefusedKeys))]}
 	}
-	return all
+	return sections
 }
 
 // Write writes the page.
@@ -95,11 +95,11 @@ func (p *UsagePage) Write(w io.Writer) error { return tmpl.ExecuteTemplate(w, "u
 // Write writes the page.
 func (p *Page) Write(w io.Writer) error { return tmpl.Execute(w, p) }
 
-func share(part, whole uint64) string {
-	if whole == 0 {
+func share(part, total uint64) string {
+	if total == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.2f %%", 100*float64(part)/float64(whole))
+	return fmt.Sprintf("%.2f %%", 100*float64(part)/float64(total))
 }
 
 func span(from, to time.Time) string {
@@ -130,17 +130,17 @@ func legend(entries ...string) template.HTML {
 
 // series draws requests over time.
 func series(s replay.Series) template.HTML {
-	count := float64(len(s.Bins))
+	bins := float64(len(s.Bins))
 	var requests, refused, highest uint64
 	for _, b := range s.Bins {
 		requests, refused, highest = requests+b.Requests, refused+b.Refused, max(highest, b.Requests)
 	}
-	p := chart.Plot{X: chart.Linear(0, count, timeTicks(s)...), Y: chart.FromZero(float64(highest), 1, chart.Short),
+	p := chart.Plot{X: chart.Linear(0, bins, timeTicks(s)...), Y: chart.FromZero(float64(highest), 1, chart.Short),
 		Height: chartHeight}
 	for i, b := range s.Bins {
 		from := float64(i)
 		to := from + 1
-		if count < 100 {
+		if bins < 100 {
 			to -= 0.12 // a gap between bars, unless the bars are thin
 		}
 		p.Column(chart.Orange, from, to, 0, float64(b.Refused))
@@ -170,13 +170,13 @@ type binRow struct {
 	Requests, Refused uint64
 }
 
-func rows(s replay.Series) (all []binRow) {
+func rows(s replay.Series) (rows []binRow) {
 	for i, b := range s.Bins {
 		if b.Requests > 0 {
-			all = append(all, binRow{s.Start.Add(time.Duration(i) * s.Bin), b.Requests, b.Refused})
+			rows = append(rows, binRow{s.Start.Add(time.Duration(i) * s.Bin), b.Requests, b.Refused})
 		}
 	}
-	return all
+	return rows
 }
 
 // tradeOff draws which share of the keys each limit would refuse. All its limits have the same period.
@@ -190,17 +190,17 @@ func tradeOff(s *suggest.Suggestion) template.HTML {
 		points, xs, ys = append(points, chart.Point{X: x, Y: y}), append(xs, x), append(ys, y)
 	}
 	var marks []float64
-	for ten := 1.0; ten <= 10*xs[len(xs)-1]; ten *= 10 {
-		marks = append(marks, ten, 2*ten, 5*ten)
+	for power := 1.0; power <= 10*xs[len(xs)-1]; power *= 10 {
+		marks = append(marks, power, 2*power, 5*power)
 	}
 	x := chart.LogAround(xs, marks, chart.Short)
 	x.Label = "limit for " + plain(c.Period)
 	p := chart.Plot{X: x, Y: chart.FromZero(slices.Max(ys), 0, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }),
 		Height: chartHeight}
 	p.Line(chart.Line{Colour: chart.Blue, Points: points})
-	for i, at := range points {
+	for i, point := range points {
 		if i != c.Best {
-			p.Mark(chart.Blue, at, 2.5)
+			p.Mark(chart.Blue, point, 2.5)
 		}
 	}
 	p.Mark(chart.Green, points[c.Best], 6)

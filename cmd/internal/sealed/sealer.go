@@ -30,21 +30,21 @@ var ErrForged = errors.New("no such id: it was not sealed with the key of this s
 
 // A Sealer seals receipts into ids. Its methods may be called from any goroutine.
 type Sealer struct {
-	key [sha256.Size]byte
-	use string
+	key     [sha256.Size]byte
+	purpose string
 }
 
-// New returns a sealer with a random key, so its ids are valid only in this process. The parameter use names the
-// purpose of the ids. An id with another purpose counts as forged.
-func New(use string) *Sealer {
-	s := &Sealer{use: use}
+// New returns a sealer with a random key, so its ids are valid only in this process. An id with another purpose counts
+// as forged.
+func New(purpose string) *Sealer {
+	s := &Sealer{purpose: purpose}
 	_, _ = rand.Read(s.key[:]) // never fails
 	return s
 }
 
 // FromFile returns a sealer whose key is the content of a file. The file may have any 32 to 4,096 bytes. Processes that
 // read the same file accept each other's ids. An error has the name of the file, and nothing of its content.
-func FromFile(use, name string) (*Sealer, error) {
+func FromFile(purpose, name string) (*Sealer, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -57,16 +57,16 @@ func FromFile(use, name string) (*Sealer, error) {
 	if len(text) < MinKey || len(text) > MaxKey {
 		return nil, fmt.Errorf("%s: a key of %d bytes or more: want %d to %d random bytes", name, len(text), MinKey, MaxKey)
 	}
-	return &Sealer{sha256.Sum256(text), use}, nil
+	return &Sealer{sha256.Sum256(text), purpose}, nil
 }
 
 // cipher returns the cipher for the id with a salt. Because each id has its own salt, it also has its own key, so the
 // nonce can be constant.
 func (s *Sealer) cipher(salt []byte) cipher.AEAD {
-	of := hmac.New(sha256.New, s.key[:])
-	of.Write(salt)
-	of.Write([]byte(s.use))
-	block, err := aes.NewCipher(of.Sum(nil))
+	mac := hmac.New(sha256.New, s.key[:])
+	mac.Write(salt)
+	mac.Write([]byte(s.purpose))
+	block, err := aes.NewCipher(mac.Sum(nil))
 	if err != nil {
 		panic(err) // only for a key whose length is not 16, 24 or 32 bytes
 	}

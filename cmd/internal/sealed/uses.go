@@ -39,12 +39,12 @@ type Uses struct {
 	// Lifetime is the longest lifetime of ids. Usual is the lifetime if the client does not ask for one.
 	Lifetime, Usual time.Duration
 
-	now    func() time.Time
-	make   func() (*engine.Limiter, error)
-	once   sync.Once
-	memory *engine.Limiter
-	err    error
-	store  *redislimit.Limiter // used instead of memory
+	now        func() time.Time
+	newLimiter func() (*engine.Limiter, error)
+	once       sync.Once
+	memory     *engine.Limiter
+	err        error
+	store      *redislimit.Limiter // used instead of memory
 }
 
 // NewUses returns Uses in the memory of a process. It is made for the given number of ids that are used within their
@@ -59,7 +59,7 @@ func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, 
 	if _, err := engine.Bytes(policy, options...); err != nil {
 		return nil, err
 	}
-	return &Uses{Lifetime: lifetime, Usual: lifetime, now: time.Now, make: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
+	return &Uses{Lifetime: lifetime, Usual: lifetime, now: time.Now, newLimiter: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
 }
 
 // NewStoredUses returns Uses that all processes with the same store share, even if their lifetimes differ. A used id is
@@ -90,14 +90,13 @@ func (u *Uses) WithClock(now func() time.Time) *Uses {
 	return u
 }
 
-// Expires returns the time until which an id that is sealed now gives tokens back. The parameter asked is the lifetime
-// that the client asks for; 0 if it does not ask. The id gets this lifetime, but at most the lifetime in the field
-// Lifetime. If the parameter asked is 0, the id gets the lifetime in the field Usual.
-func (u *Uses) Expires(asked time.Duration) time.Time {
-	if asked <= 0 {
-		asked = u.Usual
+// Expires returns the time until which an id that is sealed now gives tokens back. The id gets the requested lifetime,
+// but at most the field Lifetime. If the client requests none, requested is 0, and the id gets the field Usual.
+func (u *Uses) Expires(requested time.Duration) time.Time {
+	if requested <= 0 {
+		requested = u.Usual
 	}
-	return u.now().Add(min(asked, u.Lifetime))
+	return u.now().Add(min(requested, u.Lifetime))
 }
 
 // IsLate reports whether the lifetime of an id has ended.
@@ -106,21 +105,21 @@ func (u *Uses) IsLate(o Opened) bool { return !o.Expires.After(u.now()) }
 // Use uses an id, and returns what the id can still do. An error comes from the store. After an error the id is unused,
 // unless only the store's answer was lost.
 func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
-	late, left := First, o.Expires.Sub(u.now())
+	use, remaining := First, o.Expires.Sub(u.now())
 	if u.IsLate(o) {
-		late, left = Late, u.Usual
+		use, remaining = Late, u.Usual
 	}
 	if u.store != nil {
 		d, err := u.store.Take(ctx, hex.EncodeToString(o.Salt), 1)
 		if err != nil || !d.Allowed {
 			return Repeated, err
 		}
-		return late, nil
+		return use, nil
 	}
-	if u.once.Do(func() { u.memory, u.err = u.make() }); u.err != nil {
+	if u.once.Do(func() { u.memory, u.err = u.newLimiter() }); u.err != nil {
 		return Repeated, u.err
 	}
-	quota, err := u.memory.Quota(engine.TokenBucket(engine.Per(1, min(left, u.Lifetime)+skew), 1))
+	quota, err := u.memory.Quota(engine.TokenBucket(engine.Per(1, min(remaining, u.Lifetime)+skew), 1))
 	if err != nil {
 		return Repeated, err
 	}
@@ -131,8 +130,8 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	case !u.memory.Peek(key, 1).Allowed:
 		return Repeated, nil
 	case u.memory.TakeKey(key, 1).Allowed:
-		return late, nil
-	case late == First && u.memory.Peek(key, 1).Allowed: // the limiter has no room, because it does not count the use
+		return use, nil
+	case use == First && u.memory.Peek(key, 1).Allowed: // the limiter has no room, because it does not count the use
 		return NoRoom, nil
 	case u.memory.Peek(key, 1).Allowed:
 		return Late, nil

@@ -25,9 +25,9 @@ type Hash = [sha256.Size]byte
 // HashOf returns the hash of a secret.
 func HashOf(secret []byte) Hash { return sha256.Sum256(secret) }
 
-// Read returns the text of a file of at most MaxBytes. The parameter what is the name of a secret in the errors of this
+// Read returns the text of a file of at most MaxBytes. The parameter kind is the name of a secret in the errors of this
 // package, such as "password". The errors never contain a secret.
-func Read(name, what string) (string, error) {
+func Read(name, kind string) (string, error) {
 	file, err := openfile.Open(name)
 	if err != nil {
 		return "", err
@@ -38,23 +38,23 @@ func Read(name, what string) (string, error) {
 		return "", err
 	}
 	if len(text) > MaxBytes {
-		return "", fmt.Errorf("%s: more than %d bytes: want a %s on each line", name, MaxBytes, what)
+		return "", fmt.Errorf("%s: more than %d bytes: want a %s on each line", name, MaxBytes, kind)
 	}
 	return string(text), nil
 }
 
 // Lines returns the lines of a text without surrounding spaces. It skips empty lines. It returns an error if no lines
 // remain, or if more than Max lines remain.
-func Lines(text, what string) (all []string, err error) {
+func Lines(text, kind string) (lines []string, err error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
-			all = append(all, line)
+			lines = append(lines, line)
 		}
 	}
-	if len(all) == 0 || len(all) > Max {
-		return nil, fmt.Errorf("%d %ss: want 1 to %d, one on each line", len(all), what, Max)
+	if len(lines) == 0 || len(lines) > Max {
+		return nil, fmt.Errorf("%d %ss: want 1 to %d, one on each line", len(lines), kind, Max)
 	}
-	return all, nil
+	return lines, nil
 }
 
 // Find returns the index in hashes of the hash of a secret. It returns -1 if hashes does not have this hash. It always

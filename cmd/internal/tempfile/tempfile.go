@@ -10,12 +10,11 @@ import (
 // File is a temporary file.
 type File struct{ *os.File }
 
-// New makes an empty file in TMPDIR. The parameter what is the purpose of the file. An error names the purpose, and
-// says what to do.
-func New(what string) (*File, error) {
+// New makes an empty file in TMPDIR. An error names the purpose of the file, and says what to do.
+func New(purpose string) (*File, error) {
 	f, err := os.CreateTemp("", "weir-replay-")
 	if err != nil {
-		return nil, Explain(what, err)
+		return nil, Explain(purpose, err)
 	}
 	_ = os.Remove(f.Name()) // if the system permits it; otherwise Close removes the file
 	return &File{f}, nil
@@ -24,13 +23,13 @@ func New(what string) (*File, error) {
 // Close closes and removes the file.
 func (f *File) Close() error {
 	err := f.File.Close()
-	if removed := os.Remove(f.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {
-		err = errors.Join(err, removed)
+	if removeErr := os.Remove(f.Name()); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }
 
 // Explain returns an error that says for which purpose a temporary file was needed, and what to do.
-func Explain(what string, err error) error {
-	return fmt.Errorf("the temporary file of %s failed (set TMPDIR to a directory with room for it): %w", what, err)
+func Explain(purpose string, err error) error {
+	return fmt.Errorf("the temporary file of %s failed (set TMPDIR to a directory with room for it): %w", purpose, err)
 }

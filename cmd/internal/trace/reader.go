@@ -10,13 +10,13 @@ import (
 
 // A Reader reads the requests of a trace, in order.
 type Reader struct {
-	trace  *Trace
-	buffer []byte // buffer for bytes from the file
-	rest   []byte // bytes that are not decoded yet
-	offset int64  // offset in the file
-	own    bool   // the trace's pending bytes have been read, too
-	last   int64
-	err    error
+	trace       *Trace
+	buffer      []byte // buffer for bytes from the file
+	unread      []byte // bytes that are not decoded yet
+	offset      int64  // offset in the file
+	pendingRead bool   // the trace's pending bytes have been read, too
+	last        int64
+	err         error
 }
 
 // Read returns a Reader that is at the first request.
@@ -29,31 +29,31 @@ func (t *Trace) Read() *Reader {
 }
 
 // Next decodes the next request and reports whether there was one. If it returns false, Err returns the reason.
-func (r *Reader) Next(to *Request) bool {
-	if len(r.rest) < maxRequest && !r.fill() {
+func (r *Reader) Next(dest *Request) bool {
+	if len(r.unread) < maxRequest && !r.fill() {
 		return false
 	}
-	b := r.rest
+	b := r.unread
 	flags := b[0]
 	key, n := binary.Uvarint(b[1:])
 	b = b[1+n:]
 	if flags&isLater != 0 {
-		later, n := binary.Uvarint(b)
+		delta, n := binary.Uvarint(b)
 		b = b[n:]
 		if flags&wholeSecond != 0 {
-			later *= uint64(time.Second)
+			delta *= uint64(time.Second)
 		}
-		r.last += int64(later)
+		r.last += int64(delta)
 	}
-	*to = Request{UnixNano: r.last, Cost: 1, Key: uint32(key), Refund: flags&isRefund != 0}
+	*dest = Request{UnixNano: r.last, Cost: 1, Key: uint32(key), Refund: flags&isRefund != 0}
 	if flags&hasCost != 0 {
-		to.Cost, n = binary.Uvarint(b)
+		dest.Cost, n = binary.Uvarint(b)
 		b = b[n:]
 	}
 	if flags&hasTier != 0 {
-		to.Tier, b = b[0], b[1:]
+		dest.Tier, b = b[0], b[1:]
 	}
-	r.rest = b
+	r.unread = b
 	return true
 }
 
@@ -62,22 +62,22 @@ func (r *Reader) fill() bool {
 	if r.err != nil {
 		return false
 	}
-	for len(r.rest) < maxRequest && r.offset < r.trace.written {
-		kept := copy(r.buffer[:cap(r.buffer)], r.rest)
-		want := min(int64(cap(r.buffer)-kept), r.trace.written-r.offset)
-		n, err := r.trace.file.ReadAt(r.buffer[kept:kept+int(want)], r.offset)
+	for len(r.unread) < maxRequest && r.offset < r.trace.written {
+		start := copy(r.buffer[:cap(r.buffer)], r.unread)
+		want := min(int64(cap(r.buffer)-start), r.trace.written-r.offset)
+		n, err := r.trace.file.ReadAt(r.buffer[start:start+int(want)], r.offset)
 		r.offset += int64(n)
-		r.rest = r.buffer[:kept+n]
+		r.unread = r.buffer[:start+n]
 		if err != nil && (err != io.EOF || int64(n) < want) {
-			r.err = tempfile.Explain(what, err)
+			r.err = tempfile.Explain(purpose, err)
 			return false
 		}
 	}
 	// A request is never partly in the file and partly in memory.
-	if len(r.rest) == 0 && !r.own {
-		r.own, r.rest = true, r.trace.pending
+	if len(r.unread) == 0 && !r.pendingRead {
+		r.pendingRead, r.unread = true, r.trace.pending
 	}
-	return len(r.rest) > 0
+	return len(r.unread) > 0
 }
 
 // Err returns why Next has returned false, or nil at the end of the trace.

@@ -16,8 +16,8 @@ type Request struct {
 	Refund   bool // its answer gives the tokens back
 }
 
-// inMemory is how many bytes of a trace stay in memory.
-const inMemory = 1 << 20
+// maxPending is how many bytes of a trace stay in memory.
+const maxPending = 1 << 20
 
 // A Trace has requests in the order of time. The zero Trace is empty. It is not safe for concurrent use. But once
 // nothing is added any more, several Readers may read it concurrently.
@@ -44,9 +44,9 @@ const (
 // that the disk is full.
 func (t *Trace) Add(r Request) error {
 	if t.pending == nil {
-		t.pending = make([]byte, 0, inMemory+maxRequest)
+		t.pending = make([]byte, 0, maxPending+maxRequest)
 	}
-	flags, later := byte(0), uint64(r.UnixNano-t.last)
+	flags, delta := byte(0), uint64(r.UnixNano-t.last)
 	if r.Refund {
 		flags |= isRefund
 	}
@@ -56,15 +56,15 @@ func (t *Trace) Add(r Request) error {
 	if r.Tier != 0 {
 		flags |= hasTier
 	}
-	if later > 0 {
+	if delta > 0 {
 		flags |= isLater
-		if later%uint64(time.Second) == 0 {
-			flags, later = flags|wholeSecond, later/uint64(time.Second)
+		if delta%uint64(time.Second) == 0 {
+			flags, delta = flags|wholeSecond, delta/uint64(time.Second)
 		}
 	}
 	b := binary.AppendUvarint(append(t.pending, flags), uint64(r.Key))
 	if flags&isLater != 0 {
-		b = binary.AppendUvarint(b, later)
+		b = binary.AppendUvarint(b, delta)
 	}
 	if flags&hasCost != 0 {
 		b = binary.AppendUvarint(b, r.Cost)
@@ -75,7 +75,7 @@ func (t *Trace) Add(r Request) error {
 	t.pending, t.last = b, r.UnixNano
 	t.Requests++
 	t.Keys = max(t.Keys, int(r.Key)+1)
-	if len(b) < inMemory {
+	if len(b) < maxPending {
 		return nil
 	}
 	return t.spill()
@@ -87,7 +87,7 @@ const maxRequest = 2 + 3*binary.MaxVarintLen64
 // spill moves the pending bytes to the file.
 func (t *Trace) spill() (err error) {
 	if t.file == nil {
-		if t.file, err = tempfile.New(what); err != nil {
+		if t.file, err = tempfile.New(purpose); err != nil {
 			return err
 		}
 	}
@@ -95,13 +95,13 @@ func (t *Trace) spill() (err error) {
 	t.written += int64(n)
 	t.pending = t.pending[:0]
 	if err != nil {
-		return tempfile.Explain(what, err)
+		return tempfile.Explain(purpose, err)
 	}
 	return nil
 }
 
-// The constant what names the purpose of the temporary file.
-const what = "the requests of each rule"
+// purpose is the purpose of the temporary file, for errors.
+const purpose = "the requests of each rule"
 
 // Close removes the temporary file. After that, the trace is empty.
 func (t *Trace) Close() error {

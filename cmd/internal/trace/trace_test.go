@@ -51,7 +51,7 @@ func TestWhatIsAddedIsReadAgain(t *testing.T) {
 			trace := &Trace{}
 			want := add(t, trace, n)
 			require.Equal(t, n > 1000, trace.file != nil)
-			assert.LessOrEqual(t, cap(trace.pending), inMemory+maxRequest, "memory does not grow")
+			assert.LessOrEqual(t, cap(trace.pending), maxPending+maxRequest, "memory does not grow")
 			for range 2 {
 				require.Equal(t, want, read(t, trace))
 			}
@@ -77,7 +77,7 @@ func TestATemporaryFileThatCannotBe(t *testing.T) {
 	}
 	trace := &Trace{}
 	var err error
-	for range inMemory {
+	for range maxPending {
 		if err = trace.Add(Request{Cost: 1}); err != nil {
 			break
 		}

@@ -29,28 +29,28 @@ func (e *Error) Error() string {
 type Errors []*Error
 
 // Error returns the mistakes, one per line.
-func (es Errors) Error() string {
-	lines := make([]string, len(es))
-	for i, e := range es {
+func (errs Errors) Error() string {
+	lines := make([]string, len(errs))
+	for i, e := range errs {
 		lines[i] = e.Error()
 	}
 	return strings.Join(lines, "\n")
 }
 
 // Unwrap returns the mistakes, so that errors.As finds them.
-func (es Errors) Unwrap() []error {
-	all := make([]error, len(es))
-	for i, e := range es {
-		all[i] = e
+func (errs Errors) Unwrap() []error {
+	list := make([]error, len(errs))
+	for i, e := range errs {
+		list[i] = e
 	}
-	return all
+	return list
 }
 
 // Sorted returns the errors in the order of their places, without duplicates. Duplicates come from anchors: a mistake
 // in an anchor is found again at every alias.
-func (es Errors) Sorted() Errors {
-	slices.SortStableFunc(es, func(a, b *Error) int {
+func (errs Errors) Sorted() Errors {
+	slices.SortStableFunc(errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return slices.CompactFunc(es, func(a, b *Error) bool { return *a == *b })
+	return slices.CompactFunc(errs, func(a, b *Error) bool { return *a == *b })
 }

@@ -47,15 +47,15 @@ func (w *Walker) Fail(n *yaml.Node, format string, args ...any) {
 // IsFull reports whether the walk has ended because there were too many mistakes or values.
 func (w *Walker) IsFull() bool { return w.full }
 
-// Visit counts a value and returns it. For an alias, it returns the node that the alias names. The parameter most is
-// the largest number of values. If there are more, the walk ends with a mistake. Its text is tooMany, a format with one
-// verb for most. After the end of the walk, Visit returns nil.
-func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
+// Visit counts a value and returns it. For an alias, it returns the node that the alias names. If there are more than
+// maxValues values, the walk ends with a mistake. Its text is tooMany, a format with one verb for maxValues. After the
+// end of the walk, Visit returns nil.
+func (w *Walker) Visit(n *yaml.Node, maxValues int, tooMany string) *yaml.Node {
 	if w.full {
 		return nil
 	}
-	if w.nodes++; w.nodes > most {
-		w.Fail(n, tooMany, most)
+	if w.nodes++; w.nodes > maxValues {
+		w.Fail(n, tooMany, maxValues)
 		w.full = true
 		return nil
 	}
@@ -91,9 +91,9 @@ func KindOf(n *yaml.Node) string {
 
 // Quote returns a value for a message, escaped and shortened.
 func Quote(s string) string {
-	const longest = 60
-	if len(s) > longest {
-		return strconv.Quote(s[:longest]) + "..."
+	const maxLen = 60
+	if len(s) > maxLen {
+		return strconv.Quote(s[:maxLen]) + "..."
 	}
 	return strconv.Quote(s)
 }
