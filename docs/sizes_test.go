@@ -45,7 +45,7 @@ var larger = map[string]struct {
 	"cmd/internal/accesslog/file.go file":            {15, "what a reader of one log keeps between lines"},
 	"cmd/internal/accesslog/log.go Log":              {14, "what a reader of several logs keeps between lines"},
 	"cmd/internal/accesslog/stamp.go stamp":          {11, "the parts of a date"},
-	"cmd/internal/envoy/service.go ask":              {25, "what a request has found out so far, on the stack, so that it does not allocate"},
+	"cmd/internal/envoy/service.go check":            {25, "what a request has found out so far, on the stack, so that it does not allocate"},
 	"cmd/internal/metering/meter.go State":           {11, "what is known of one answer"},
 	"cmd/internal/resp/conn.go conn":                 {18, "a connection: its buffers, what the client has set, and a batch that is reused"},
 	"cmd/internal/rulefile/table.go entry":           {12, "a row of the table of keys"},

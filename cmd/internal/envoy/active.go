@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-type active struct {
+type activeConfig struct {
 	config *config.Config
 	rules  []rule // indexed by config.Rule.Index
 	uses   uses
@@ -23,25 +23,25 @@ type active struct {
 
 type rule struct {
 	*config.Rule
-	table   table
-	limiter *live.Limiter // the limiter of the table in memory; set even if the rule does not need it now
-	stored  *storeTable   // the table in a store; set even if the rule does not need it now
-	current *rlsv3.RateLimitResponse_RateLimit
-	stats   *ruleStats   // nil if the name in statistics depends on the request
-	quotas  *quotas.Live // limits of single values; nil if there are none
+	table        table
+	limiter      *live.Limiter // the limiter of the table in memory; set even if the rule does not need it now
+	stored       *storeTable   // the table in a store; set even if the rule does not need it now
+	currentLimit *rlsv3.RateLimitResponse_RateLimit
+	stats        *ruleStats   // nil if the name in statistics depends on the request
+	quotas       *quotas.Live // limits of single values; nil if there are none
 }
 
-func (s *Service) fill(next *active) error {
+func (s *Service) fill(next *activeConfig) error {
 	var errs []error
-	before := s.active.Load().limiters()
-	had := before.of(next.config.Rules())
+	previous := s.active.Load().limits()
+	limiters := previous.limitersFor(next.config.Rules())
 	wanted := map[config.Limit]bool{}
 	for i, r := range next.config.Rules() {
 		next.rules[i].Rule = r
 		table, err := s.tables.getFor(r.Limit, wanted)
 		if err == nil {
-			table, next.rules[i].limiter, err = s.tables.follow(r, table, had[i])
-			next.rules[i].stored = before.followStored(r, table)
+			table, next.rules[i].limiter, err = s.tables.follow(r, table, limiters[i])
+			next.rules[i].stored = previous.followStored(r, table)
 		}
 		if err == nil {
 			err = s.openQuotas(&next.rules[i])
@@ -50,77 +50,77 @@ func (s *Service) fill(next *active) error {
 			errs = append(errs, fmt.Errorf("%s: %w", r.Stat, err))
 			continue
 		}
-		next.rules[i].table, next.rules[i].current = table, currentLimit(r.Limit, r.Name)
+		next.rules[i].table, next.rules[i].currentLimit = table, currentLimit(r.Limit, r.Name)
 		if !r.StatDepends() {
-			next.rules[i].stats = s.stats.rule(r.Stat)
+			next.rules[i].stats = s.stats.forRule(r.Stat)
 		}
 	}
-	if n := next.previous(); n > maxTables {
+	if n := next.previousTables(); n > maxTables {
 		errs = append(errs, fmt.Errorf("%d previous tables still have counts: want at most %d: undo changes of "+
 			"limits, or try again later", n, maxTables))
 	}
 	return errors.Join(errs...)
 }
 
-// The type before has the limits of the previous configuration with their limiters. Its keys are the IDs of rules.
-type before map[string][]*had
+// previousLimits has the limits of the previous configuration with their limiters, by the IDs of their rules.
+type previousLimits map[string][]*previousLimit
 
-// had is a previous limit with its limiter. At most one new limit takes the limiter over.
-type had struct {
+// A previousLimit is a limit of the previous configuration. At most one new limit takes its limiter over.
+type previousLimit struct {
 	limit   config.Limit
 	limiter *live.Limiter // nil: the limit had none, or a new limit already continues it
 	stored  *storeTable
 }
 
-func (a *active) limiters() before {
-	all := before{}
+func (a *activeConfig) limits() previousLimits {
+	limits := previousLimits{}
 	if a != nil {
 		for _, r := range a.rules {
-			all[r.ID()] = append(all[r.ID()], &had{r.Limit, r.limiter, r.stored})
+			limits[r.ID()] = append(limits[r.ID()], &previousLimit{r.Limit, r.limiter, r.stored})
 		}
 	}
-	return all
+	return limits
 }
 
-// The method of returns the previous limiter that each rule takes over, or nil. If a descriptor has several limits, a
+// limitersFor returns the previous limiter that each rule takes over, or nil. If a descriptor has several limits, a
 // rule takes the limiter of the previous limit with the same algorithm and window. If there is none, it takes the first
 // limiter that no other rule takes.
-func (b before) of(rules []*config.Rule) []*live.Limiter {
-	all := make([]*live.Limiter, len(rules))
-	for _, exactly := range []bool{true, false} {
+func (l previousLimits) limitersFor(rules []*config.Rule) []*live.Limiter {
+	limiters := make([]*live.Limiter, len(rules))
+	for _, exact := range []bool{true, false} {
 		for i, r := range rules {
-			for _, h := range b[r.ID()] {
-				same := h.limit.Algorithm == r.Limit.Algorithm && h.limit.Window == r.Limit.Window &&
-					h.limit.Calendar == r.Limit.Calendar
-				if all[i] == nil && h.limiter != nil && (same || !exactly) {
-					all[i], h.limiter = h.limiter, nil
+			for _, previous := range l[r.ID()] {
+				same := previous.limit.Algorithm == r.Limit.Algorithm && previous.limit.Window == r.Limit.Window &&
+					previous.limit.Calendar == r.Limit.Calendar
+				if limiters[i] == nil && previous.limiter != nil && (same || !exact) {
+					limiters[i], previous.limiter = previous.limiter, nil
 				}
 			}
 		}
 	}
-	return all
+	return limiters
 }
 
-// followStored makes the new table t of a rule also count what the previous tables of its descriptor have admitted. If
-// the rule has no new table in a store, it returns a previous table.
-func (b before) followStored(r *config.Rule, t table) *storeTable {
-	now, ok := t.(storeTable)
-	for _, h := range b[r.ID()] {
+// followStored makes the current table of a rule also count what the previous tables of its descriptor have admitted.
+// If the current table is not in a store, followStored returns a previous table.
+func (l previousLimits) followStored(r *config.Rule, current table) *storeTable {
+	newTable, ok := current.(storeTable)
+	for _, previous := range l[r.ID()] {
 		switch {
-		case h.stored == nil:
+		case previous.stored == nil:
 		case ok:
-			now.follow(*h.stored)
+			newTable.follow(*previous.stored)
 		default:
-			return h.stored
+			return previous.stored
 		}
 	}
 	if !ok {
 		return nil
 	}
-	return &now
+	return &newTable
 }
 
-func (a *active) previous() int {
+func (a *activeConfig) previousTables() int {
 	tables := map[*engine.Limiter]bool{}
 	for _, r := range a.rules {
 		if r.limiter != nil {
@@ -133,7 +133,7 @@ func (a *active) previous() int {
 }
 
 // release ends this configuration's use of the limiters. No request may use them afterwards.
-func (a *active) release() {
+func (a *activeConfig) release() {
 	if a.stop != nil {
 		a.stop()
 	}

@@ -12,45 +12,45 @@ import (
 
 func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
 	current := &rlsv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: l.Requests, Unit: l.Unit}
-	if told := l.Told(); told != nil {
-		current.ProtoReflect().SetUnknown(told)
+	if field := l.EncodedMultiplier(); field != nil {
+		current.ProtoReflect().SetUnknown(field)
 	}
 	return current
 }
 
-func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
+func (s *Service) answer(request *rlsv3.RateLimitRequest, checks []check) *rlsv3.RateLimitResponse {
 	n := len(request.GetDescriptors())
 	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, n)}
-	statuses := make([]wholeStatus, n)
-	for i := 0; i < len(asks); {
+	statuses := make([]statusMemory, n)
+	for i := 0; i < len(checks); {
 		tightest := i
-		for i++; i < len(asks) && asks[i].of == asks[tightest].of; i++ {
-			if asks[i].isTighter(&asks[tightest]) {
+		for i++; i < len(checks) && checks[i].index == checks[tightest].index; i++ {
+			if checks[i].isTighter(&checks[tightest]) {
 				tightest = i
 			}
 		}
-		a := &asks[tightest]
-		response.Statuses[a.of] = a.status(&statuses[a.of])
+		c := &checks[tightest]
+		response.Statuses[c.index] = c.status(&statuses[c.index])
 	}
-	groups := s.quotaGroups(request, asks)
-	response.OverallCode = s.overall(asks, groups)
-	if nearest := s.nearest(asks); nearest >= 0 {
-		near := asks[nearest].status(new(wholeStatus))
-		response.ResponseHeadersToAdd = s.options.ResponseHeaders.of(near)
-		response.RequestHeadersToAdd = s.options.RequestHeaders.of(near)
+	groups := s.newQuotaGroups(request, checks)
+	response.OverallCode = s.overallCode(checks, groups)
+	if nearest := s.nearest(checks); nearest >= 0 {
+		nearestStatus := checks[nearest].status(new(statusMemory))
+		response.ResponseHeadersToAdd = s.options.ResponseHeaders.values(nearestStatus)
+		response.RequestHeadersToAdd = s.options.RequestHeaders.values(nearestStatus)
 	}
 	if s.options.AllHeaders {
-		response.ResponseHeadersToAdd = append(response.ResponseHeadersToAdd, allHeaders(asks)...)
+		response.ResponseHeadersToAdd = append(response.ResponseHeadersToAdd, allHeaders(checks)...)
 	}
 	if s.options.DynamicMetadata {
-		response.DynamicMetadata = metadata(request, asks, groups)
+		response.DynamicMetadata = metadata(request, checks, groups)
 	}
 	return response
 }
 
-func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitResponse_Code {
+func (s *Service) overallCode(checks []check, groups *quotaGroups) rlsv3.RateLimitResponse_Code {
 	switch {
-	case !groups.allOver() && !s.anyOver(asks):
+	case !groups.allOver() && !s.anyRefused(checks):
 		return rlsv3.RateLimitResponse_OK
 	case s.options.ShadowMode:
 		s.stats.GlobalShadowMode.Add(1)
@@ -63,93 +63,95 @@ func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitRespon
 //   - limits that apply before limits that do not apply
 //   - limits that refuse before limits that admit
 //   - of two that refuse, the longer refusal first; of two that admit, the fewer hits left first
-func (a *ask) isTighter(b *ask) bool {
+func (c *check) isTighter(b *check) bool {
 	switch {
-	case a.applies != b.applies:
-		return a.applies
-	case a.refused() != b.refused():
-		return a.refused()
-	case a.refused():
-		return a.reset > b.reset
+	case c.applies != b.applies:
+		return c.applies
+	case c.isRefused() != b.isRefused():
+		return c.isRefused()
+	case c.isRefused():
+		return c.reset > b.reset
 	}
-	return a.left() < b.left()
+	return c.remainingHits() < b.remainingHits()
 }
 
-// A wholeStatus is a status with everything that it points to, in one allocation.
-type wholeStatus struct {
+// A statusMemory is the memory of a status and of everything that it points to, in one allocation.
+type statusMemory struct {
 	status rlsv3.RateLimitResponse_DescriptorStatus
 	reset  durationpb.Duration
 }
 
-func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus {
-	to := &in.status
-	to.Code = rlsv3.RateLimitResponse_OK
+func (c *check) status(memory *statusMemory) *rlsv3.RateLimitResponse_DescriptorStatus {
+	status := &memory.status
+	status.Code = rlsv3.RateLimitResponse_OK
 	switch {
-	case !a.applies:
-	case a.limit.Unlimited:
-		to.LimitRemaining = math.MaxUint32
+	case !c.applies:
+	case c.limit.Unlimited:
+		status.LimitRemaining = math.MaxUint32
 	default:
-		if a.refused() {
-			to.Code = rlsv3.RateLimitResponse_OVER_LIMIT
+		if c.isRefused() {
+			status.Code = rlsv3.RateLimitResponse_OVER_LIMIT
 		}
-		to.CurrentLimit = a.current
-		to.LimitRemaining = uint32(min(a.left(), math.MaxUint32))
-		in.reset.Seconds = wholeSeconds(a.reset)
-		to.DurationUntilReset = &in.reset
+		status.CurrentLimit = c.currentLimit
+		status.LimitRemaining = uint32(min(c.remainingHits(), math.MaxUint32))
+		memory.reset.Seconds = ceilSeconds(c.reset)
+		status.DurationUntilReset = &memory.reset
 	}
-	return to
+	return status
 }
 
-// The method left returns how many hits remain. As in envoyproxy/ratelimit, it is 0 over the limit, even if fewer hits
-// would pass.
-func (a *ask) left() uint64 {
-	if a.over {
+// remainingHits returns how many hits remain. As in envoyproxy/ratelimit, the result is 0 over the limit, even if fewer
+// hits would pass.
+func (c *check) remainingHits() uint64 {
+	if c.isOver {
 		return 0
 	}
-	return a.remaining
+	return c.remaining
 }
 
-// refused reports whether the status is a refusal. A rule in shadow mode does not refuse.
-func (a *ask) refused() bool { return a.over && !a.shadow() }
+// isRefused reports whether the status is a refusal. A rule in shadow mode does not refuse.
+func (c *check) isRefused() bool { return c.isOver && !c.isShadow() }
 
-func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
+func (c *check) isShadow() bool { return c.rule != nil && c.rule.ShadowMode }
 
-// quota reports whether the ask is in quota mode. In this mode, a request is refused only if all its asks in quota mode
-// are over the limit.
-func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
+// isQuotaMode reports whether the check is in quota mode. In this mode, a request is refused only if all its checks in
+// quota mode are over the limit.
+func (s *Service) isQuotaMode(c *check) bool {
+	return s.options.QuotaMode || c.rule != nil && c.rule.QuotaMode
+}
 
-func (s *Service) anyOver(asks []ask) bool {
-	for i := range asks {
-		if asks[i].refused() && !s.quota(&asks[i]) {
+func (s *Service) anyRefused(checks []check) bool {
+	for i := range checks {
+		if checks[i].isRefused() && !s.isQuotaMode(&checks[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// nearest returns the index of the ask that the headers report: the last ask that refuses. If no ask refuses, it is the
-// first ask with the fewest hits left. The result is -1 if no header is wanted or no limit applies.
-func (s *Service) nearest(asks []ask) int {
+// nearest returns the index of the check that the headers report: the last check that refuses. If no check refuses, it
+// is the first check with the fewest hits left. The result is -1 if no header is wanted or no limit applies.
+func (s *Service) nearest(checks []check) int {
 	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
 		return -1
 	}
-	nearest, least := -1, uint64(math.MaxUint32)
-	for i := range asks {
-		a := &asks[i]
-		if !a.applies || a.limit.Unlimited {
+	nearest, minRemaining := -1, uint64(math.MaxUint32)
+	for i := range checks {
+		c := &checks[i]
+		if !c.applies || c.limit.Unlimited {
 			continue
 		}
-		if a.refused() && !s.quota(a) {
-			nearest, least = i, 0
-		} else if left := a.left(); left < least {
-			nearest, least = i, left
+		if c.isRefused() && !s.isQuotaMode(c) {
+			nearest, minRemaining = i, 0
+		} else if remaining := c.remainingHits(); remaining < minRemaining {
+			nearest, minRemaining = i, remaining
 		}
 	}
 	return nearest
 }
 
-// wholeSeconds rounds up to seconds, as envoyproxy/ratelimit does.
-func wholeSeconds(d time.Duration) int64 {
+// ceilSeconds rounds up to seconds, as envoyproxy/ratelimit does.
+func ceilSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
 		seconds++

@@ -348,7 +348,7 @@ func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 func TestTheMultiplierIsTold(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	for _, text := range []string{"d: five_minutes=a", "d: five=a limit=2/minute/5"} {
-		assert.Equal(t, config.Limit{Multiplier: 5}.Told(),
+		assert.Equal(t, config.Limit{Multiplier: 5}.EncodedMultiplier(),
 			[]byte(ask1(t, s, text).GetStatuses()[0].GetCurrentLimit().ProtoReflect().GetUnknown()), text)
 	}
 	assert.Empty(t, ask1(t, s, "d: five=a").GetStatuses()[0].GetCurrentLimit().ProtoReflect().GetUnknown())

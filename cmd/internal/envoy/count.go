@@ -9,50 +9,51 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// count takes the hits of all asks and marks the asks that are over the limit. It adds all asks to the statistics.
-func (s *Service) count(ctx context.Context, asks []ask) error {
+// count takes the hits of all checks and marks the checks that are over the limit. It adds all checks to the
+// statistics.
+func (s *Service) count(ctx context.Context, checks []check) error {
 	if s.tables.shared {
-		s.recall(asks)
-		return s.countStored(ctx, asks, (*ask).pending)
+		s.decideFromMemo(checks)
+		return s.countStored(ctx, checks, (*check).isPending)
 	}
-	for i := range asks {
-		if a := &asks[i]; a.counts() {
-			if err := a.take(ctx, s.now()); err != nil {
+	for i := range checks {
+		if c := &checks[i]; c.isCounted() {
+			if err := c.take(ctx, s.now()); err != nil {
 				return err
 			}
-			a.tell(*s.options.NearLimitRatio)
+			c.addStats(*s.options.NearLimitRatio)
 		}
 	}
 	return nil
 }
 
-// countAllOrNothing is count under all_or_nothing: if one ask is refused, no ask is charged. Hits that were taken
+// countAllOrNothing is count under all_or_nothing: if one check is refused, no check is charged. Hits that were taken
 // before the refusal are given back. Counters after the refusal are only read. engine.TakeAll cannot do this: a request
 // may have any number of descriptors, several may share a counter, and rules in shadow mode are always charged.
-func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
+func (s *Service) countAllOrNothing(ctx context.Context, checks []check) error {
 	if s.tables.shared {
-		return s.countAllOrNothingStored(ctx, asks)
+		return s.countAllOrNothingStored(ctx, checks)
 	}
-	refused := false
-	for i := range asks {
-		a := &asks[i]
-		if !a.counts() {
+	isRefused := false
+	for i := range checks {
+		c := &checks[i]
+		if !c.isCounted() {
 			continue
 		}
 		var err error
-		if refused && !a.back {
-			err = a.wouldPass(ctx, s.now())
+		if isRefused && !c.isRefund {
+			err = c.wouldPass(ctx, s.now())
 		} else {
-			err = a.takeOrLeave(ctx, s.now())
+			err = c.takeWithinLimit(ctx, s.now())
 		}
 		if err != nil {
 			return err
 		}
-		a.tell(*s.options.NearLimitRatio)
-		if !refused && a.refused() {
-			refused = true
-			for j := range asks[:i+1] {
-				if err := asks[j].undo(ctx, s.now()); err != nil {
+		c.addStats(*s.options.NearLimitRatio)
+		if !isRefused && c.isRefused() {
+			isRefused = true
+			for j := range checks[:i+1] {
+				if err := checks[j].undo(ctx, s.now()); err != nil {
 					return err
 				}
 			}
@@ -62,226 +63,226 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 }
 
 // countUnlessOver counts like envoyproxy/ratelimit with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It reads all counters
-// first. If some asks do not fit, it charges only these, and answers the others from what is left afterwards. As in
+// first. If some checks do not fit, it charges only these, and answers the others from what is left afterwards. As in
 // envoyproxy/ratelimit, concurrent requests can come between the reads and the charges.
-func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
-	over := s.recall(asks)
-	if !over {
-		err := s.each(asks, func(a *ask) bool { return a.counts() && !a.back }, func(a *ask) error {
-			return a.wouldPass(ctx, s.now())
+func (s *Service) countUnlessOver(ctx context.Context, checks []check) error {
+	isOver := s.decideFromMemo(checks)
+	if !isOver {
+		err := s.forEach(checks, func(c *check) bool { return c.isCounted() && !c.isRefund }, func(c *check) error {
+			return c.wouldPass(ctx, s.now())
 		})
 		if err != nil {
 			return err
 		}
-		over = slices.ContainsFunc(asks, func(a ask) bool { return a.counts() && a.over })
+		isOver = slices.ContainsFunc(checks, func(c check) bool { return c.isCounted() && c.isOver })
 	}
-	stays := func(a *ask) bool { return over && !a.over && !a.back }
+	isSkipped := func(c *check) bool { return isOver && !c.isOver && !c.isRefund }
 	if s.tables.shared {
-		err := s.each(asks, func(a *ask) bool { return a.counts() && stays(a) }, func(a *ask) error { return a.stay(ctx, s.now()) })
+		err := s.forEach(checks, func(c *check) bool { return c.isCounted() && isSkipped(c) }, func(c *check) error { return c.skip(ctx, s.now()) })
 		if err != nil {
 			return err
 		}
-		return s.countStored(ctx, asks, func(a *ask) bool { return a.pending() && !a.stayed })
+		return s.countStored(ctx, checks, func(c *check) bool { return c.isPending() && !c.skipped })
 	}
-	for i := range asks {
-		a := &asks[i]
-		if !a.counts() {
+	for i := range checks {
+		c := &checks[i]
+		if !c.isCounted() {
 			continue
 		}
-		take := a.take
-		if stays(a) {
-			take = a.stay
+		take := c.take
+		if isSkipped(c) {
+			take = c.skip
 		}
 		if err := take(ctx, s.now()); err != nil {
 			return err
 		}
-		a.tell(*s.options.NearLimitRatio)
+		c.addStats(*s.options.NearLimitRatio)
 	}
 	return nil
 }
 
-// stay is called instead of take for an ask that is not charged because another ask is over the limit. It reads the
-// counter again, because the other ask may have charged the same counter.
-func (a *ask) stay(ctx context.Context, now time.Time) error {
-	a.stayed = true
-	err := a.look(ctx, now)
-	a.before = a.after - min(a.after, a.hits) // for the statistics, as if these hits had been counted last
+// skip is called instead of take for a check that is not charged because another check is over the limit. It reads the
+// counter again, because the other check may have charged the same counter.
+func (c *check) skip(ctx context.Context, now time.Time) error {
+	c.skipped = true
+	err := c.peek(ctx, now)
+	c.before = c.after - min(c.after, c.hits) // for the statistics, as if these hits had been counted last
 	return err
 }
 
-// counts reports whether the ask has hits to count.
-func (a *ask) counts() bool { return a.applies && !a.limit.Unlimited }
+// isCounted reports whether the check has hits to count.
+func (c *check) isCounted() bool { return c.applies && !c.limit.Unlimited }
 
 // wouldPass checks whether the hits would pass, and charges nothing.
-func (a *ask) wouldPass(ctx context.Context, now time.Time) error {
-	if err := a.look(ctx, now); err != nil || a.table == nil {
+func (c *check) wouldPass(ctx context.Context, now time.Time) error {
+	if err := c.peek(ctx, now); err != nil || c.table == nil {
 		return err
 	}
 	switch {
-	case a.alone:
-		a.over = a.hits > a.remaining
-	case a.limit.Algorithm == engine.AlgorithmFixedWindow:
-		a.over = a.before+a.hits > a.most()
+	case c.withoutStore:
+		c.isOver = c.hits > c.remaining
+	case c.limit.Algorithm == engine.AlgorithmFixedWindow:
+		c.isOver = c.before+c.hits > c.capacity()
 	default:
-		d, err := a.table.peek(ctx, a.counter, a.hits)
-		a.over = !d.Allowed
+		d, err := c.table.peek(ctx, c.counter, c.hits)
+		c.isOver = !d.Allowed
 		if err != nil {
-			return a.lost(ctx, now, 0, err)
+			return c.decideWithoutStore(ctx, now, 0, err)
 		}
 	}
 	return nil
 }
 
-// undo gives back the charged hits. An ask that is over the limit stays so.
-func (a *ask) undo(ctx context.Context, now time.Time) error {
-	if a.charged == 0 {
+// undo gives back the charged hits. A check that is over the limit remains over the limit.
+func (c *check) undo(ctx context.Context, now time.Time) error {
+	if c.charged == 0 {
 		return nil
 	}
-	if a.receipt != (engine.Receipt{}) {
-		a.receipt.Refund(a.charged)
-	} else if err := a.table.refund(ctx, a.counter, a.charged); err != nil {
+	if c.receipt != (engine.Receipt{}) {
+		c.receipt.Refund(c.charged)
+	} else if err := c.table.refund(ctx, c.counter, c.charged); err != nil {
 		return err
 	}
-	a.charged = 0
-	over := a.over
-	err := a.look(ctx, now)
-	a.over = over
+	c.charged = 0
+	wasOver := c.isOver
+	err := c.peek(ctx, now)
+	c.isOver = wasOver
 	return err
 }
 
 func (s *Service) now() time.Time { return s.options.now() }
 
 // take charges the hits, or gives them back, and compares the count with the limit.
-func (a *ask) take(ctx context.Context, now time.Time) error {
+func (c *check) take(ctx context.Context, now time.Time) error {
 	switch {
-	case a.table == nil: // the limit is 0, so it needs no table
-		a.over, a.after = a.hits > 0 && !a.back, a.hits
+	case c.table == nil: // the limit is 0, so it needs no table
+		c.isOver, c.after = c.hits > 0 && !c.isRefund, c.hits
 		return nil
-	case a.back:
-		if err := a.table.refund(ctx, a.counter, a.hits); err != nil {
-			return a.lost(ctx, now, 0, err)
+	case c.isRefund:
+		if err := c.table.refund(ctx, c.counter, c.hits); err != nil {
+			return c.decideWithoutStore(ctx, now, 0, err)
 		}
-		return a.look(ctx, now)
-	case a.limit.Algorithm == engine.AlgorithmFixedWindow:
-		d, err := a.charge(ctx)
+		return c.peek(ctx, now)
+	case c.limit.Algorithm == engine.AlgorithmFixedWindow:
+		d, err := c.charge(ctx)
 		if err != nil {
-			return a.lost(ctx, now, a.hits, err)
+			return c.decideWithoutStore(ctx, now, c.hits, err)
 		}
-		a.counted(d, now)
+		c.applyCount(d, now)
 		return nil
 	}
-	take := a.takeLimited
+	take := c.takeLimited
 	switch {
-	case a.overdraws():
-		take = a.overdraw
-	case a.hits == 0: // a store does not compare 0 hits with the limit, so only read the count
-		return a.look(ctx, now)
+	case c.overdraws():
+		take = c.overdraw
+	case c.hits == 0: // a store does not compare 0 hits with the limit, so only read the count
+		return c.peek(ctx, now)
 	}
 	if err := take(ctx); err != nil {
-		return a.lost(ctx, now, a.hits, err)
+		return c.decideWithoutStore(ctx, now, c.hits, err)
 	}
 	return nil
 }
 
-func (a *ask) takeLimited(ctx context.Context) error {
-	d, err := a.table.take(ctx, a.counter, a.hits)
-	a.decided(d)
+func (c *check) takeLimited(ctx context.Context) error {
+	d, err := c.table.take(ctx, c.counter, c.hits)
+	c.applyDecision(d)
 	return err
 }
 
-func (a *ask) counted(d engine.Decision, now time.Time) {
-	a.after = mostHits - d.Remaining
-	a.before = a.after - min(a.charged, a.after)
-	a.judge(a.after)
-	a.reset = a.untilNext(d, now)
+func (c *check) applyCount(d engine.Decision, now time.Time) {
+	c.after = maxHits - d.Remaining
+	c.before = c.after - min(c.charged, c.after)
+	c.compare(c.after)
+	c.reset = c.untilNext(d, now)
 }
 
 // untilNext returns how long the current window still lasts. It uses the store's clock if the decision shows the time.
-func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
-	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
+func (c *check) untilNext(d engine.Decision, now time.Time) time.Duration {
+	if _, stored := c.table.(storeTable); stored && d.ResetAfter > 0 {
 		return d.ResetAfter
 	}
-	return a.limit.UntilNext(now)
+	return c.limit.UntilNext(now)
 }
 
 // overdraw charges the hits for a rule with overdraw. If they exceed what is left, they are charged nevertheless, and
-// the ask is over the limit. An ask without hits charges nothing. It is over the limit if a single hit would be.
-func (a *ask) overdraw(ctx context.Context) error {
-	if a.hits == 0 {
-		d, err := a.table.peek(ctx, a.counter, 1)
-		a.decided(d)
+// the check is over the limit. A check without hits charges nothing. It is over the limit if a single hit would be.
+func (c *check) overdraw(ctx context.Context) error {
+	if c.hits == 0 {
+		d, err := c.table.peek(ctx, c.counter, 1)
+		c.applyDecision(d)
 		return err
 	}
-	if err := a.takeLimited(ctx); err != nil || !a.over {
+	if err := c.takeLimited(ctx); err != nil || !c.isOver {
 		return err
 	}
-	d, err := a.table.charge(ctx, a.counter, a.hits)
+	d, err := c.table.charge(ctx, c.counter, c.hits)
 	if err != nil {
 		return err
 	}
-	a.remaining, a.reset, a.charged = d.Remaining, min(d.RetryAfter, d.ResetAfter), a.hits
+	c.remaining, c.reset, c.charged = d.Remaining, min(d.RetryAfter, d.ResetAfter), c.hits
 	return nil
 }
 
-// takeOrLeave is take, except that it never counts hits beyond the limit, not even for a moment. So other requests
-// never see such hits. With its receipt, undo can restore the counter exactly. takeOrLeave is only for counters in
-// memory.
-func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
-	local, ok := a.table.(localTable)
-	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
-	if !ok || a.back || a.hits == 0 || window && a.shadow() && !a.holds {
-		return a.take(ctx, now)
+// takeWithinLimit is take, except that it never counts hits that the limit refuses, not even for a moment. So other
+// requests never see such hits. With its receipt, undo can restore the counter exactly. takeWithinLimit is only for
+// counters in memory.
+func (c *check) takeWithinLimit(ctx context.Context, now time.Time) error {
+	local, ok := c.table.(localTable)
+	window := c.limit.Algorithm == engine.AlgorithmFixedWindow
+	if !ok || c.isRefund || c.hits == 0 || window && c.isShadow() && !c.isEstimate {
+		return c.take(ctx, now)
 	}
-	key := a.counter.hash
+	key := c.counter.hash
 	if window {
-		quota, err := local.quota(a.limit)
+		quota, err := local.quota(c.limit)
 		if err != nil {
 			return err
 		}
 		key = key.With(quota)
 	}
 	var d engine.Decision
-	if a.holds {
-		d, a.receipt = local.limiter.Hold(key, a.hits)
+	if c.isEstimate {
+		d, c.receipt = local.limiter.Hold(key, c.hits)
 	} else {
-		d, a.receipt = local.limiter.TakeReceipt(key, a.hits)
+		d, c.receipt = local.limiter.TakeReceipt(key, c.hits)
 	}
-	a.decided(d)
+	c.applyDecision(d)
 	if window {
-		a.reset = a.limit.UntilNext(now)
+		c.reset = c.limit.UntilNext(now)
 	}
 	return nil
 }
 
-// decided stores a decision. It is for tables that compare counters with the limit; for other tables, the service
+// applyDecision stores a decision. It is for tables that compare counters with the limit; for other tables, the service
 // compares.
-func (a *ask) decided(d engine.Decision) {
-	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
-	if a.holds {
-		a.hits = min(a.hits, d.Limit)
+func (c *check) applyDecision(d engine.Decision) {
+	c.isOver, c.remaining, c.reset = !d.Allowed, d.Remaining, d.ResetAfter
+	if c.isEstimate {
+		c.hits = min(c.hits, d.Limit)
 	}
-	a.after = d.Limit - d.Remaining
-	a.before = a.after
+	c.after = d.Limit - d.Remaining
+	c.before = c.after
 	if d.Allowed {
-		a.before, a.charged = a.before-a.hits, a.hits
+		c.before, c.charged = c.before-c.hits, c.hits
 	} else {
-		a.reset, a.after = min(d.RetryAfter, d.ResetAfter), a.before+a.hits
+		c.reset, c.after = min(d.RetryAfter, d.ResetAfter), c.before+c.hits
 	}
 }
 
 // charge adds the hits, even if they exceed the limit. It stops at the largest possible count.
-func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
-	n := min(a.hits, mostHits)
+func (c *check) charge(ctx context.Context) (engine.Decision, error) {
+	n := min(c.hits, maxHits)
 	if n == 0 {
-		return a.table.peek(ctx, a.counter, 1)
+		return c.table.peek(ctx, c.counter, 1)
 	}
 	for {
-		d, err := a.table.take(ctx, a.counter, n)
+		d, err := c.table.take(ctx, c.counter, n)
 		if err != nil {
 			return d, err
 		}
 		if d.Allowed {
-			a.charged = n
+			c.charged = n
 			return d, nil
 		}
 		if n = d.Remaining; n == 0 { // the counter is full, or there is no room for it
@@ -290,70 +291,70 @@ func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	}
 }
 
-// look reads the count, and charges nothing.
-func (a *ask) look(ctx context.Context, now time.Time) error {
-	if a.table == nil {
+// peek reads the count, and charges nothing.
+func (c *check) peek(ctx context.Context, now time.Time) error {
+	if c.table == nil {
 		return nil
 	}
-	d, err := a.table.peek(ctx, a.counter, 1)
+	d, err := c.table.peek(ctx, c.counter, 1)
 	if err != nil {
-		return a.lost(ctx, now, 0, err)
+		return c.decideWithoutStore(ctx, now, 0, err)
 	}
-	if a.limit.Algorithm != engine.AlgorithmFixedWindow {
-		a.before, a.remaining, a.reset = d.Limit-d.Remaining, d.Remaining, d.ResetAfter
-		a.after = a.before
+	if c.limit.Algorithm != engine.AlgorithmFixedWindow {
+		c.before, c.remaining, c.reset = d.Limit-d.Remaining, d.Remaining, d.ResetAfter
+		c.after = c.before
 		return nil
 	}
-	a.before = mostHits - d.Remaining
-	a.after = a.before
-	a.reset = a.untilNext(d, now)
-	a.judge(a.after)
+	c.before = maxHits - d.Remaining
+	c.after = c.before
+	c.reset = c.untilNext(d, now)
+	c.compare(c.after)
 	return nil
 }
 
-// The method most returns how many hits can pass in one window or, for a token bucket, at one moment.
-func (a *ask) most() uint64 {
-	if a.limit.Algorithm == engine.AlgorithmTokenBucket {
-		return a.limit.Burst
+// capacity returns how many hits can pass in one window or, for a token bucket, at one moment.
+func (c *check) capacity() uint64 {
+	if c.limit.Algorithm == engine.AlgorithmTokenBucket {
+		return c.limit.Burst
 	}
-	return uint64(a.limit.Requests)
+	return uint64(c.limit.Requests)
 }
 
-func (a *ask) judge(count uint64) {
-	limit := a.most()
-	a.over = count > limit
-	a.remaining = limit - min(count, limit)
+func (c *check) compare(count uint64) {
+	limit := c.capacity()
+	c.isOver = count > limit
+	c.remaining = limit - min(count, limit)
 }
 
-// tell adds the hits to the statistics. Hits near the limit and hits beyond the limit are also counted separately. Hits
-// that are given back count only in the total.
-func (a *ask) tell(nearRatio float32) {
-	if a.stats == nil {
+// addStats adds the hits to the statistics. Hits near the limit and hits beyond the limit are also counted separately.
+// Hits that are given back count only in the total.
+func (c *check) addStats(nearRatio float32) {
+	if c.stats == nil {
 		return
 	}
-	a.stats.totalHits.Add(a.hits)
-	if a.back {
+	c.stats.totalHits.Add(c.hits)
+	if c.isRefund {
 		return
 	}
-	limit := a.most()
+	limit := c.capacity()
 	near := uint64(math.Floor(float64(float32(limit) * nearRatio)))
-	if !a.over {
-		a.stats.withinLimit.Add(a.hits)
-		if a.after > near {
-			a.stats.nearLimit.Add(a.after - max(near, a.before))
+	if !c.isOver {
+		c.stats.withinLimit.Add(c.hits)
+		if c.after > near {
+			c.stats.nearLimit.Add(c.after - max(near, c.before))
 		}
 		return
 	}
-	if a.remembered {
-		a.stats.remembered.Add(a.hits)
+	if c.fromMemo {
+		c.stats.fromMemo.Add(c.hits)
 	}
-	if a.before >= limit {
-		a.stats.overLimit.Add(a.hits)
+	if c.before >= limit {
+		c.stats.overLimit.Add(c.hits)
 	} else {
-		a.stats.overLimit.Add(a.after - min(a.after, limit))
-		a.stats.nearLimit.Add(limit - max(near, a.before))
+		c.stats.overLimit.Add(c.after - min(c.after, limit))
+		c.stats.nearLimit.Add(limit - max(near, c.before))
 	}
-	if a.shadow() {
-		a.stats.shadowMode.Add(a.hits)
+	if c.isShadow() {
+		c.stats.shadowMode.Add(c.hits)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The method of returns the three headers of a status. The zero Headers give none.
-func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.HeaderValue {
+// values returns the three headers of a status. The zero Headers give none.
+func (h Headers) values(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.HeaderValue {
 	if h == (Headers{}) {
 		return nil
 	}
@@ -23,46 +23,46 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 	}
 }
 
-// mostListed bounds the limits that allHeaders lists, so that clients and proxies accept the size of the headers.
-const mostListed = 64
+// maxListed bounds the limits that allHeaders lists, so that clients and proxies accept the size of the headers.
+const maxListed = 64
 
 // allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. One says what each limit
 // admits, the other what is left. They list each limit that applies and is not in shadow mode, in the order of the
 // request.
-func allHeaders(asks []ask) []*corev3.HeaderValue {
-	var policies, rest []string
-	for i := range asks {
-		a := &asks[i]
-		if !a.counts() || a.shadow() || len(rest) == mostListed {
+func allHeaders(checks []check) []*corev3.HeaderValue {
+	var policies, states []string
+	for i := range checks {
+		c := &checks[i]
+		if !c.isCounted() || c.isShadow() || len(states) == maxListed {
 			continue
 		}
-		name := a.headerName()
-		policies = append(policies, name+";q="+strconv.FormatUint(a.most(), 10)+";w="+strconv.FormatInt(wholeSeconds(a.comesBackIn()), 10))
-		rest = append(rest, name+";r="+strconv.FormatUint(a.left(), 10)+";t="+strconv.FormatInt(wholeSeconds(a.reset), 10))
+		name := c.headerName()
+		policies = append(policies, name+";q="+strconv.FormatUint(c.capacity(), 10)+";w="+strconv.FormatInt(ceilSeconds(c.refillTime()), 10))
+		states = append(states, name+";r="+strconv.FormatUint(c.remainingHits(), 10)+";t="+strconv.FormatInt(ceilSeconds(c.reset), 10))
 	}
-	if len(rest) == 0 {
+	if len(states) == 0 {
 		return nil
 	}
 	return []*corev3.HeaderValue{
-		{Key: "RateLimit-Policy", Value: strings.Join(policies, ", ")}, {Key: "RateLimit", Value: strings.Join(rest, ", ")},
+		{Key: "RateLimit-Policy", Value: strings.Join(policies, ", ")}, {Key: "RateLimit", Value: strings.Join(states, ", ")},
 	}
 }
 
-// comesBackIn returns how long a used-up limit takes until it is completely available.
-func (a *ask) comesBackIn() time.Duration {
-	if a.limit.Algorithm == engine.AlgorithmTokenBucket && a.limit.Requests > 0 {
-		return a.limit.Policy().Window()
+// refillTime returns how long a used-up limit takes until it is completely available.
+func (c *check) refillTime() time.Duration {
+	if c.limit.Algorithm == engine.AlgorithmTokenBucket && c.limit.Requests > 0 {
+		return c.limit.Policy().Window()
 	}
-	return a.limit.Window
+	return c.limit.Window
 }
 
 // headerName returns the name of a limit as a string of structured fields (RFC 9651). A limit without a name has the
 // name of its rule in statistics.
-func (a *ask) headerName() string {
+func (c *check) headerName() string {
 	name := "request" // the name if the request carries the limit
-	if a.rule != nil {
-		if name = a.rule.Name; name == "" {
-			name = a.rule.Stat
+	if c.rule != nil {
+		if name = c.rule.Name; name == "" {
+			name = c.rule.Stat
 		}
 	}
 	var b strings.Builder

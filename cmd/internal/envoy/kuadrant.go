@@ -27,23 +27,23 @@ func (s *Service) Kuadrant() Kuadrant { return Kuadrant{s} }
 // CheckRateLimit implements [kuadrant.Server]. Without a number of hits, it checks for one hit.
 func (k Kuadrant) CheckRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest) (response *rlsv3.RateLimitResponse, err error) {
 	s := k.service
-	err = s.asked(r, marker{}, func(_ *active, asks []ask) error {
-		if err := s.lookAll(ctx, asks); err != nil {
+	err = s.withChecks(r, marker{}, func(_ *activeConfig, checks []check) error {
+		if err := s.peekAll(ctx, checks); err != nil {
 			return err
 		}
-		response = s.answer(r, asks)
+		response = s.answer(r, checks)
 		return nil
 	})
 	return response, err
 }
 
-func (s *Service) lookAll(ctx context.Context, asks []ask) error {
-	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
+func (s *Service) peekAll(ctx context.Context, checks []check) error {
+	return s.storeError(checks, s.forEach(checks, (*check).isCounted, func(c *check) error { return c.wouldPass(ctx, s.now()) }))
 }
 
-// reached returns the error of a store in the form of Kuadrant's service.
-func (s *Service) reached(asks []ask, err error) error {
-	if s.noteStores(asks, err); err != nil {
+// storeError counts the errors of stores. It returns err in the form of Kuadrant's service.
+func (s *Service) storeError(checks []check, err error) error {
+	if s.countStoreErrors(checks, err); err != nil {
 		return status.Error(codes.Unavailable, err.Error())
 	}
 	return nil
@@ -52,11 +52,11 @@ func (s *Service) reached(asks []ask, err error) error {
 // Report implements [kuadrant.Server].
 func (k Kuadrant) Report(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
 	s := k.service
-	err := s.asked(r, marker{}, func(_ *active, asks []ask) error {
-		for i := range asks {
-			asks[i].reports = true
+	err := s.withChecks(r, marker{}, func(_ *activeConfig, checks []check) error {
+		for i := range checks {
+			checks[i].isReport = true
 		}
-		return s.reached(asks, s.count(ctx, asks))
+		return s.storeError(checks, s.count(ctx, checks))
 	})
 	if err != nil {
 		return nil, err
@@ -68,25 +68,25 @@ func (k Kuadrant) Report(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3
 // and passes if one hit would pass.
 func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kuadrant.ReserveResponse, error) {
 	s := k.service
-	request, err := s.about(r.GetDomain(), r.GetDescriptors())
+	request, err := s.newRequest(r.GetDomain(), r.GetDescriptors())
 	if err != nil {
 		return nil, err
 	}
 	if ttl := r.GetTtl(); ttl != nil && (ttl.CheckValid() != nil || ttl.AsDuration() < 0) {
-		return nil, s.refuse(status.Errorf(codes.InvalidArgument, "ttl: %v: want 0s or more", ttl.AsDuration()))
+		return nil, s.serviceError(status.Errorf(codes.InvalidArgument, "ttl: %v: want 0s or more", ttl.AsDuration()))
 	}
 	response := new(kuadrant.ReserveResponse)
-	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
-		if n := len(asks); n > maxReserved {
-			return s.refuse(status.Errorf(codes.InvalidArgument, "a reservation of %d limits: want at most %d", n, maxReserved))
+	err = s.withChecks(request, marker{s.reservations.salt[:]}, func(_ *activeConfig, checks []check) error {
+		if n := len(checks); n > maxReserved {
+			return s.serviceError(status.Errorf(codes.InvalidArgument, "a reservation of %d limits: want at most %d", n, maxReserved))
 		}
-		if err := s.hold(ctx, request, asks, r.GetAmount()); err != nil {
+		if err := s.hold(ctx, request, checks, r.GetAmount()); err != nil {
 			return err
 		}
-		if response.Code = s.overall(asks, s.quotaGroups(request, asks)); response.Code != rlsv3.RateLimitResponse_OK {
+		if response.Code = s.overallCode(checks, s.newQuotaGroups(request, checks)); response.Code != rlsv3.RateLimitResponse_OK {
 			return nil
 		}
-		response.ReservationId = s.reservations.sealer.Seal(parts(asks), s.reservations.uses.Expires(r.GetTtl().AsDuration()))
+		response.ReservationId = s.reservations.sealer.Seal(encodeParts(checks), s.reservations.uses.Expires(r.GetTtl().AsDuration()))
 		return nil
 	})
 	if err != nil {
@@ -95,19 +95,19 @@ func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kua
 	return response, nil
 }
 
-func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, asks []ask, amount uint64) error {
+func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, checks []check, amount uint64) error {
 	if amount == 0 {
-		return s.lookAll(ctx, asks)
+		return s.peekAll(ctx, checks)
 	}
-	for i := range asks {
-		asks[i].hits, asks[i].holds = min(amount, mostHits), true
+	for i := range checks {
+		checks[i].hits, checks[i].isEstimate = min(amount, maxHits), true
 	}
-	err := s.reached(asks, s.countAllOrNothing(ctx, asks))
-	s.observe(request, asks, err != nil)
-	for i := range asks {
-		if asks[i].refused() { // the hits of the other asks were given back
-			for j := range asks {
-				asks[j].charged = 0
+	err := s.storeError(checks, s.countAllOrNothing(ctx, checks))
+	s.observe(request, checks, err != nil)
+	for i := range checks {
+		if checks[i].isRefused() { // the hits of the other checks were given back
+			for j := range checks {
+				checks[j].charged = 0
 			}
 		}
 	}
@@ -117,40 +117,40 @@ func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, ask
 // Commit implements [kuadrant.Server]. Without an id it does what Report does.
 func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadrant.CommitResponse, error) {
 	s := k.service
-	request, err := s.about(r.GetDomain(), r.GetDescriptors())
+	request, err := s.newRequest(r.GetDomain(), r.GetDescriptors())
 	if err != nil {
 		return nil, err
 	}
-	var reserved []part
+	var parts []part
 	var opened sealed.Opened
 	if r.GetReservationId() != "" {
 		if opened, err = s.reservations.sealer.Open(r.GetReservationId()); err == nil {
-			reserved, err = read(opened.Receipt)
+			parts, err = decodeParts(opened.Receipt)
 		} else {
 			err = status.Errorf(codes.InvalidArgument, "reservation_id: %v", err)
 		}
 	}
 	if err != nil {
-		return nil, s.refuse(err)
+		return nil, s.serviceError(err)
 	}
 	released := false
 	// The commit must not end at the client's deadline. If it ended halfway, the id would be used up without counting
 	// the cost. The store has its own timeout.
 	ctx = context.WithoutCancel(ctx)
-	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
+	err = s.withChecks(request, marker{s.reservations.salt[:]}, func(_ *activeConfig, checks []check) error {
 		use := sealed.Late
 		if opened.Salt != nil {
 			var err error
 			if use, err = s.reservations.uses.Use(ctx, opened); err != nil {
-				return s.reached(nil, err)
+				return s.storeError(nil, err)
 			}
 		}
 		if use == sealed.Repeated {
 			return nil
 		}
-		held := s.commit(asks, reserved, r.GetActualAmount(), use == sealed.First)
-		released = use == sealed.First && (held || len(reserved) == 0)
-		return s.reached(asks, s.count(ctx, asks))
+		hadReservation := s.commit(checks, parts, r.GetActualAmount(), use == sealed.First)
+		released = use == sealed.First && (hadReservation || len(parts) == 0)
+		return s.storeError(checks, s.count(ctx, checks))
 	})
 	if err != nil {
 		return nil, err
@@ -158,28 +158,28 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
 }
 
-// commit settles each ask's reservation with the actual cost. It charges the part of the cost that exceeds the
+// commit settles each check's reservation with the actual cost. It charges the part of the cost that exceeds the
 // reservation. It gives unused tokens back only if inTime is true. Without a reservation, it charges the complete cost.
-// The result held reports whether anything was reserved.
-func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
-	for i := range asks {
-		a := &asks[i]
-		p, rest, ok := take(reserved, a.mark)
-		if held = held || ok; ok && a.counts() && a.table != nil && inTime {
-			a.settle(p, actual)
-			s.memo.forget(a)
+// The result hadReservation reports whether anything was reserved.
+func (s *Service) commit(checks []check, parts []part, actualCost uint64, inTime bool) (hadReservation bool) {
+	for i := range checks {
+		c := &checks[i]
+		p, remaining, ok := takePart(parts, c.mark)
+		if hadReservation = hadReservation || ok; ok && c.isCounted() && c.table != nil && inTime {
+			c.settle(p, actualCost)
+			s.memo.forget(c)
 		}
-		reserved = rest
-		a.reports, a.hits = true, min(actual-min(actual, p.taken), mostHits+1)
-		a.applies = a.applies && a.hits > 0
+		parts = remaining
+		c.isReport, c.hits = true, min(actualCost-min(actualCost, p.taken), maxHits+1)
+		c.applies = c.applies && c.hits > 0
 	}
-	return held
+	return hadReservation
 }
 
-func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
+func (s *Service) newRequest(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
 	for i, d := range descriptors {
 		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {
-			return nil, s.refuse(status.Errorf(codes.InvalidArgument, "descriptor %d has hits of its own: want the amount of the "+
+			return nil, s.serviceError(status.Errorf(codes.InvalidArgument, "descriptor %d has hits of its own: want the amount of the "+
 				"request alone", i+1))
 		}
 	}

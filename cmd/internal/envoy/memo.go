@@ -11,70 +11,70 @@ import (
 
 // A memo remembers counters in a store that have exceeded their limits in a fixed window. Until the window ends,
 // requests of such a counter are refused without a call to the store, and their hits are not counted. The number of
-// places is fixed: a later counter replaces an earlier counter at the same place. A memo is safe for concurrent use. A
+// slots is fixed: a later counter replaces an earlier counter in the same slot. A memo is safe for concurrent use. A
 // nil memo remembers nothing.
 type memo struct {
-	places []atomic.Pointer[exceeded]
-	seed   maphash.Seed
+	slots []atomic.Pointer[exceededCounter]
+	seed  maphash.Seed
 
 	hits, misses, overwritten atomic.Uint64 // lookups, and counters replaced by other counters
 }
 
-// exceeded is a counter over its limit, with the number of its hits. Before the end of the window, the number falls
-// only if hits are given back.
-type exceeded struct {
-	table table
-	key   string
-	hits  uint64
-	until time.Time // the end of the window
+// An exceededCounter is a counter over its limit, with the number of its hits. Before the end of the window, the number
+// falls only if hits are given back.
+type exceededCounter struct {
+	table     table
+	key       string
+	hits      uint64
+	windowEnd time.Time
 }
 
-// memoBytes is the memory of a place and its counter. A counter's key usually has about fifty bytes.
+// memoBytes is the memory of a slot and its counter. A counter's key usually has about fifty bytes.
 const memoBytes = 128
 
-// newMemo returns a memo of at most size bytes, or nil if no place fits.
+// newMemo returns a memo of at most size bytes, or nil if no slot fits.
 func newMemo(size int) *memo {
 	if size < memoBytes {
 		return nil
 	}
-	places := 1 << (bits.Len(uint(size/memoBytes)) - 1)
-	return &memo{places: make([]atomic.Pointer[exceeded], places), seed: maphash.MakeSeed()}
+	slots := 1 << (bits.Len(uint(size/memoBytes)) - 1)
+	return &memo{slots: make([]atomic.Pointer[exceededCounter], slots), seed: maphash.MakeSeed()}
 }
 
-func (m *memo) place(a *ask) *atomic.Pointer[exceeded] {
-	hash := maphash.String(m.seed, a.counter.text) ^ maphash.Comparable(m.seed, a.limit.Window)
-	return &m.places[hash&uint64(len(m.places)-1)]
+func (m *memo) slot(c *check) *atomic.Pointer[exceededCounter] {
+	hash := maphash.String(m.seed, c.counter.text) ^ maphash.Comparable(m.seed, c.limit.Window)
+	return &m.slots[hash&uint64(len(m.slots)-1)]
 }
 
-// answers decides an ask if it can: the hits of a remembered counter must exceed the ask's limit. It reports whether it
-// has decided.
-func (m *memo) answers(a *ask, now time.Time) bool {
-	if m == nil || a.back || a.hits == 0 || a.table == nil || a.limit.Algorithm != engine.AlgorithmFixedWindow {
+// decide decides a check if it can: the hits of a remembered counter must exceed the check's limit. It reports whether
+// it has decided.
+func (m *memo) decide(c *check, now time.Time) bool {
+	if m == nil || c.isRefund || c.hits == 0 || c.table == nil || c.limit.Algorithm != engine.AlgorithmFixedWindow {
 		return false
 	}
-	known := m.place(a).Load()
-	if known == nil || known.key != a.counter.text || known.table != a.table || !now.Before(known.until) ||
-		known.hits+a.hits <= a.most() {
+	entry := m.slot(c).Load()
+	if entry == nil || entry.key != c.counter.text || entry.table != c.table || !now.Before(entry.windowEnd) ||
+		entry.hits+c.hits <= c.capacity() {
 		m.misses.Add(1)
 		return false
 	}
 	m.hits.Add(1)
-	a.over, a.remembered, a.before, a.after = true, true, known.hits, known.hits+a.hits
-	a.reset = known.until.Sub(now)
+	c.isOver, c.fromMemo, c.before, c.after = true, true, entry.hits, entry.hits+c.hits
+	c.reset = entry.windowEnd.Sub(now)
 	return true
 }
 
-// note remembers the counter of an ask if the store's decision shows that the counter has exceeded its limit.
-func (m *memo) note(a *ask, now time.Time) {
+// note remembers the counter of a check if the store's decision shows that the counter has exceeded its limit.
+func (m *memo) note(c *check, now time.Time) {
 	switch {
-	case m == nil || a.table == nil:
-	case a.back:
-		m.forget(a)
-	case a.over && a.charged > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow:
-		before := m.place(a).Swap(&exceeded{
-			a.table, a.counter.text, a.after, now.Add(a.reset),
+	case m == nil || c.table == nil:
+	case c.isRefund:
+		m.forget(c)
+	case c.isOver && c.charged > 0 && c.limit.Algorithm == engine.AlgorithmFixedWindow:
+		old := m.slot(c).Swap(&exceededCounter{
+			c.table, c.counter.text, c.after, now.Add(c.reset),
 		})
-		if before != nil {
+		if old != nil {
 			m.overwritten.Add(1)
 		}
 	}
@@ -87,8 +87,8 @@ func (m *memo) counters(now time.Time) []Counter {
 		return nil
 	}
 	var entries uint64
-	for i := range m.places {
-		if known := m.places[i].Load(); known != nil && now.Before(known.until) {
+	for i := range m.slots {
+		if entry := m.slots[i].Load(); entry != nil && now.Before(entry.windowEnd) {
 			entries++
 		}
 	}
@@ -100,13 +100,13 @@ func (m *memo) counters(now time.Time) []Counter {
 	}
 }
 
-// forget removes the counter of an ask. It is called when hits of the counter have been given back.
-func (m *memo) forget(a *ask) {
+// forget removes the counter of a check. It is called when hits of the counter have been given back.
+func (m *memo) forget(c *check) {
 	if m == nil {
 		return
 	}
-	place := m.place(a)
-	if known := place.Load(); known != nil && known.key == a.counter.text && known.table == a.table {
-		place.CompareAndSwap(known, nil)
+	slot := m.slot(c)
+	if entry := slot.Load(); entry != nil && entry.key == c.counter.text && entry.table == c.table {
+		slot.CompareAndSwap(entry, nil)
 	}
 }

@@ -17,54 +17,54 @@ func TestMemo(t *testing.T) {
 	now := time.Unix(1000, 0)
 	minute := config.Limit{Algorithm: engine.AlgorithmFixedWindow, Requests: 5, Window: time.Minute}
 	tables := [2]table{storeTable{}, localTable{}} // two tables that differ
-	asking := func(key string, hits uint64) *ask {
-		return &ask{limit: minute, table: tables[0], counter: counter{text: key}, hits: hits, applies: true}
+	asking := func(key string, hits uint64) *check {
+		return &check{limit: minute, table: tables[0], counter: counter{text: key}, hits: hits, applies: true}
 	}
-	exceeds := func(key string, after uint64) *ask {
-		a := asking(key, 1)
-		a.over, a.after, a.charged, a.reset = true, after, 1, 20*time.Second
-		return a
+	exceeds := func(key string, after uint64) *check {
+		c := asking(key, 1)
+		c.isOver, c.after, c.charged, c.reset = true, after, 1, 20*time.Second
+		return c
 	}
 	m := newMemo(1 << 20)
-	assert.False(t, m.answers(asking("a", 1), now))
+	assert.False(t, m.decide(asking("a", 1), now))
 	m.note(exceeds("a", 6), now)
-	a := asking("a", 2)
-	assert.True(t, m.answers(a, now))
+	c := asking("a", 2)
+	assert.True(t, m.decide(c, now))
 	assert.Equal(t, []any{true, true, uint64(6), uint64(8), uint64(0), 20 * time.Second},
-		[]any{a.over, a.remembered, a.before, a.after, a.remaining, a.reset})
-	assert.False(t, m.answers(asking("b", 1), now))
+		[]any{c.isOver, c.fromMemo, c.before, c.after, c.remaining, c.reset})
+	assert.False(t, m.decide(asking("b", 1), now))
 	other := asking("a", 1)
 	other.table = tables[1]
-	assert.False(t, m.answers(other, now), "the window of another length")
+	assert.False(t, m.decide(other, now), "the window of another length")
 	raised := asking("a", 1)
 	raised.limit.Requests = 7
-	assert.False(t, m.answers(raised, now), "7 hits fit")
+	assert.False(t, m.decide(raised, now), "7 hits fit")
 	raised.hits = 2
-	assert.True(t, m.answers(raised, now), "8 do not")
-	assert.False(t, m.answers(asking("a", 0), now), "a look")
-	assert.True(t, m.answers(asking("a", 1), now.Add(20*time.Second-1)))
-	assert.False(t, m.answers(asking("a", 1), now.Add(20*time.Second)), "the next window")
+	assert.True(t, m.decide(raised, now), "8 do not")
+	assert.False(t, m.decide(asking("a", 0), now), "a look")
+	assert.True(t, m.decide(asking("a", 1), now.Add(20*time.Second-1)))
+	assert.False(t, m.decide(asking("a", 1), now.Add(20*time.Second)), "the next window")
 
 	back := asking("a", 3)
-	back.back = true
-	assert.False(t, m.answers(back, now))
+	back.isRefund = true
+	assert.False(t, m.decide(back, now))
 	m.note(back, now)
-	assert.False(t, m.answers(asking("a", 1), now), "hits were given back")
+	assert.False(t, m.decide(asking("a", 1), now), "hits were given back")
 
 	bucket := exceeds("c", 6)
 	bucket.limit.Algorithm = engine.AlgorithmTokenBucket
 	m.note(bucket, now)
-	assert.False(t, m.answers(asking("c", 1), now), "no window")
+	assert.False(t, m.decide(asking("c", 1), now), "no window")
 	uncharged := exceeds("d", 6)
 	uncharged.charged = 0
 	m.note(uncharged, now)
-	assert.False(t, m.answers(asking("d", 1), now), "nothing is known of the counter")
+	assert.False(t, m.decide(asking("d", 1), now), "nothing is known of the counter")
 
 	small := newMemo(memoBytes)
 	small.note(exceeds("a", 6), now)
 	small.note(exceeds("b", 6), now)
-	assert.False(t, small.answers(asking("a", 1), now), "one place")
-	assert.True(t, small.answers(asking("b", 1), now))
+	assert.False(t, small.decide(asking("a", 1), now), "one place")
+	assert.True(t, small.decide(asking("b", 1), now))
 	assert.Equal(t, []Counter{
 		{"ratelimit.localcache.hitCount", 1, true}, {"ratelimit.localcache.missCount", 1, true},
 		{"ratelimit.localcache.lookupCount", 2, true}, {"ratelimit.localcache.overwriteCount", 1, true},
@@ -76,5 +76,5 @@ func TestMemo(t *testing.T) {
 	assert.Nil(t, none)
 	none.note(exceeds("a", 6), now)
 	none.forget(asking("a", 1))
-	assert.False(t, none.answers(asking("a", 1), now))
+	assert.False(t, none.decide(asking("a", 1), now))
 }

@@ -8,27 +8,27 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the complete group
-// counts as over. Asks whose entries name the same model and backend form a group. Of the other asks, those with the
-// same entries form a group. quotaGroups is nil if no ask is in quota mode.
+// quotaGroups divides the checks in quota mode into groups. If one check of a group is over the limit, the complete
+// group counts as over. Checks whose entries name the same model and backend form a group. Of the other checks, those
+// with the same entries form a group. quotaGroups is nil if no check is in quota mode.
 type quotaGroups struct {
-	of   []string // the group of each ask; "" if the ask is not in quota mode
-	over map[string]bool
+	names  []string // the group of each check; "" if the check is not in quota mode
+	isOver map[string]bool
 }
 
-func (s *Service) quotaGroups(request *rlsv3.RateLimitRequest, asks []ask) *quotaGroups {
+func (s *Service) newQuotaGroups(request *rlsv3.RateLimitRequest, checks []check) *quotaGroups {
 	var groups *quotaGroups
-	for i := range asks {
-		a := &asks[i]
-		if !s.quota(a) || a.applies && a.limit.Unlimited {
+	for i := range checks {
+		c := &checks[i]
+		if !s.isQuotaMode(c) || c.applies && c.limit.Unlimited {
 			continue
 		}
 		if groups == nil {
-			groups = &quotaGroups{make([]string, len(asks)), map[string]bool{}}
+			groups = &quotaGroups{make([]string, len(checks)), map[string]bool{}}
 		}
-		name := quotaGroup(request.GetDescriptors()[a.of])
-		groups.of[i] = name
-		groups.over[name] = groups.over[name] || a.refused()
+		name := groupName(request.GetDescriptors()[c.index])
+		groups.names[i] = name
+		groups.isOver[name] = groups.isOver[name] || c.isRefused()
 	}
 	return groups
 }
@@ -37,8 +37,8 @@ func (g *quotaGroups) allOver() bool {
 	if g == nil {
 		return false
 	}
-	for _, over := range g.over {
-		if !over {
+	for _, isOver := range g.isOver {
+		if !isOver {
 			return false
 		}
 	}
@@ -47,9 +47,9 @@ func (g *quotaGroups) allOver() bool {
 
 // quotaGroup returns the name of a descriptor's group. The entries backend_name and model_name_override come from Envoy
 // AI Gateway.
-func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
+func groupName(descriptor *commonv3.RateLimitDescriptor) string {
 	var backend, model string
-	var all strings.Builder
+	var text strings.Builder
 	for _, entry := range descriptor.GetEntries() {
 		switch entry.GetKey() {
 		case "backend_name":
@@ -57,17 +57,17 @@ func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
 		case "model_name_override":
 			model = entry.GetValue()
 		}
-		all.WriteString(entry.GetKey() + "\x00" + entry.GetValue() + "\x00")
+		text.WriteString(entry.GetKey() + "\x00" + entry.GetValue() + "\x00")
 	}
 	if backend != "" || model != "" {
 		return "model\x00" + backend + "\x00" + model
 	}
-	return "entries\x00" + all.String()
+	return "entries\x00" + text.String()
 }
 
 // metadata returns a Struct with the request and the metadata of the rules that admitted it. If several have the same
 // key, the first value counts. Structs under the same key are merged.
-func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) *structpb.Struct {
+func metadata(request *rlsv3.RateLimitRequest, checks []check, groups *quotaGroups) *structpb.Struct {
 	descriptors := make([]*structpb.Value, 0, len(request.GetDescriptors()))
 	for _, descriptor := range request.GetDescriptors() {
 		descriptors = append(descriptors, structpb.NewStructValue(descriptorMetadata(descriptor)))
@@ -79,22 +79,22 @@ func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) 
 	if hits := request.GetHitsAddend(); hits != 0 {
 		fields["hitsAddend"] = structpb.NewNumberValue(float64(hits))
 	}
-	passed := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	admitted := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 	refused := map[int]bool{} // the descriptors that at least one limit refuses
-	for i := range asks {
-		if asks[i].refused() {
-			refused[asks[i].of] = true
+	for i := range checks {
+		if checks[i].isRefused() {
+			refused[checks[i].index] = true
 		}
 	}
-	for i := range asks {
-		a := &asks[i]
-		if !a.applies || a.rule == nil || refused[a.of] || groups != nil && groups.over[groups.of[i]] {
+	for i := range checks {
+		c := &checks[i]
+		if !c.applies || c.rule == nil || refused[c.index] || groups != nil && groups.isOver[groups.names[i]] {
 			continue
 		}
-		merge(passed, a.rule.Metadata)
+		merge(admitted, c.rule.Metadata)
 	}
-	if len(passed.GetFields()) > 0 {
-		fields["metadata"] = structpb.NewStructValue(passed)
+	if len(admitted.GetFields()) > 0 {
+		fields["metadata"] = structpb.NewStructValue(admitted)
 	}
 	return &structpb.Struct{Fields: fields}
 }
@@ -117,18 +117,18 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 // merge copies fields from the second Struct to the first, unless the first has a field with the same name. If both
 // fields are Structs, it merges the two. The second Struct belongs to a rule and must not change, so merge copies
 // values that may be changed later.
-func merge(to, from *structpb.Struct) {
-	for key, value := range from.GetFields() {
-		have, there := to.Fields[key]
+func merge(dst, src *structpb.Struct) {
+	for key, value := range src.GetFields() {
+		existing, found := dst.Fields[key]
 		switch {
-		case !there && value.GetStructValue() != nil:
-			into := &structpb.Struct{Fields: map[string]*structpb.Value{}}
-			merge(into, value.GetStructValue())
-			to.Fields[key] = structpb.NewStructValue(into)
-		case !there:
-			to.Fields[key] = value
-		case have.GetStructValue() != nil && value.GetStructValue() != nil:
-			merge(have.GetStructValue(), value.GetStructValue())
+		case !found && value.GetStructValue() != nil:
+			merged := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+			merge(merged, value.GetStructValue())
+			dst.Fields[key] = structpb.NewStructValue(merged)
+		case !found:
+			dst.Fields[key] = value
+		case existing.GetStructValue() != nil && value.GetStructValue() != nil:
+			merge(existing.GetStructValue(), value.GetStructValue())
 		}
 	}
 }

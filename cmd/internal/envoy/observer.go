@@ -33,39 +33,39 @@ type Decision struct {
 	Limit engine.Policy
 }
 
-// observe passes the decisions of all asks to the observer. The flag failed says whether the store failed to answer.
-func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bool) {
+// observe passes the decisions of all checks to the observer. storeFailed says whether a store failed to answer.
+func (s *Service) observe(request *rlsv3.RateLimitRequest, checks []check, storeFailed bool) {
 	if s.options.Observer == nil {
 		return
 	}
-	for i := range asks {
-		a := &asks[i]
-		if !a.counts() || a.hits == 0 {
+	for i := range checks {
+		c := &checks[i]
+		if !c.isCounted() || c.hits == 0 {
 			continue
 		}
 		d := Decision{
-			Domain: request.GetDomain(), Descriptor: request.GetDescriptors()[a.of], Key: a.counter.hash,
-			Outcome: a.outcome(s.options.ShadowMode),
+			Domain: request.GetDomain(), Descriptor: request.GetDescriptors()[c.index], Key: c.counter.hash,
+			Outcome: c.outcome(s.options.ShadowMode),
 		}
-		if failed {
+		if storeFailed {
 			d.Outcome = limits.Failed
 		}
-		if a.rule != nil {
-			if d.Rule = a.rule.Rule; a.over {
-				d.Limit, _ = a.rule.ofValue(d.Descriptor)
+		if c.rule != nil {
+			if d.Rule = c.rule.Rule; c.isOver {
+				d.Limit, _ = c.rule.valueLimit(d.Descriptor)
 			}
 		}
 		s.options.Observer.Decided(d)
 	}
 }
 
-func (a *ask) outcome(allShadow bool) limits.Outcome {
+func (c *check) outcome(allShadow bool) limits.Outcome {
 	switch {
-	case a.back:
+	case c.isRefund:
 		return limits.Refunded
-	case !a.over:
+	case !c.isOver:
 		return limits.Allowed
-	case allShadow || a.shadow():
+	case allShadow || c.isShadow():
 		return limits.ShadowRefused
 	}
 	return limits.Refused

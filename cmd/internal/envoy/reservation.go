@@ -49,19 +49,19 @@ func newReservations(o Options) (*reservations, error) {
 
 const markBytes = 16
 
-// A mark identifies the counter of an ask in the id of a reservation.
+// A mark identifies the counter of a check in the id of a reservation.
 type mark [markBytes]byte
 
 // A marker makes marks. If its salt is nil, it makes none.
 type marker struct{ salt []byte }
 
-func (m marker) of(a *ask, key []byte) (of mark) {
+func (m marker) sum(c *check, key []byte) (sum mark) {
 	if m.salt == nil {
-		return of
+		return sum
 	}
-	limit := a.limit
-	if a.rule != nil {
-		limit = a.rule.Limit // not the value's own limit, which may change before the commit
+	limit := c.limit
+	if c.rule != nil {
+		limit = c.rule.Limit // not the value's own limit, which may change before the commit
 	}
 	hash := sha256.New()
 	hash.Write(m.salt)
@@ -71,8 +71,8 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 		hash.Write([]byte(c.String()))
 	}
 	hash.Write(key)
-	copy(of[:], hash.Sum(nil))
-	return of
+	copy(sum[:], hash.Sum(nil))
+	return sum
 }
 
 // maxReserved bounds the limits of a reservation, so that an id has at most 8 KiB.
@@ -85,72 +85,72 @@ type part struct {
 	receipt []byte
 }
 
-// parts returns the text of an id. For each ask, it has a receipt of the tokens that the ask has taken.
-func parts(asks []ask) (text []byte) {
-	for i := range asks {
-		a := &asks[i]
-		if a.charged == 0 {
+// encodeParts returns the content of an id. For each check that has taken tokens, it has a part with their receipt.
+func encodeParts(checks []check) (text []byte) {
+	for i := range checks {
+		c := &checks[i]
+		if c.charged == 0 {
 			continue
 		}
 		var receipt []byte
-		if held, ok := a.held.(*redislimit.Hold); ok {
-			receipt = held.Append(nil)
+		if hold, ok := c.hold.(*redislimit.Hold); ok {
+			receipt = hold.Append(nil)
 		} else {
-			receipt = a.receipt.Append(nil)
+			receipt = c.receipt.Append(nil)
 		}
-		text = append(text, a.mark[:]...)
-		text = binary.AppendUvarint(text, a.charged)
+		text = append(text, c.mark[:]...)
+		text = binary.AppendUvarint(text, c.charged)
 		text = append(binary.AppendUvarint(text, uint64(len(receipt))), receipt...)
 	}
 	return text
 }
 
-// read returns the parts of an id. Since this service has sealed the text, an error means that another version of the
-// program made it.
-func read(text []byte) (all []part, err error) {
-	bad := status.Error(codes.InvalidArgument, "reservation_id: it is of another version of weir-envoy")
+// decodeParts returns the parts of an id. Since this service has sealed the text, an error means that another version
+// of the program made it.
+func decodeParts(text []byte) (parts []part, err error) {
+	errVersion := status.Error(codes.InvalidArgument, "reservation_id: it is of another version of weir-envoy")
 	for len(text) > 0 {
 		if len(text) < markBytes {
-			return nil, bad
+			return nil, errVersion
 		}
 		p := part{mark: mark(text[:markBytes])}
 		text = text[markBytes:]
 		taken, n := binary.Uvarint(text)
 		if n <= 0 {
-			return nil, bad
+			return nil, errVersion
 		}
 		size, m := binary.Uvarint(text[n:])
 		if text = text[n:]; m <= 0 || uint64(len(text)-m) < size {
-			return nil, bad
+			return nil, errVersion
 		}
 		p.taken, p.receipt = taken, bytes.Clone(text[m:m+int(size)])
-		all, text = append(all, p), text[m+int(size):]
+		parts, text = append(parts, p), text[m+int(size):]
 	}
-	return all, nil
+	return parts, nil
 }
 
-// take returns the part of the counter that a mark identifies, and the remaining parts.
-func take(all []part, of mark) (p part, rest []part, ok bool) {
-	for i := range all {
-		if all[i].mark == of {
-			p = all[i]
-			return p, append(all[:i:i], all[i+1:]...), true
+// takePart returns the part of the counter that a mark identifies, and the remaining parts.
+func takePart(parts []part, id mark) (p part, remaining []part, ok bool) {
+	for i := range parts {
+		if parts[i].mark == id {
+			p = parts[i]
+			return p, append(parts[:i:i], parts[i+1:]...), true
 		}
 	}
-	return p, all, false
+	return p, parts, false
 }
 
 // settle gives back the tokens that a request did not use. If the part does not say how many were taken, it gives
 // nothing back.
-func (a *ask) settle(p part, actual uint64) {
+func (c *check) settle(p part, actual uint64) {
 	if actual >= p.taken {
 		return
 	}
-	switch t := a.table.(type) {
+	switch t := c.table.(type) {
 	case localTable:
-		key := a.counter.hash
-		if a.limit.Algorithm == engine.AlgorithmFixedWindow {
-			quota, err := t.quota(a.limit)
+		key := c.counter.hash
+		if c.limit.Algorithm == engine.AlgorithmFixedWindow {
+			quota, err := t.quota(c.limit)
 			if err != nil {
 				return
 			}
@@ -160,12 +160,12 @@ func (a *ask) settle(p part, actual uint64) {
 			receipt.Settle(actual)
 		}
 	case storeTable:
-		limiter, policy := t.under(a.limit)
+		limiter, policy := t.limiterFor(c.limit)
 		quota, err := limiter.Quota(policy)
 		if err != nil {
 			return
 		}
-		if hold, err := quota.ParseHold(a.counter.text, p.receipt); err == nil {
+		if hold, err := quota.ParseHold(c.counter.text, p.receipt); err == nil {
 			hold.Settle(actual)
 		}
 	}

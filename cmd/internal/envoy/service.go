@@ -30,15 +30,15 @@ type Service struct {
 
 	reservations *reservations
 
-	stats   statistics
-	loading sync.Mutex // locked during SetConfig
-	active  atomic.Pointer[active]
+	stats       statistics
+	configMutex sync.Mutex // locked during SetConfig
+	active      atomic.Pointer[activeConfig]
 }
 
 // Config returns the active configuration, or nil before the first one.
 func (s *Service) Config() *config.Config {
-	if now := s.active.Load(); now != nil {
-		return now.config
+	if current := s.active.Load(); current != nil {
+		return current.config
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func New(options Options) (*Service, error) {
 	if s.tables.shared {
 		s.memo = newMemo(options.MemoBytes)
 	}
-	s.stats.most = int64(options.MaxStats)
+	s.stats.maxNames = int64(options.MaxStats)
 	// This finds an impossible MaxKeys now. Otherwise it would be found only when the first rule needs a table.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
@@ -68,28 +68,28 @@ func New(options Options) (*Service, error) {
 // SetConfig makes the rules of c active. Counters keep their counts. If limits of some rules cannot be counted, the
 // previous rules stay active, and the error names each such rule.
 func (s *Service) SetConfig(c *config.Config) error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	next := &active{config: c, rules: make([]rule, len(c.Rules()))}
+	s.configMutex.Lock()
+	defer s.configMutex.Unlock()
+	next := &activeConfig{config: c, rules: make([]rule, len(c.Rules()))}
 	if err := s.fill(next); err != nil {
 		s.stats.ConfigLoadError.Add(1)
 		next.release()
-		return errors.Join(err, s.tables.keep(s.rules()))
+		return errors.Join(err, s.tables.closeUnused(s.rules()))
 	}
 	s.followQuotas(next)
 	s.tables.generation.Add(1) // before any request under the next configuration can ask for a table
-	before := s.active.Swap(next)
+	previous := s.active.Swap(next)
 	s.stats.ConfigLoadSuccess.Add(1)
-	if before != nil {
-		before.uses.end()
-		before.release()
+	if previous != nil {
+		previous.uses.end()
+		previous.release()
 	}
-	return s.tables.keep(c.Rules())
+	return s.tables.closeUnused(c.Rules())
 }
 
 func (s *Service) rules() []*config.Rule {
-	if now := s.active.Load(); now != nil {
-		return now.config.Rules()
+	if current := s.active.Load(); current != nil {
+		return current.config.Rules()
 	}
 	return nil
 }
@@ -104,8 +104,8 @@ func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx
 
 // Close stops the tables' sweepers. Requests must have ended.
 func (s *Service) Close() error {
-	if now := s.active.Load(); now != nil {
-		now.release()
+	if current := s.active.Load(); current != nil {
+		current.release()
 	}
 	return errors.Join(s.reservations.uses.Close(), s.tables.close())
 }
@@ -122,32 +122,32 @@ var (
 	errNoConfig      = status.Error(codes.Unknown, "no rate limit configuration loaded")
 )
 
-// An ask is a descriptor of a request under one of its limits. It has the data for the descriptor's status in the
+// A check is a descriptor of a request under one of its limits. It has the data for the descriptor's status in the
 // answer.
-type ask struct {
-	of      int   // the index of its descriptor in the request
-	rule    *rule // nil: no rule matches, or the request carries its own limit
-	limit   config.Limit
-	current *rlsv3.RateLimitResponse_RateLimit
-	table   table
-	counter counter
-	stats   *ruleStats
-	mark    mark         // identifies the counter in the id of a reservation
-	bring   engine.Quota // the quota of the counter's key in a table in memory; zero if the table's own limit applies
-	hits    uint64
-	back    bool // hits are given back
-	holds   bool // the hits are an estimate; an estimate above the limit takes as many hits as the limit
-	reports bool // hits are counted even beyond the limit
+type check struct {
+	index        int   // the index of its descriptor in the request
+	rule         *rule // nil: no rule matches, or the request carries its own limit
+	limit        config.Limit
+	currentLimit *rlsv3.RateLimitResponse_RateLimit
+	table        table
+	counter      counter
+	stats        *ruleStats
+	mark         mark         // identifies the counter in the id of a reservation
+	quota        engine.Quota // the quota of a counter in memory; zero if the table's own limit applies
+	hits         uint64
+	isRefund     bool // hits are given back
+	isEstimate   bool // the hits are an estimate; an estimate above the limit takes as many hits as the limit
+	isReport     bool // hits are counted even beyond the limit
 
 	applies       bool           // there is a limit to check
 	charged       uint64         // hits that have been taken from the table
 	receipt       engine.Receipt // the receipt for charged; zero if there is none
-	held          limits.Held    // what an estimate has taken from a store
-	over          bool
-	remembered    bool   // the memo has decided
-	stayed        bool   // not charged, because another ask is over
-	alone         bool   // decided without the store because it did not answer
-	before, after uint64 // hits in the window before this ask, and after it
+	hold          limits.Held    // what an estimate has taken from a store
+	isOver        bool
+	fromMemo      bool   // the memo has decided
+	skipped       bool   // not charged, because another check is over
+	withoutStore  bool   // decided without the store because it did not answer
+	before, after uint64 // hits in the window before this check, and after it
 	remaining     uint64
 	reset         time.Duration
 }
@@ -164,151 +164,151 @@ func (s *Service) ShouldRateLimit(
 }
 
 func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (response *rlsv3.RateLimitResponse, err error) {
-	err = s.asked(request, marker{}, func(now *active, asks []ask) (err error) {
+	err = s.withChecks(request, marker{}, func(current *activeConfig, checks []check) (err error) {
 		switch {
-		case now.config.AllOrNothing(request.GetDomain()):
-			err = s.countAllOrNothing(ctx, asks)
+		case current.config.AllOrNothing(request.GetDomain()):
+			err = s.countAllOrNothing(ctx, checks)
 		case s.options.StopWhenOver:
-			err = s.countUnlessOver(ctx, asks)
+			err = s.countUnlessOver(ctx, checks)
 		default:
-			err = s.count(ctx, asks)
+			err = s.count(ctx, checks)
 		}
-		s.observe(request, asks, err != nil)
-		if s.noteStores(asks, err); err != nil {
+		s.observe(request, checks, err != nil)
+		if s.countStoreErrors(checks, err); err != nil {
 			return status.Error(codes.Unknown, err.Error())
 		}
-		response = s.answer(request, asks)
+		response = s.answer(request, checks)
 		return nil
 	})
 	return response, err
 }
 
-// asked makes the asks of a request under the active rules, and calls the function do to decide them. It returns the
-// error of do. It also returns an error if the request cannot be decided.
-func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*active, []ask) error) error {
+// withChecks makes the checks of a request under the active rules, and calls fn to decide them. It returns the error of
+// fn. It also returns an error if the request cannot be decided.
+func (s *Service) withChecks(request *rlsv3.RateLimitRequest, m marker, fn func(*activeConfig, []check) error) error {
 	switch {
 	case request.GetDomain() == "":
-		return s.refuse(errNoDomain)
+		return s.serviceError(errNoDomain)
 	case len(request.GetDescriptors()) == 0:
-		return s.refuse(errNoDescriptors)
+		return s.serviceError(errNoDescriptors)
 	}
 	if n := len(request.GetDescriptors()); n > maxDescriptors {
-		return s.refuse(status.Errorf(codes.InvalidArgument, "%d descriptors: want at most %d", n, maxDescriptors))
+		return s.serviceError(status.Errorf(codes.InvalidArgument, "%d descriptors: want at most %d", n, maxDescriptors))
 	}
-	now := s.acquire()
-	if now == nil {
-		return s.refuse(errNoConfig)
+	current := s.acquire()
+	if current == nil {
+		return s.serviceError(errNoConfig)
 	}
-	defer s.release(now)
+	defer s.release(current)
 	work := scratches.Get().(*scratch)
 	work.marker = m
-	defer work.free()
+	defer work.release()
 	for i := range request.GetDescriptors() {
-		if err := s.ask(now, request, i, work); err != nil {
-			return s.refuse(err)
+		if err := s.addChecks(current, request, i, work); err != nil {
+			return s.serviceError(err)
 		}
 	}
-	if !now.config.Has(request.GetDomain()) {
+	if !current.config.HasDomain(request.GetDomain()) {
 		s.stats.unknownDomain(request.GetDomain()).totalHits.Add(1)
 	}
-	replace(work.asks)
-	return do(now, work.asks)
+	applyReplaces(work.checks)
+	return fn(current, work.checks)
 }
 
-func (s *Service) noteStores(asks []ask, err error) {
+func (s *Service) countStoreErrors(checks []check, err error) {
 	if err != nil {
 		s.stats.StoreErrors.Add(1)
-	} else if slices.ContainsFunc(asks, func(a ask) bool { return a.alone }) {
+	} else if slices.ContainsFunc(checks, func(c check) bool { return c.withoutStore }) {
 		s.stats.StoreErrors.Add(1)
-		s.stats.Alone.Add(1)
+		s.stats.WithoutStore.Add(1)
 	}
 }
 
-func (s *Service) refuse(err error) error {
+func (s *Service) serviceError(err error) error {
 	s.stats.ServiceErrors.Add(1)
 	return err
 }
 
-// ask adds the asks of a descriptor to the list in work. There is one ask, with a counter, for each limit. If there is
-// no limit, there is a single ask without a counter.
-func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
-	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
-	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
+// addChecks adds the checks of a descriptor to the list in work. There is one check, with a counter, for each limit. If
+// there is no limit, there is a single check without a counter.
+func (s *Service) addChecks(current *activeConfig, request *rlsv3.RateLimitRequest, index int, work *scratch) error {
+	descriptor, domain := request.GetDescriptors()[index], request.GetDomain()
+	c := check{index: index, hits: max(uint64(request.GetHitsAddend()), 1), isRefund: descriptor.GetIsNegativeHits()}
 	if addend := descriptor.GetHitsAddend(); addend != nil {
-		a.hits = min(addend.GetValue(), mostHits+1)
+		c.hits = min(addend.GetValue(), maxHits+1)
 	}
-	if override := descriptor.GetLimit(); override != nil && now.config.Has(domain) {
-		a, err := s.override(a, domain, descriptor, override, work)
-		work.asks = append(work.asks, a)
+	if override := descriptor.GetLimit(); override != nil && current.config.HasDomain(domain) {
+		c, err := s.withOverride(c, domain, descriptor, override, work)
+		work.checks = append(work.checks, c)
 		return err
 	}
-	matched := now.config.Match(domain, descriptor)
-	if len(work.asks)+len(matched) > maxDescriptors {
+	rules := current.config.Match(domain, descriptor)
+	if len(work.checks)+len(rules) > maxDescriptors {
 		return status.Errorf(codes.InvalidArgument, "more than %d limits of descriptors: want fewer descriptors", maxDescriptors)
 	}
-	for _, rule := range matched {
-		work.asks = append(work.asks, s.under(a, &now.rules[rule.Index], domain, descriptor, work))
+	for _, rule := range rules {
+		work.checks = append(work.checks, s.withRule(c, &current.rules[rule.Index], domain, descriptor, work))
 	}
-	if len(matched) == 0 {
-		work.asks = append(work.asks, a)
+	if len(rules) == 0 {
+		work.checks = append(work.checks, c)
 	}
 	return nil
 }
 
-// The method under returns the ask a with its limit, table and counter under the rule r.
-func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
-	a.rule = r
-	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current
-	if p, ok := r.ofValue(descriptor); ok {
-		a.byValue(p)
+// withRule returns the check c with its limit, table and counter under the rule r.
+func (s *Service) withRule(c check, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) check {
+	c.rule = r
+	c.applies, c.limit, c.table, c.currentLimit = true, r.Limit, r.table, r.currentLimit
+	if p, ok := r.valueLimit(descriptor); ok {
+		c.useValueLimit(p)
 	}
-	if a.limit.Unlimited {
-		return a
+	if c.limit.Unlimited {
+		return c
 	}
-	if a.stats = r.stats; a.stats == nil {
-		a.stats = s.stats.of(statName{text: r.StatOf(descriptor)})
+	if c.stats = r.stats; c.stats == nil {
+		c.stats = s.stats.forRequest(statName{text: r.StatOf(descriptor)})
 	}
-	a.setKey(r.Rule, domain, descriptor, work)
-	return a
+	c.setKey(r.Rule, domain, descriptor, work)
+	return c
 }
 
-func (s *Service) override(
-	a ask, domain string, descriptor *commonv3.RateLimitDescriptor,
+func (s *Service) withOverride(
+	c check, domain string, descriptor *commonv3.RateLimitDescriptor,
 	override *commonv3.RateLimitDescriptor_RateLimitOverride, work *scratch,
-) (ask, error) {
+) (check, error) {
 	limit, err := config.Override(override)
 	if err != nil {
-		return a, status.Errorf(codes.InvalidArgument, "limit of the descriptor: %s", err)
+		return c, status.Errorf(codes.InvalidArgument, "limit of the descriptor: %s", err)
 	}
 	table, err := s.tables.get(limit)
 	if err != nil {
-		return a, status.Errorf(codes.ResourceExhausted, "limit of the descriptor: %s", err)
+		return c, status.Errorf(codes.ResourceExhausted, "limit of the descriptor: %s", err)
 	}
-	a.applies, a.limit, a.table, a.current = true, limit, table, currentLimit(limit, "")
-	a.stats = s.stats.of(statName{text: config.OverrideStat(domain, descriptor)})
-	a.setKey(nil, domain, descriptor, work)
-	return a, nil
+	c.applies, c.limit, c.table, c.currentLimit = true, limit, table, currentLimit(limit, "")
+	c.stats = s.stats.forRequest(statName{text: config.OverrideStat(domain, descriptor)})
+	c.setKey(nil, domain, descriptor, work)
+	return c, nil
 }
 
-func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) {
-	if a.table != nil {
-		work.key = config.AppendKey(work.key[:0], matched, domain, descriptor)
-		if _, stored := a.table.(storeTable); stored && matched != nil {
-			work.key = matched.AppendStored(work.key)
+func (c *check) setKey(rule *config.Rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) {
+	if c.table != nil {
+		work.key = config.AppendKey(work.key[:0], rule, domain, descriptor)
+		if _, stored := c.table.(storeTable); stored && rule != nil {
+			work.key = rule.AppendStored(work.key)
 		}
-		if local, ok := a.table.(localTable); ok {
-			a.counter = local.keyUnder(work.key, a.bring)
+		if local, ok := c.table.(localTable); ok {
+			c.counter = local.keyWithQuota(work.key, c.quota)
 		} else {
-			a.counter = a.table.key(work.key)
+			c.counter = c.table.key(work.key)
 		}
-		a.mark = work.of(a, work.key)
+		c.mark = work.sum(c, work.key)
 	}
 }
 
 // A scratch is the memory of a request while it is answered. Later requests reuse it.
 type scratch struct {
-	asks []ask
-	key  []byte
+	checks []check
+	key    []byte
 	marker
 }
 
@@ -316,23 +316,23 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 const maxScratch = 4096
 
-func (w *scratch) free() {
-	clear(w.asks)
-	if w.asks = w.asks[:0]; cap(w.asks) <= maxScratch && cap(w.key) <= maxScratch {
+func (w *scratch) release() {
+	clear(w.checks)
+	if w.checks = w.checks[:0]; cap(w.checks) <= maxScratch && cap(w.key) <= maxScratch {
 		scratches.Put(w)
 	}
 }
 
-// replace marks asks as not applying: a rule that matches may name other rules that it replaces.
-func replace(asks []ask) {
-	for i := range asks {
-		if asks[i].rule == nil {
+// applyReplaces marks checks as not applying: a rule that matches may name other rules that it replaces.
+func applyReplaces(checks []check) {
+	for i := range checks {
+		if checks[i].rule == nil {
 			continue
 		}
-		for _, name := range asks[i].rule.Replaces {
-			for j := range asks {
-				if a := &asks[j]; a.rule != nil && a.rule.Name == name && !a.limit.Unlimited {
-					a.applies = false
+		for _, name := range checks[i].rule.Replaces {
+			for j := range checks {
+				if c := &checks[j]; c.rule != nil && c.rule.Name == name && !c.limit.Unlimited {
+					c.applies = false
 				}
 			}
 		}

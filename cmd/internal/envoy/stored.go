@@ -76,35 +76,35 @@ func (t storeTable) close() error {
 	return err
 }
 
-// follow makes the replica's shares also count what a previous table, before, has counted for the same counters.
-func (t storeTable) follow(before storeTable) {
-	if t.shares != nil && before.shares != nil {
-		t.shares.Follow(before.shares)
+// follow makes the replica's shares also count what a previous table has counted for the same counters.
+func (t storeTable) follow(previous storeTable) {
+	if t.shares != nil && previous.shares != nil {
+		t.shares.Follow(previous.shares)
 	}
 }
 
-// The method under returns the policy of the limit l, and the limiter that decides by shares. Without that limiter, it
+// limiterFor returns the policy of the limit l, and the limiter that decides by shares. Without that limiter, it
 // returns the other limiter of the table. It is for a table that also counts hits beyond limits.
-func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
+func (t storeTable) limiterFor(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()
 	}
 	return t.limiter, l.Policy()
 }
 
-// inStore returns a function that makes tables in the store. If this package compares a count with the limit, the count
-// must include all replicas, so every decision calls the store. Only token buckets may be leased, because the store
-// itself compares them with the limit.
-func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
+// openInStore returns a function that makes tables in the store. If this package compares a count with the limit, the
+// count must include all replicas, so every decision calls the store. Only token buckets may be leased, because the
+// store itself compares them with the limit.
+func openInStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
 		// The name has no numbers of the limit, so that hits still count when the numbers change.
 		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Length())
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
 		}
-		store, which := o.Store, ""
+		store, role := o.Store, ""
 		if kind.Window == time.Second && o.PerSecondStore != nil {
-			store, which = o.PerSecondStore, "per second"
+			store, role = o.PerSecondStore, "per second"
 		}
 		options := []redislimit.Option{redislimit.SharedName(), redislimit.InMode(redislimit.Strict)}
 		if o.Replicas > 0 {
@@ -114,17 +114,17 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 			options = append(options, redislimit.InMode(redislimit.Auto))
 		}
 		if o.Debts != "" { // even if OnLoss is not Share: it may have been Share before a restart
-			said := fnv.New64a()
-			_, _ = fmt.Fprintf(said, "%q %v %s", name, policy, which) // never an error
-			options = append(options, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, said.Sum64())))
+			hash := fnv.New64a()
+			_, _ = fmt.Fprintf(hash, "%q %v %s", name, policy, role) // never an error
+			options = append(options, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, hash.Sum64())))
 		}
-		onLoss := func(p redislimit.FailurePolicy) []redislimit.Option {
+		withLoss := func(p redislimit.FailurePolicy) []redislimit.Option {
 			return append(options[:len(options):len(options)], redislimit.OnLoss(p))
 		}
 		t := storeTable{onLoss: o.OnLoss}
 		var err error
 		if o.OnLoss == Share {
-			if t.shares, err = redislimit.New(store, name, policy, onLoss(redislimit.FailShare)...); err != nil {
+			if t.shares, err = redislimit.New(store, name, policy, withLoss(redislimit.FailShare)...); err != nil {
 				return nil, err
 			}
 			if t.shares.Mode() == redislimit.Leased { // otherwise two limiters would have leases for the same key
@@ -132,7 +132,7 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 				return t, nil
 			}
 		}
-		if t.limiter, err = redislimit.New(store, name, policy, onLoss(redislimit.FailClosed)...); err != nil {
+		if t.limiter, err = redislimit.New(store, name, policy, withLoss(redislimit.FailClosed)...); err != nil {
 			if t.shares != nil {
 				err = errors.Join(err, t.shares.Close())
 			}
@@ -142,48 +142,48 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// lost decides an ask for which the store did not answer. As OnLoss says, it admits the ask, decides by a share, or
-// returns cause. The number of hits to take is n. If n is 0, lost only reads the counter.
-func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
-	t, ok := a.table.(storeTable)
+// decideWithoutStore decides a check for which the store did not answer. As OnLoss says, it admits the check, decides
+// by a share, or returns cause. The number of hits to take is n. If n is 0, it only reads the counter.
+func (c *check) decideWithoutStore(ctx context.Context, now time.Time, n uint64, cause error) error {
+	t, ok := c.table.(storeTable)
 	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {
 		return cause
 	}
-	d := engine.Decision{Allowed: n <= a.most(), Limit: a.most(), Remaining: a.most()}
+	d := engine.Decision{Allowed: n <= c.capacity(), Limit: c.capacity(), Remaining: c.capacity()}
 	if t.onLoss == Share {
 		var err error
-		if d, err = a.byShare(ctx, t, n, cause); err != nil {
+		if d, err = c.decideByShare(ctx, t, n, cause); err != nil {
 			return err
 		}
 	}
-	a.alone = true
-	a.over = !d.Allowed && (n > 0 || a.overdraws())
-	if a.remaining, a.reset, a.charged = d.Remaining, d.ResetAfter, 0; a.reset == 0 && d.RetryAfter != engine.Never {
-		a.reset = d.RetryAfter
+	c.withoutStore = true
+	c.isOver = !d.Allowed && (n > 0 || c.overdraws())
+	if c.remaining, c.reset, c.charged = d.Remaining, d.ResetAfter, 0; c.reset == 0 && d.RetryAfter != engine.Never {
+		c.reset = d.RetryAfter
 	}
-	a.after = d.Limit - d.Remaining
-	a.before = a.after - min(n, a.after)
-	if a.over {
-		a.before, a.after = a.after, a.after+n
+	c.after = d.Limit - d.Remaining
+	c.before = c.after - min(n, c.after)
+	if c.isOver {
+		c.before, c.after = c.after, c.after+n
 	}
-	if a.limit.Algorithm == engine.AlgorithmFixedWindow {
-		a.reset = a.limit.UntilNext(now)
+	if c.limit.Algorithm == engine.AlgorithmFixedWindow {
+		c.reset = c.limit.UntilNext(now)
 	}
 	return nil
 }
 
-// byShare decides an ask by the replica's share of the limit.
-func (a *ask) byShare(ctx context.Context, t storeTable, n uint64, cause error) (d engine.Decision, err error) {
-	limiter, policy := t.under(a.limit)
+// decideByShare decides a check by the replica's share of the limit.
+func (c *check) decideByShare(ctx context.Context, t storeTable, n uint64, cause error) (d engine.Decision, err error) {
+	limiter, policy := t.limiterFor(c.limit)
 	quota, err := limiter.Quota(policy)
 	if err != nil {
 		return d, err
 	}
-	d, err = quota.Fallback(a.counter.text, n, cause)
-	if err == nil && n > 0 && !d.Allowed && a.overdraws() {
-		_, err = quota.Charge(ctx, a.counter.text, n)
+	d, err = quota.Fallback(c.counter.text, n, cause)
+	if err == nil && n > 0 && !d.Allowed && c.overdraws() {
+		_, err = quota.Charge(ctx, c.counter.text, n)
 	}
 	return d, err
 }
 
-func (a *ask) overdraws() bool { return a.reports || a.rule != nil && a.rule.Overdraw }
+func (c *check) overdraws() bool { return c.isReport || c.rule != nil && c.rule.Overdraw }

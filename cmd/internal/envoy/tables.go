@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// mostHits is the largest count of a fixed window. A request with more hits counts as one with mostHits+1, which no
+	// maxHits is the largest count of a fixed window. A request with more hits counts as one with maxHits+1, which no
 	// limit admits. So sums of hits cannot overflow.
-	mostHits = 1 << 32
+	maxHits = 1 << 32
 	// maxTables bounds the tables for the rules of a configuration. A limit in a request can add a table only while
 	// there are fewer tables than this. There is always room for the tables of all units, because requests can name any
 	// unit. During a change, the tables of both configurations exist.
@@ -46,7 +46,7 @@ type tables struct {
 // Without the generation, a new configuration could close a table that a request is about to use.
 type entry struct {
 	table
-	asked atomic.Uint64
+	generation atomic.Uint64
 }
 
 // A table is a limiter in memory or in a store.
@@ -71,14 +71,14 @@ type counter struct {
 // previous limiters.
 type localTable struct{ limiter *live.Limiter }
 
-func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
+func (t localTable) key(text []byte) counter { return t.keyWithQuota(text, engine.Quota{}) }
 
-// keyUnder returns the key of a counter that has its own limit (quota). Debts in previous limiters are charged under
-// this limit, too.
-func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
+// keyWithQuota returns the key of a counter that has its own limit, the quota. Debts in previous limiters are charged
+// under this limit, too.
+func (t localTable) keyWithQuota(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
-		formers.Move(t.limiter.Limiter, key, func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(text), true })
+		formers.Move(t.limiter.Limiter, key, func(previous *engine.Limiter) (engine.Key, bool) { return previous.KeyBytes(text), true })
 	}
 	return counter{hash: key}
 }
@@ -117,10 +117,10 @@ func (t localTable) close() error {
 	return nil
 }
 
-// longestDebt returns a time after which a key owes nothing under a limit: eleven windows or, for a token bucket,
+// maxDebtTime returns a time after which a key owes nothing under a limit: eleven windows or, for a token bucket,
 // eleven times its fill time. A bucket owes at most ten times its limit (see engine.MaxDebt).
-func longestDebt(l config.Limit) time.Duration {
-	if l.Algorithm == engine.AlgorithmTokenBucket && l.Most > 0 {
+func maxDebtTime(l config.Limit) time.Duration {
+	if l.Algorithm == engine.AlgorithmTokenBucket && l.MaxQuota > 0 {
 		return 11 * spec.LongestQuota
 	}
 	if l.Algorithm == engine.AlgorithmTokenBucket {
@@ -129,45 +129,45 @@ func longestDebt(l config.Limit) time.Duration {
 	return 11 * l.Window
 }
 
-// mostOwed returns how many tokens a key can owe when the rule's algorithm is replaced. A fixed window also counts
+// maxDebt returns how many tokens a key can owe when the rule's algorithm is replaced. A fixed window also counts
 // refused hits, but these are no debt.
-func mostOwed(r *config.Rule) uint64 {
+func maxDebt(r *config.Rule) uint64 {
 	if r.Overdraw {
-		return mostHits
+		return maxHits
 	}
-	most := max(uint64(r.Limit.Requests), r.Limit.Burst)
+	tokens := max(uint64(r.Limit.Requests), r.Limit.Burst)
 	if r.Quotas != nil {
-		most = max(most, r.Quotas.Limit.Quota)
+		tokens = max(tokens, r.Quotas.Limit.Quota)
 	}
-	return most
+	return tokens
 }
 
 func newTables(o Options) *tables {
-	t := &tables{open: inMemory(o), shared: o.Store != nil, now: o.now, byKind: map[config.Limit]*entry{}}
+	t := &tables{open: openInMemory(o), shared: o.Store != nil, now: o.now, byKind: map[config.Limit]*entry{}}
 	for _, store := range []*redislimit.Client{o.Store, o.PerSecondStore} {
 		if store != nil {
-			t.open, t.stores = inStore(o), append(t.stores, store)
+			t.open, t.stores = openInStore(o), append(t.stores, store)
 		}
 	}
 	return t
 }
 
-// haveOnePart reports whether each store is known to have a single part. A cluster has several.
-func (t *tables) haveOnePart() bool {
+// haveSinglePart reports whether each store is known to have a single part. A cluster has several.
+func (t *tables) haveSinglePart() bool {
 	return !slices.ContainsFunc(t.stores, func(c *redislimit.Client) bool { return c.Health().Parts > 1 })
 }
 
-func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
+func openInMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 	options := []engine.Option{engine.MaxKeys(o.MaxKeys), engine.Overflow(o.Overflow)}
 	if o.Clock != nil {
 		options = append(options, engine.ClockFunc(o.Clock))
 	}
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
-		own := options
-		if kind.Most > 0 {
-			own = append(own[:len(own):len(own)], engine.MaxQuota(spec.Room(policy, kind.Most)))
+		opts := options
+		if kind.MaxQuota > 0 {
+			opts = append(opts[:len(opts):len(opts)], engine.MaxQuota(spec.Room(policy, kind.MaxQuota)))
 		}
-		limiter, err := engine.New(policy, own...)
+		limiter, err := engine.New(policy, opts...)
 		if err != nil {
 			return nil, err
 		}
@@ -190,56 +190,56 @@ func (t *tables) get(l config.Limit) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
 	}
-	most := maxTables
+	maxCount := maxTables
 	if !l.IsUnit() { // there is always room for tables of units
-		most -= config.Units
+		maxCount -= config.Units
 	}
-	return t.getKind(kind(l), most, t.generation.Load())
+	return t.getKind(kind(l), maxCount, t.generation.Load())
 }
 
-// getFor is get for a rule of a new configuration. The map wanted has the kinds of tables that the rules before it
-// need. Tables that only the previous configuration needs do not count towards maxTables.
-func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
+// getFor is get for a rule of a new configuration. The map needed has the kinds of tables that earlier rules need.
+// Tables that only the previous configuration needs do not count towards maxTables.
+func (t *tables) getFor(l config.Limit, needed map[config.Limit]bool) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
 	}
 	k := kind(l)
-	if len(wanted) >= maxTables && !wanted[k] {
+	if len(needed) >= maxTables && !needed[k] {
 		return nil, tooMany(k)
 	}
-	wanted[k] = true
+	needed[k] = true
 	return t.getKind(k, math.MaxInt, 0)
 }
 
-// getKind returns the table of a kind. If the table is missing, getKind makes it, unless there are already as many
-// tables as most says. The parameter asked is the generation of the asking request, or 0 for a rule. The generation is
-// stored under the lock that keep takes.
-func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
+// getKind returns the table of a kind. If the table is missing, getKind makes it, unless there are already maxCount
+// tables. generation is the configuration of a request that needs the table, or 0 for a rule. It is stored under the
+// lock that closeUnused takes.
+func (t *tables) getKind(k config.Limit, maxCount int, generation uint64) (table, error) {
 	t.mu.RLock()
-	found := t.byKind[k].ask(asked)
+	e := t.byKind[k].touch(generation)
 	t.mu.RUnlock()
-	if found != nil {
-		return found.table, nil
+	if e != nil {
+		return e.table, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if found = t.byKind[k].ask(asked); found != nil {
-		return found.table, nil
+	if e = t.byKind[k].touch(generation); e != nil {
+		return e.table, nil
 	}
-	if len(t.byKind) >= most {
+	if len(t.byKind) >= maxCount {
 		return nil, tooMany(k)
 	}
-	made, err := t.open(k, policyOf(k))
+	table, err := t.open(k, policyOf(k))
 	if err != nil {
 		return nil, err
 	}
-	t.byKind[k] = (&entry{table: made}).ask(asked)
-	return made, nil
+	t.byKind[k] = (&entry{table: table}).touch(generation)
+	return table, nil
 }
 
-func (e *entry) ask(generation uint64) *entry {
-	if e != nil && generation > e.asked.Load() {
-		e.asked.Store(generation)
+func (e *entry) touch(generation uint64) *entry {
+	if e != nil && generation > e.generation.Load() {
+		e.generation.Store(generation)
 	}
 	return e
 }
@@ -254,66 +254,66 @@ func tooMany(k config.Limit) error {
 
 func policyOf(kind config.Limit) engine.Policy {
 	if kind.Calendar != nil {
-		return kind.Calendar.Policy(mostHits)
+		return kind.Calendar.Policy(maxHits)
 	}
 	if kind.Algorithm == engine.AlgorithmFixedWindow {
-		return engine.FixedWindow(mostHits, kind.Window).Aligned()
+		return engine.FixedWindow(maxHits, kind.Window).Aligned()
 	}
 	return kind.Policy()
 }
 
 // follow returns the table of a rule, and the limiter in it that outlives the configuration. The table has the shared
-// limiter, and previous limiters of the rule whose counts still matter. The parameter before is the rule's limiter
-// under the previous configuration, or nil. While the rule needs no table, that limiter is kept.
-func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
+// limiter, and previous limiters of the rule whose counts still matter. previous is the rule's limiter under the
+// previous configuration, or nil. While the rule needs no table, that limiter is kept.
+func (t *tables) follow(r *config.Rule, shared table, previous *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {
-	case before != nil && (shared == nil || ok && local.limiter.Limiter == before.Limiter):
-		before.Acquire().RaiseMost(mostOwed(r))
+	case previous != nil && (shared == nil || ok && local.limiter.Limiter == previous.Limiter):
+		previous.Acquire().RaiseMost(maxDebt(r))
 		if shared != nil {
-			shared = localTable{before}
+			shared = localTable{previous}
 		}
-		return shared, before, nil
+		return shared, previous, nil
 	case !ok:
 		return shared, nil, nil
 	}
-	own := local.limiter.Share(longestDebt(r.Limit), t.now, mostOwed(r))
-	if before != nil {
-		if err := before.HandOver(own); err != nil {
-			own.Release()
+	limiter := local.limiter.Share(maxDebtTime(r.Limit), t.now, maxDebt(r))
+	if previous != nil {
+		if err := previous.HandOver(limiter); err != nil {
+			limiter.Release()
 			return nil, nil, err
 		}
 	}
-	return localTable{own}, own, nil
+	return localTable{limiter}, limiter, nil
 }
 
-// keep closes the tables that no rule needs. It does not close a table for the length of a unit, because limits of
-// requests use it, too. Other tables of fixed windows stay while there is room for the tables of all units.
-func (t *tables) keep(rules []*config.Rule) error {
-	wanted := map[config.Limit]bool{}
+// closeUnused closes the tables that no rule needs. It does not close a table for the length of a unit, because limits
+// of requests use it, too. Other tables of fixed windows stay while there is room for the tables of all units.
+func (t *tables) closeUnused(rules []*config.Rule) error {
+	needed := map[config.Limit]bool{}
 	for _, r := range rules {
-		wanted[kind(r.Limit)] = true
+		needed[kind(r.Limit)] = true
 	}
-	var closing []table
+	var unused []table
 	t.mu.Lock()
 	drop := func(k config.Limit) {
-		closing = append(closing, t.byKind[k].table)
+		unused = append(unused, t.byKind[k].table)
 		delete(t.byKind, k)
 	}
 	for k := range t.byKind {
-		if k.Algorithm != engine.AlgorithmFixedWindow && !wanted[k] {
+		if k.Algorithm != engine.AlgorithmFixedWindow && !needed[k] {
 			drop(k)
 		}
 	}
-	now := t.generation.Load()
+	generation := t.generation.Load()
 	for k, e := range t.byKind {
-		if len(t.byKind) > maxTables-config.Units && !wanted[k] && !k.IsUnit() && e.asked.Load() < now {
+		if len(t.byKind) > maxTables-config.Units && !needed[k] && !k.IsUnit() && e.generation.Load() < generation {
 			drop(k)
 		}
 	}
 	t.mu.Unlock()
 	var errs []error
-	for _, table := range closing { // Close may call the store
+	for _, table := range unused { // Close may call the store
 		errs = append(errs, table.close())
 	}
 	return errors.Join(errs...)
@@ -339,29 +339,29 @@ func (s *tableStats) name() string {
 func (t *tables) stats() []tableStats {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	var all []tableStats
+	var stats []tableStats
 	for k, table := range t.byKind {
-		all = append(all, tableStats{k, table.stats()})
+		stats = append(stats, tableStats{k, table.stats()})
 	}
-	return all
+	return stats
 }
 
 // settle charges the stores with the hits that the replica has admitted without them. It ends when ctx ends.
 func (t *tables) settle(ctx context.Context) error {
 	t.mu.RLock()
-	var stored []storeTable
+	var storeTables []storeTable
 	for _, e := range t.byKind {
 		if s, ok := e.table.(storeTable); ok {
-			stored = append(stored, s)
+			storeTables = append(storeTables, s)
 		}
 	}
 	t.mu.RUnlock()
-	errs := make([]error, len(stored))
-	var all sync.WaitGroup
-	for i, s := range stored {
-		all.Go(func() { errs[i] = s.settle(ctx) })
+	errs := make([]error, len(storeTables))
+	var wg sync.WaitGroup
+	for i, s := range storeTables {
+		wg.Go(func() { errs[i] = s.settle(ctx) })
 	}
-	all.Wait()
+	wg.Wait()
 	return errors.Join(errs...)
 }
 

@@ -11,248 +11,246 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// pending reports whether the ask has hits to count and was not decided by the memo.
-func (a *ask) pending() bool { return a.counts() && !a.remembered }
+// isPending reports whether the check has hits to count and was not decided by the memo.
+func (c *check) isPending() bool { return c.isCounted() && !c.fromMemo }
 
-// recall lets the memo decide the asks that it can. It reports whether the memo has decided any.
-func (s *Service) recall(asks []ask) (any bool) {
+// decideFromMemo lets the memo decide the checks that it can. It reports whether the memo has decided any.
+func (s *Service) decideFromMemo(checks []check) (decided bool) {
 	now := s.now()
-	for i := range asks {
-		any = asks[i].counts() && s.memo.answers(&asks[i], now) || any
+	for i := range checks {
+		decided = checks[i].isCounted() && s.memo.decide(&checks[i], now) || decided
 	}
-	return any
+	return decided
 }
 
-// The method each calls a function (do) for the asks that a second function (which) selects. For counters in memory,
-// the calls are in the order of the asks. For a store, they are concurrent, but asks for the same counter always keep
-// their order.
-func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
+// forEach calls fn for the checks that filter selects. For counters in memory, the calls are in the order of the
+// checks. For a store, they are concurrent, but checks for the same counter always keep their order.
+func (s *Service) forEach(checks []check, filter func(*check) bool, fn func(*check) error) error {
 	if !s.tables.shared {
-		for i := range asks {
-			if a := &asks[i]; which(a) {
-				if err := do(a); err != nil {
+		for i := range checks {
+			if c := &checks[i]; filter(c) {
+				if err := fn(c); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	}
-	var all errgroup.Group
-	for _, queue := range queues(asks, which) {
-		all.Go(func() error { return inOrder(queue, do) })
+	var group errgroup.Group
+	for _, queue := range queues(checks, filter) {
+		group.Go(func() error { return runInOrder(queue, fn) })
 	}
-	return all.Wait()
+	return group.Wait()
 }
 
-func inOrder(queue []*ask, do func(*ask) error) error {
-	for _, a := range queue {
-		if err := do(a); err != nil {
+func runInOrder(queue []*check, fn func(*check) error) error {
+	for _, c := range queue {
+		if err := fn(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// queues returns a list of the selected asks for each counter. Each list is in the order of the request.
-func queues(asks []ask, which func(*ask) bool) [][]*ask {
-	type place struct {
+// queues returns a list of the selected checks for each counter. Each list is in the order of the request.
+func queues(checks []check, filter func(*check) bool) [][]*check {
+	type counterKey struct {
 		table table
 		key   string
 	}
-	at := make(map[place]int, len(asks))
-	var all [][]*ask
-	for i := range asks {
-		a := &asks[i]
-		if !which(a) {
+	indexes := make(map[counterKey]int, len(checks))
+	var queues [][]*check
+	for i := range checks {
+		c := &checks[i]
+		if !filter(c) {
 			continue
 		}
-		here := place{a.table, a.counter.text}
-		n, known := at[here]
-		if !known {
-			n, at[here] = len(all), len(all)
-			all = append(all, nil)
+		key := counterKey{c.table, c.counter.text}
+		index, found := indexes[key]
+		if !found {
+			index, indexes[key] = len(queues), len(queues)
+			queues = append(queues, nil)
 		}
-		all[n] = append(all[n], a)
+		queues[index] = append(queues[index], c)
 	}
-	return all
+	return queues
 }
 
-// countStored takes the hits of asks in stores, and adds them to the statistics. Each ask is decided separately. The
-// fixed windows of a store share one script, which never refuses. There are two exceptions, which have a separate
-// script for each ask: a cluster, because its parts decide concurrently, and a counter that the request names twice.
-func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
-	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
-	var all errgroup.Group
-	for _, queue := range queues(asks, which) {
-		if t, ok := queue[0].groups(); ok && inGroups && len(queue) == 1 {
+// countStored takes the hits of checks in stores, and adds them to the statistics. Each check is decided separately.
+// The fixed windows of a store share one script, which never refuses. There are two exceptions, which have a separate
+// script for each check: a cluster, because its parts decide concurrently, and a counter that the request names twice.
+func (s *Service) countStored(ctx context.Context, checks []check, filter func(*check) bool) error {
+	storeGroups, grouped := map[limits.Store][]*check{}, s.tables.haveSinglePart()
+	var calls errgroup.Group
+	for _, queue := range queues(checks, filter) {
+		if t, ok := queue[0].batchable(); ok && grouped && len(queue) == 1 {
 			store := t.limiter.Source().Store()
-			groups[store] = append(groups[store], queue[0])
+			storeGroups[store] = append(storeGroups[store], queue[0])
 			continue
 		}
-		all.Go(func() error { return inOrder(queue, func(a *ask) error { return s.take(ctx, a) }) })
+		calls.Go(func() error { return runInOrder(queue, func(c *check) error { return s.take(ctx, c) }) })
 	}
-	for store, group := range groups {
-		all.Go(func() error { return s.takeGroup(ctx, store, group) })
+	for store, group := range storeGroups {
+		calls.Go(func() error { return s.takeGroup(ctx, store, group) })
 	}
-	if err := all.Wait(); err != nil {
+	if err := calls.Wait(); err != nil {
 		return err
 	}
-	for i := range asks {
-		if asks[i].counts() {
-			asks[i].tell(*s.options.NearLimitRatio)
+	for i := range checks {
+		if checks[i].isCounted() {
+			checks[i].addStats(*s.options.NearLimitRatio)
 		}
 	}
 	return nil
 }
 
-func (a *ask) groups() (storeTable, bool) {
-	t, ok := a.table.(storeTable)
-	return t, ok && !a.back && a.hits > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow
+func (c *check) batchable() (storeTable, bool) {
+	t, ok := c.table.(storeTable)
+	return t, ok && !c.isRefund && c.hits > 0 && c.limit.Algorithm == engine.AlgorithmFixedWindow
 }
 
-// take charges one ask in a store with a separate call.
-func (s *Service) take(ctx context.Context, a *ask) error {
+// take charges one check in a store with a separate call.
+func (s *Service) take(ctx context.Context, c *check) error {
 	now := s.now()
-	err := a.take(ctx, now)
+	err := c.take(ctx, now)
 	if err == nil {
-		s.memo.note(a, now)
+		s.memo.note(c, now)
 	}
 	return err
 }
 
-// takeGroup charges asks of a store with one script. The method groups must be true for each ask, and each must have a
-// different counter.
-func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*ask) error {
+// takeGroup charges checks of a store with one script. Each check must be batchable and have a different counter.
+func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*check) error {
 	now := s.now()
-	parts := make([]limits.Ask, len(group))
-	for i, a := range group {
-		parts[i] = limits.Ask{Source: a.table.(storeTable).limiter.Source(), Key: a.counter.text, N: min(a.hits, mostHits)}
+	requests := make([]limits.Ask, len(group))
+	for i, c := range group {
+		requests[i] = limits.Ask{Source: c.table.(storeTable).limiter.Source(), Key: c.counter.text, N: min(c.hits, maxHits)}
 	}
-	if err := store.TakeAll(ctx, parts); err != nil {
+	if err := store.TakeAll(ctx, requests); err != nil {
 		return err
 	}
-	full := slices.ContainsFunc(parts, func(p limits.Ask) bool { return p.Err == nil && !p.Decision.Allowed })
-	for i, a := range group {
-		switch p := parts[i]; {
-		case full: // the counter is full, so it is charged separately
-			if err := s.take(ctx, a); err != nil {
+	isFull := slices.ContainsFunc(requests, func(r limits.Ask) bool { return r.Err == nil && !r.Decision.Allowed })
+	for i, c := range group {
+		switch r := requests[i]; {
+		case isFull: // the counter is full, so it is charged separately
+			if err := s.take(ctx, c); err != nil {
 				return err
 			}
-		case p.Err != nil:
-			if err := a.lost(ctx, now, a.hits, p.Err); err != nil {
+		case r.Err != nil:
+			if err := c.decideWithoutStore(ctx, now, c.hits, r.Err); err != nil {
 				return err
 			}
 		default:
-			a.charged = p.N
-			a.counted(p.Decision, now)
-			s.memo.note(a, now)
+			c.charged = r.N
+			c.applyCount(r.Decision, now)
+			s.memo.note(c, now)
 		}
 	}
 	return nil
 }
 
 // countAllOrNothingStored is countAllOrNothing for stores. For each store, all limits that may refuse share one script.
-// Asks that charge no hits are decided before the script. Asks that cannot refuse are decided after it.
-func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
-	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
-	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
-	shadows := func(a *ask) bool { return a.counts() && !first(a) && a.shadow() }
+// Checks that charge no hits are decided before the script. Checks that cannot refuse are decided after it.
+func (s *Service) countAllOrNothingStored(ctx context.Context, checks []check) error {
+	isFirst := func(c *check) bool { return c.isCounted() && (c.table == nil || c.isRefund || c.hits == 0) }
+	isTogether := func(c *check) bool { return c.isCounted() && !isFirst(c) && !c.isShadow() }
+	isShadowCheck := func(c *check) bool { return c.isCounted() && !isFirst(c) && c.isShadow() }
 	now := s.now()
-	err := s.each(asks, first, func(a *ask) error { return s.take(ctx, a) })
-	refused := err == nil && slices.ContainsFunc(asks, func(a ask) bool { return first(&a) && a.refused() })
-	if err == nil && !refused {
-		refused, err = s.takeTogether(ctx, asks, together, now)
+	err := s.forEach(checks, isFirst, func(c *check) error { return s.take(ctx, c) })
+	isRefused := err == nil && slices.ContainsFunc(checks, func(c check) bool { return isFirst(&c) && c.isRefused() })
+	if err == nil && !isRefused {
+		isRefused, err = s.takeTogether(ctx, checks, isTogether, now)
 	}
 	if err == nil {
-		err = s.each(asks, shadows, func(a *ask) error {
-			if refused || a.holds { // an estimate under a rule in shadow mode holds nothing
-				return a.wouldPass(ctx, s.now())
+		err = s.forEach(checks, isShadowCheck, func(c *check) error {
+			if isRefused || c.isEstimate { // an estimate under a rule in shadow mode holds nothing
+				return c.wouldPass(ctx, s.now())
 			}
-			return s.take(ctx, a)
+			return s.take(ctx, c)
 		})
 	}
-	if err == nil && refused {
-		left := func(a *ask) bool { return together(a) && !a.over }
-		err = s.each(asks, left, func(a *ask) error { return a.wouldPass(ctx, s.now()) })
+	if err == nil && isRefused {
+		isAdmitted := func(c *check) bool { return isTogether(c) && !c.isOver }
+		err = s.forEach(checks, isAdmitted, func(c *check) error { return c.wouldPass(ctx, s.now()) })
 	}
-	for i := range asks {
-		if a := &asks[i]; err == nil && a.counts() {
-			a.tell(*s.options.NearLimitRatio)
+	for i := range checks {
+		if c := &checks[i]; err == nil && c.isCounted() {
+			c.addStats(*s.options.NearLimitRatio)
 		}
 	}
 	return err
 }
 
-// takeTogether takes the hits of all selected asks, or of none. It reports whether a limit refuses. If a limit refuses
-// or a store fails, it gives back what it took.
-func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
-	var back []func(context.Context) error
-	for store, group := range byStore(asks, which) {
-		parts, err := partsOf(group)
+// takeTogether takes the hits of all selected checks, or of none. It reports whether a limit refuses. If a limit
+// refuses or a store fails, it gives back what it took.
+func (s *Service) takeTogether(ctx context.Context, checks []check, filter func(*check) bool, now time.Time) (isRefused bool, err error) {
+	var refunds []func(context.Context) error
+	for store, group := range byStore(checks, filter) {
+		requests, err := storeRequests(group)
 		if err == nil {
-			err = store.TakeAll(ctx, parts)
+			err = store.TakeAll(ctx, requests)
 		}
-		if slices.ContainsFunc(parts, refuses) {
+		if slices.ContainsFunc(requests, isRefusal) {
 			err = nil // if giving hits back fails, more is refused than necessary, but never less
 		}
-		var kept []limits.Ask // taken asks; if one ask refuses, the store has already given the others back
-		for i, a := range group {
-			switch p := parts[i]; {
+		var taken []limits.Ask // taken checks; if one check refuses, the store has already given the others back
+		for i, c := range group {
+			switch r := requests[i]; {
 			case err != nil:
-			case p.Err != nil:
-				err = a.lost(ctx, now, a.hits, p.Err)
-			case p.Decision.Limit > 0 || p.Decision.RetryAfter > 0: // the store has decided this ask
-				a.underLimit(p.Decision, now)
-				a.held = p.Held
-				kept = append(kept, p)
+			case r.Err != nil:
+				err = c.decideWithoutStore(ctx, now, c.hits, r.Err)
+			case r.Decision.Limit > 0 || r.Decision.RetryAfter > 0: // the store has decided this check
+				c.applyStoreDecision(r.Decision, now)
+				c.hold = r.Held
+				taken = append(taken, r)
 			}
-			refused = refused || a.refused()
+			isRefused = isRefused || c.isRefused()
 		}
-		if !refused {
-			back = append(back, func(ctx context.Context) error { return store.RefundAll(ctx, kept) })
+		if !isRefused {
+			refunds = append(refunds, func(ctx context.Context) error { return store.RefundAll(ctx, taken) })
 		}
-		if refused || err != nil {
-			for _, give := range back {
-				_ = give(context.WithoutCancel(ctx))
+		if isRefused || err != nil {
+			for _, refund := range refunds {
+				_ = refund(context.WithoutCancel(ctx))
 			}
-			return refused, err
+			return isRefused, err
 		}
 	}
 	return false, nil
 }
 
 // refuses reports whether a store has decided that the hits exceed the limit.
-func refuses(p limits.Ask) bool {
-	return p.Err == nil && !p.Decision.Allowed && (p.Decision.Limit > 0 || p.Decision.RetryAfter > 0)
+func isRefusal(r limits.Ask) bool {
+	return r.Err == nil && !r.Decision.Allowed && (r.Decision.Limit > 0 || r.Decision.RetryAfter > 0)
 }
 
-func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
-	all := map[limits.Store][]*ask{}
-	for i := range asks {
-		if a := &asks[i]; which(a) {
-			store := a.table.(storeTable).limiter.Source().Store()
-			all[store] = append(all[store], a)
+func byStore(checks []check, filter func(*check) bool) map[limits.Store][]*check {
+	groups := map[limits.Store][]*check{}
+	for i := range checks {
+		if c := &checks[i]; filter(c) {
+			store := c.table.(storeTable).limiter.Source().Store()
+			groups[store] = append(groups[store], c)
 		}
 	}
-	return all
+	return groups
 }
 
-func partsOf(group []*ask) ([]limits.Ask, error) {
-	parts := make([]limits.Ask, len(group))
-	for i, a := range group {
-		limiter, policy := a.table.(storeTable).under(a.limit)
+func storeRequests(group []*check) ([]limits.Ask, error) {
+	requests := make([]limits.Ask, len(group))
+	for i, c := range group {
+		limiter, policy := c.table.(storeTable).limiterFor(c.limit)
 		source, err := limiter.Source().Quota(policy)
 		if err != nil {
-			return parts, err
+			return requests, err
 		}
-		parts[i] = limits.Ask{Source: source, Key: a.counter.text, N: a.hits, Hold: a.holds}
+		requests[i] = limits.Ask{Source: source, Key: c.counter.text, N: c.hits, Hold: c.isEstimate}
 	}
-	return parts, nil
+	return requests, nil
 }
 
-func (a *ask) underLimit(d engine.Decision, now time.Time) {
-	a.decided(d)
-	if a.limit.Algorithm == engine.AlgorithmFixedWindow {
-		a.reset = a.untilNext(d, now)
+func (c *check) applyStoreDecision(d engine.Decision, now time.Time) {
+	c.applyDecision(d)
+	if c.limit.Algorithm == engine.AlgorithmFixedWindow {
+		c.reset = c.untilNext(d, now)
 	}
 }

@@ -7,28 +7,28 @@ import "sync"
 // memory would forget them. No request waits for the lock.
 type uses struct {
 	requests sync.RWMutex // each request holds it for reading
-	over     bool         // set while the lock is held for writing
+	ended    bool         // set while the lock is held for writing
 }
 
 // acquire returns the active configuration, or nil. The caller must release it.
-func (s *Service) acquire() *active {
+func (s *Service) acquire() *activeConfig {
 	for {
-		now := s.active.Load()
+		current := s.active.Load()
 		// acquire fails for a configuration that has been replaced. But then another configuration is active, so try
 		// again.
-		if now == nil || now.uses.acquire() {
-			return now
+		if current == nil || current.uses.acquire() {
+			return current
 		}
 	}
 }
 
-func (s *Service) release(now *active) { now.uses.requests.RUnlock() }
+func (s *Service) release(current *activeConfig) { current.uses.requests.RUnlock() }
 
 func (u *uses) acquire() bool {
 	if !u.requests.TryRLock() {
 		return false
 	}
-	if u.over {
+	if u.ended {
 		u.requests.RUnlock()
 		return false
 	}
@@ -39,6 +39,6 @@ func (u *uses) acquire() bool {
 // so that no new request uses it.
 func (u *uses) end() {
 	u.requests.Lock()
-	u.over = true
+	u.ended = true
 	u.requests.Unlock()
 }

@@ -15,10 +15,10 @@ import (
 // A Calendar makes windows start with a day, week or month of a time zone. Equal periods in the same zone have the same
 // pointer.
 type Calendar struct {
-	per      engine.Period
-	zone     *time.Location
-	begins   *atomicbucket.Calendar
-	policies sync.Map // engine.Policy by its limit, a uint64; making a Policy takes milliseconds
+	period     engine.Period
+	zone       *time.Location
+	boundaries *atomicbucket.Calendar
+	policies   sync.Map // engine.Policy by its limit, a uint64; making a Policy takes milliseconds
 }
 
 var calendars sync.Map
@@ -31,40 +31,40 @@ var periods = map[Unit]engine.Period{
 }
 
 // calendarOf returns the calendar of a unit in a time zone. The error says what is wrong with the unit or the zone.
-func calendarOf(unit Unit, name string) (*Calendar, error) {
-	per, ok := periods[unit]
+func calendarOf(unit Unit, zoneName string) (*Calendar, error) {
+	period, ok := periods[unit]
 	if !ok {
-		return nil, fmt.Errorf("zone '%s': want it with a unit of day, week or month, which begin with a date", name)
+		return nil, fmt.Errorf("zone '%s': want it with a unit of day, week or month, which begin with a date", zoneName)
 	}
-	zone, err := spec.ParseZone(name)
-	if err != nil || name == "" {
-		return nil, fmt.Errorf("zone '%s': want a name of the tz database, such as UTC or Europe/Berlin", name)
+	zone, err := spec.ParseZone(zoneName)
+	if err != nil || zoneName == "" {
+		return nil, fmt.Errorf("zone '%s': want a name of the tz database, such as UTC or Europe/Berlin", zoneName)
 	}
-	begins, err := atomicbucket.NewCalendar(per, zone)
+	boundaries, err := atomicbucket.NewCalendar(period, zone)
 	if err != nil {
 		return nil, err
 	}
-	made, _ := calendars.LoadOrStore(begins, &Calendar{per: per, zone: zone, begins: begins})
-	return made.(*Calendar), nil
+	calendar, _ := calendars.LoadOrStore(boundaries, &Calendar{period: period, zone: zone, boundaries: boundaries})
+	return calendar.(*Calendar), nil
 }
 
 // Policy returns the policy of limit tokens in a period.
 func (c *Calendar) Policy(limit uint64) engine.Policy {
-	if known, ok := c.policies.Load(limit); ok {
-		return known.(engine.Policy)
+	if cached, ok := c.policies.Load(limit); ok {
+		return cached.(engine.Policy)
 	}
-	made := engine.CalendarWindow(limit, c.per, c.zone)
-	c.policies.Store(limit, made)
-	return made
+	policy := engine.CalendarWindow(limit, c.period, c.zone)
+	c.policies.Store(limit, policy)
+	return policy
 }
 
 // String returns the period and its zone: "month of Europe/Berlin".
-func (c *Calendar) String() string { return fmt.Sprintf("%v of %v", c.per, c.zone) }
+func (c *Calendar) String() string { return fmt.Sprintf("%v of %v", c.period, c.zone) }
 
 // UntilNext returns how long the window that contains now still lasts.
 func (l Limit) UntilNext(now time.Time) time.Duration {
 	if l.Calendar != nil {
-		return l.Calendar.begins.Wait(now.UnixNano(), 1)
+		return l.Calendar.boundaries.Wait(now.UnixNano(), 1)
 	}
 	return l.Window - time.Duration(now.UnixNano()%int64(l.Window))
 }

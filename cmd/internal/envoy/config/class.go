@@ -26,8 +26,8 @@ func classOf(d *Descriptor) class {
 	return c
 }
 
-// The method has reports whether a value is in the class. An IPv4 address may be written as IPv6.
-func (c *class) has(key, value string) bool {
+// contains reports whether a value is in the class. An IPv4 address may be written as IPv6.
+func (c *class) contains(key, value string) bool {
 	switch {
 	case c.text == "" || c.key != key:
 		return false
@@ -43,8 +43,8 @@ func (c *class) stat() string {
 	return statText(c.key, strings.ReplaceAll(c.text, ".", "_"))
 }
 
-// The method has reports whether a descriptor of the node already has this class.
-func (n *node) has(c class) bool {
+// hasClass reports whether a descriptor of the node already has this class.
+func (n *node) hasClass(c class) bool {
 	return c.text != "" && slices.ContainsFunc(n.wildcards, func(w *node) bool {
 		return w.class.key == c.key && w.class.text == c.text
 	})
@@ -54,10 +54,10 @@ func (n *node) has(c class) bool {
 func (c *compiler) checkClass(d *Descriptor) {
 	switch {
 	case d.CIDR.IsValid() && d.Regex != nil:
-		c.fail(d.at, "cidr and regex of one descriptor: leave one of them out")
+		c.fail(d.pos, "cidr and regex of one descriptor: leave one of them out")
 	case d.Value != "":
-		c.fail(d.at, "value '%s' next to a cidr or a regex: leave one of them out", d.Value)
+		c.fail(d.pos, "value '%s' next to a cidr or a regex: leave one of them out", d.Value)
 	case strings.Contains(d.Key, "*"):
-		c.fail(d.at, "key '%s' has a '*', and its values have a cidr or a regex: leave one of them out", d.Key)
+		c.fail(d.pos, "key '%s' has a '*', and its values have a cidr or a regex: leave one of them out", d.Key)
 	}
 }

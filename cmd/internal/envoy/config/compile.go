@@ -49,21 +49,21 @@ type Rule struct {
 	Metadata       *structpb.Struct
 	Quotas         *Quotas // limits of single values; nil if there are none
 
-	shorter bool // another token bucket of the descriptor has a longer period
+	isShorter bool // another token bucket of the descriptor has a longer period
 
-	per    string // if the descriptor has several limits: the end of the rule's name in statistics
-	domain string
-	levels []level // from the first descriptor to the descriptor with the limit
+	statSuffix string // if the descriptor has several limits: the end of the rule's name in statistics
+	domain     string
+	levels     []level // from the first descriptor to the descriptor with the limit
 }
 
 // A level is one descriptor on the path from a domain to a rule.
 type level struct {
 	Entry
 	stat          string // key, or key_value as in the file
-	shared        string // with share_threshold: the pattern, used instead of the value in the counter's key
-	wild          string // for a key with '*': the pattern, key or key_value, used instead of the value in statistics
+	sharedPattern string // with share_threshold: the pattern, used instead of the value in the counter's key
+	statPattern   string // for a key with '*': the pattern, key or key_value, used instead of the value in statistics
 	valueToMetric bool   // the request's value becomes part of the name in statistics
-	class         bool   // the value is selected by a cidr or a regex
+	isClass       bool   // the value is selected by a cidr or a regex
 }
 
 // An Entry is a rule's condition on one entry of a descriptor. The Value "" means any value. A Value with a '*' is a
@@ -74,7 +74,7 @@ type Entry struct{ Key, Value string }
 const MaxLimits = 8
 
 // IsOneOfSeveral reports whether the rule's descriptor has further limits.
-func (r *Rule) IsOneOfSeveral() bool { return r.per != "" }
+func (r *Rule) IsOneOfSeveral() bool { return r.statSuffix != "" }
 
 // ID returns the domain and the path of the rule's descriptor as one text. It does not depend on the limit, so all
 // limits of a descriptor have the same ID.
@@ -82,7 +82,7 @@ func (r *Rule) ID() string {
 	id := appendText(nil, r.domain)
 	for _, l := range r.levels {
 		id = appendText(appendText(id, l.Key), l.Value)
-		id = appendText(id, l.shared)
+		id = appendText(id, l.sharedPattern)
 	}
 	return string(id)
 }
@@ -92,11 +92,11 @@ func (r *Rule) Domain() string { return r.domain }
 
 // Entries returns the rule's conditions on the entries of a descriptor, in order.
 func (r *Rule) Entries() []Entry {
-	all := make([]Entry, len(r.levels))
+	entries := make([]Entry, len(r.levels))
 	for i := range r.levels {
-		all[i] = r.levels[i].Entry
+		entries[i] = r.levels[i].Entry
 	}
-	return all
+	return entries
 }
 
 // Options change what Compile accepts.
@@ -109,7 +109,7 @@ type Options struct {
 func Compile(documents []*Document, options Options) (*Config, error) {
 	c := &compiler{config: &Config{domains: map[string]*domain{}}, options: options}
 	for _, d := range documents {
-		c.document(d)
+		c.compileDocument(d)
 	}
 	c.checkOverdraws()
 	if len(c.errors) > 0 {
@@ -130,52 +130,52 @@ type compiler struct {
 
 type overdraw struct {
 	file, domain string
-	at           place
+	pos          position
 }
 
 func (c *compiler) checkOverdraws() {
 	for _, o := range c.overdraws {
 		if c.config.domains[o.domain].allOrNothing {
 			c.file = o.file
-			c.fail(o.at, "overdraw in a domain with all_or_nothing, which counts nothing of what is refused: leave one of them out")
+			c.fail(o.pos, "overdraw in a domain with all_or_nothing, which counts nothing of what is refused: leave one of them out")
 		}
 	}
 }
 
-func (c *compiler) fail(at place, format string, args ...any) {
+func (c *compiler) fail(pos position, format string, args ...any) {
 	c.errors = append(c.errors, &yamlfile.Error{
-		File: c.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...),
+		File: c.file, Line: pos.line, Column: pos.column, Message: fmt.Sprintf(format, args...),
 	})
 }
 
-func (c *compiler) document(d *Document) {
+func (c *compiler) compileDocument(d *Document) {
 	c.file, c.domain = d.File, d.Domain
 	if d.Domain == "" {
-		c.fail(d.at, "config file cannot have empty domain")
+		c.fail(d.pos, "config file cannot have empty domain")
 		return
 	}
-	to := c.config.domains[d.Domain]
-	if to != nil && !c.options.MergeDomains {
-		c.fail(d.at, "duplicate domain '%s' in config file", d.Domain)
+	dom := c.config.domains[d.Domain]
+	if dom != nil && !c.options.MergeDomains {
+		c.fail(d.pos, "duplicate domain '%s' in config file", d.Domain)
 		return
 	}
-	if to == nil {
-		to = &domain{}
-		c.config.domains[d.Domain] = to
+	if dom == nil {
+		dom = &domain{}
+		c.config.domains[d.Domain] = dom
 	}
-	to.allOrNothing = to.allOrNothing || d.AllOrNothing
-	c.descriptors(&to.node, d.Descriptors, d.Domain+".", nil)
+	dom.allOrNothing = dom.allOrNothing || d.AllOrNothing
+	c.compileDescriptors(&dom.node, d.Descriptors, d.Domain+".", nil)
 }
 
-func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, above []level) {
-	for i := range descriptors {
-		d := &descriptors[i]
+func (c *compiler) compileDescriptors(parent *node, compileDescriptors []Descriptor, path string, parentLevels []level) {
+	for i := range compileDescriptors {
+		d := &compileDescriptors[i]
 		if d.Key == "" {
-			c.fail(d.at, "descriptor has empty key")
+			c.fail(d.pos, "descriptor has empty key")
 			continue
 		}
-		if len(above) == maxDepth {
-			c.fail(d.at, "descriptors nest deeper than %d", maxDepth)
+		if len(parentLevels) == maxDepth {
+			c.fail(d.pos, "descriptors nest deeper than %d", maxDepth)
 			return
 		}
 		name, values := d.Key, classOf(d)
@@ -186,100 +186,101 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 		case d.Value != "":
 			name += "_" + d.Value
 		}
-		wild := strings.Contains(name, "*") || values.text != ""
-		here := c.level(d, name, wild)
-		levels := append(above[:len(above):len(above)], here)
-		stat := c.stat(levels)
-		if to.children[name] != nil && values.text == "" || to.has(values) {
-			c.fail(d.at, "duplicate descriptor composite key '%s'", path+name)
+		isWildcard := strings.Contains(name, "*") || values.text != ""
+		childLevel := c.newLevel(d, name, isWildcard)
+		levels := append(parentLevels[:len(parentLevels):len(parentLevels)], childLevel)
+		stat := c.statName(levels)
+		if parent.children[name] != nil && values.text == "" || parent.hasClass(values) {
+			c.fail(d.pos, "duplicate descriptor composite key '%s'", path+name)
 			continue
 		}
 		child := &node{class: values}
-		if to.children == nil {
-			to.children = map[string]*node{}
+		if parent.children == nil {
+			parent.children = map[string]*node{}
 		}
 		if values.text == "" {
-			to.children[name] = child // also for a pattern, because a request's entry may equal its text
+			parent.children[name] = child // also for a pattern, because a request's entry may equal its text
 		}
-		if wild {
-			to.wildcards = append(to.wildcards, child)
+		if isWildcard {
+			parent.wildcards = append(parent.wildcards, child)
 		}
-		if wild && values.text == "" {
+		if isWildcard && values.text == "" {
 			child.pattern = bytes.Split([]byte(name), []byte("*"))
 		}
-		c.rules(child, d, stat, levels)
-		c.descriptors(child, d.Descriptors, path+name+".", levels)
+		c.compileRules(child, d, stat, levels)
+		c.compileDescriptors(child, d.Descriptors, path+name+".", levels)
 	}
 }
 
-func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
+func (c *compiler) compileRules(target *node, d *Descriptor, stat string, levels []level) {
 	kinds := map[Limit]bool{}
 	for _, l := range d.RateLimits {
 		r := &Rule{
-			Index: len(c.config.rules), Limit: c.limit(l), Stat: stat, Name: l.Name, Replaces: l.Replaces,
+			Index: len(c.config.rules), Limit: c.compileLimit(l), Stat: stat, Name: l.Name, Replaces: l.Replaces,
 			ShadowMode: d.ShadowMode, QuotaMode: d.QuotaMode, DetailedMetric: d.DetailedMetric,
 			Overdraw: l.Overdraw, Metadata: d.Metadata, domain: c.domain, levels: levels,
 		}
-		r.Quotas = c.quotas(l, &r.Limit)
+		r.Quotas = c.compileQuotas(l, &r.Limit)
 		if len(d.RateLimits) > 1 {
-			if r.per = "_per_" + r.Limit.Per(); slices.ContainsFunc(to.rules, func(other *Rule) bool { return other.per == r.per }) {
-				r.per += "_" + strings.ReplaceAll(r.Limit.Algorithm.String(), " ", "_")
+			if r.statSuffix = "_per_" + r.Limit.Per(); slices.ContainsFunc(target.rules, func(other *Rule) bool { return other.statSuffix == r.statSuffix }) {
+				r.statSuffix += "_" + strings.ReplaceAll(r.Limit.Algorithm.String(), " ", "_")
 			}
-			r.Stat += r.per
+			r.Stat += r.statSuffix
 			if r.Limit.Unlimited {
-				c.fail(l.at, "unlimited next to other limits of the descriptor: leave one of them out")
+				c.fail(l.pos, "unlimited next to other limits of the descriptor: leave one of them out")
 			}
 			kind := Limit{Algorithm: r.Limit.Algorithm, Window: r.Limit.Window, Calendar: r.Limit.Calendar}
 			if kinds[kind] {
-				c.fail(l.at, "two limits of the descriptor are of the same algorithm and time: leave one of them out")
+				c.fail(l.pos, "two limits of the descriptor are of the same algorithm and time: leave one of them out")
 			}
 			kinds[kind] = true
 		}
-		to.rules = append(to.rules, r)
+		target.rules = append(target.rules, r)
 		c.config.rules = append(c.config.rules, r)
 	}
-	for _, r := range to.rules {
-		r.shorter = r.Limit.Algorithm == engine.AlgorithmTokenBucket && slices.ContainsFunc(to.rules, func(other *Rule) bool {
+	for _, r := range target.rules {
+		r.isShorter = r.Limit.Algorithm == engine.AlgorithmTokenBucket && slices.ContainsFunc(target.rules, func(other *Rule) bool {
 			return other.Limit.Algorithm == r.Limit.Algorithm && other.Limit.Window > r.Limit.Window
 		})
 	}
 }
 
-// AppendStored appends a text that distinguishes the token buckets of one descriptor. It is necessary because a store
-// has the buckets of all periods in one table. The bucket with the longest period gets no text, so its count survives
-// when other limits are added or removed. Windows need no text, because each length has a separate table.
-func (r *Rule) AppendStored(to []byte) []byte {
-	if !r.shorter {
-		return to
+// AppendStored appends a text that distinguishes the token buckets of one descriptor. The text is necessary because a
+// store has the buckets of all periods in one table. The bucket with the longest period gets no text, so its count
+// survives when other limits are added or removed. Windows need no text, because each length has a separate table.
+func (r *Rule) AppendStored(dst []byte) []byte {
+	if !r.isShorter {
+		return dst
 	}
-	return appendText(to, r.Limit.Window.String())
+	return appendText(dst, r.Limit.Window.String())
 }
 
-// level returns the level of a descriptor. name is its key or the text key_value. wild says whether name has a '*'.
-func (c *compiler) level(d *Descriptor, name string, wild bool) level {
+// newLevel returns the level of a descriptor. name is its key, key_value, or its key with a cidr or a regex. isWildcard
+// says whether the descriptor is for several values: name has a '*', a cidr or a regex.
+func (c *compiler) newLevel(d *Descriptor, name string, isWildcard bool) level {
 	l := level{
-		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),
+		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (isWildcard || d.Value == ""),
 	}
 	values := classOf(d)
 	if values.text != "" {
-		l.Entry.Value, l.stat, l.class = values.text, values.stat(), true
+		l.Entry.Value, l.stat, l.isClass = values.text, values.stat(), true
 	}
-	if d.ShareThreshold && !wild {
-		c.fail(d.at, "share_threshold needs a key or a value with '*': '%s' has none", name)
+	if d.ShareThreshold && !isWildcard {
+		c.fail(d.pos, "share_threshold needs a key or a value with '*': '%s' has none", name)
 	}
 	if d.ShareThreshold {
-		l.shared = d.Value + values.text
+		l.sharedPattern = d.Value + values.text
 	}
 	if strings.Contains(d.Key, "*") {
-		l.wild = name
+		l.statPattern = name
 		if d.ShareThreshold {
-			l.shared = name
+			l.sharedPattern = name
 		}
 	}
 	return l
 }
 
-func (c *compiler) stat(levels []level) string {
+func (c *compiler) statName(levels []level) string {
 	name := separators.Replace(c.domain)
 	for _, l := range levels {
 		name += "." + l.stat
@@ -287,86 +288,86 @@ func (c *compiler) stat(levels []level) string {
 	return name
 }
 
-func (c *compiler) limit(l *RateLimit) Limit {
-	for _, name := range l.Replaces {
+func (c *compiler) compileLimit(rateLimit *RateLimit) Limit {
+	for _, name := range rateLimit.Replaces {
 		switch name {
 		case "":
-			c.fail(l.replacesAt, "should not have an empty replaces entry")
-		case l.Name:
-			c.fail(l.replacesAt, "replaces should not contain name of same descriptor")
+			c.fail(rateLimit.replacesPos, "should not have an empty replaces entry")
+		case rateLimit.Name:
+			c.fail(rateLimit.replacesPos, "replaces should not contain name of same descriptor")
 		}
 	}
-	unit, known := unitOf(l.Unit)
-	if l.Overdraw && l.Unlimited {
-		c.fail(l.overdrawAt, "should not specify overdraw when unlimited")
+	unit, hasUnit := unitOf(rateLimit.Unit)
+	if rateLimit.Overdraw && rateLimit.Unlimited {
+		c.fail(rateLimit.overdrawPos, "should not specify overdraw when unlimited")
 	}
-	if l.Overdraw {
-		c.overdraws = append(c.overdraws, overdraw{c.file, c.domain, l.overdrawAt})
+	if rateLimit.Overdraw {
+		c.overdraws = append(c.overdraws, overdraw{c.file, c.domain, rateLimit.overdrawPos})
 	}
-	if l.Unlimited {
-		if known {
-			c.fail(l.unitAt, "should not specify rate limit unit when unlimited")
+	if rateLimit.Unlimited {
+		if hasUnit {
+			c.fail(rateLimit.unitPos, "should not specify rate limit unit when unlimited")
 		}
 		return Limit{Unlimited: true}
 	}
-	limit := Limit{Algorithm: engine.AlgorithmFixedWindow, Requests: l.RequestsPerUnit, Unit: unit, Multiplier: 1}
-	if l.UnitMultiplier != nil {
-		limit.Multiplier = *l.UnitMultiplier
+	limit := Limit{Algorithm: engine.AlgorithmFixedWindow, Requests: rateLimit.RequestsPerUnit, Unit: unit, Multiplier: 1}
+	if rateLimit.UnitMultiplier != nil {
+		limit.Multiplier = *rateLimit.UnitMultiplier
 	}
 	switch {
-	case l.Period > 0 && l.Unit != "":
-		c.fail(l.unitAt, "unit '%s' beside a period of %s: leave one of them out", l.Unit, l.Period)
-	case l.Period > 0:
-		if limit.Window = l.Period; l.Period > spec.MaxWindow {
-			c.fail(l.at, "a period of %s is longer than 365 days, the longest window", l.Period)
+	case rateLimit.Period > 0 && rateLimit.Unit != "":
+		c.fail(rateLimit.unitPos, "unit '%s' beside a period of %s: leave one of them out", rateLimit.Unit, rateLimit.Period)
+	case rateLimit.Period > 0:
+		if limit.Window = rateLimit.Period; rateLimit.Period > spec.MaxWindow {
+			c.fail(rateLimit.pos, "a period of %s is longer than 365 days, the longest window", rateLimit.Period)
 		}
-	case !known:
-		c.fail(l.unitAt, "invalid rate limit unit '%s'", l.Unit)
+	case !hasUnit:
+		c.fail(rateLimit.unitPos, "invalid rate limit unit '%s'", rateLimit.Unit)
 	case limit.Multiplier == 0:
-		c.fail(l.multiplierAt, "invalid unit multiplier of 0")
+		c.fail(rateLimit.multiplierPos, "invalid unit multiplier of 0")
 	default:
 		ok := false
-		if limit.Window, ok = window(unit, limit.Multiplier); !ok {
-			c.fail(l.multiplierAt, "%d times %s is longer than 365 days, the longest window", limit.Multiplier, strings.ToLower(l.Unit))
+		if limit.Window, ok = windowLength(unit, limit.Multiplier); !ok {
+			c.fail(rateLimit.multiplierPos, "%d times %s is longer than 365 days, the longest window", limit.Multiplier, strings.ToLower(rateLimit.Unit))
 		}
 	}
-	if l.Algorithm != engine.NoAlgorithm {
-		limit.Algorithm = l.Algorithm
+	if rateLimit.Algorithm != engine.NoAlgorithm {
+		limit.Algorithm = rateLimit.Algorithm
 	}
-	if limit.Burst = l.Burst; limit.Burst == 0 && spec.HasBurst(limit.Algorithm) {
-		limit.Burst = uint64(l.RequestsPerUnit)
+	if limit.Burst = rateLimit.Burst; limit.Burst == 0 && spec.HasBurst(limit.Algorithm) {
+		limit.Burst = uint64(rateLimit.RequestsPerUnit)
 	}
-	if l.zoneAt != (place{}) {
-		c.calendar(l, &limit)
+	if rateLimit.zonePos != (position{}) {
+		c.alignCalendar(rateLimit, &limit)
 	} else if limit.Window > 0 && limit.Window <= spec.MaxWindow {
-		c.numbers(l.at, limit)
+		c.checkNumbers(rateLimit.pos, limit)
 	}
 	return limit
 }
 
-// calendar aligns the windows of a limit with a zone's calendar.
-func (c *compiler) calendar(l *RateLimit, limit *Limit) {
-	calendar, err := calendarOf(limit.Unit, l.Zone)
+// alignCalendar aligns the windows of a limit with a zone's calendar.
+func (c *compiler) alignCalendar(rateLimit *RateLimit, limit *Limit) {
+	calendar, err := calendarOf(limit.Unit, rateLimit.Zone)
 	switch {
 	case err != nil:
-		c.fail(l.zoneAt, "%s", err)
-	case limit.Multiplier != 1 || l.Period > 0:
-		c.fail(l.zoneAt, "zone '%s': a %s of the calendar has no multiplier and no period: leave them out", l.Zone, strings.ToLower(l.Unit))
-	case limit.Algorithm != engine.AlgorithmFixedWindow || l.Burst > 0:
-		c.fail(l.zoneAt, "zone '%s': a %s of the calendar is of a %s, without a burst", l.Zone, strings.ToLower(l.Unit),
+		c.fail(rateLimit.zonePos, "%s", err)
+	case limit.Multiplier != 1 || rateLimit.Period > 0:
+		c.fail(rateLimit.zonePos, "zone '%s': a %s of the calendar has no multiplier and no period: leave them out", rateLimit.Zone, strings.ToLower(rateLimit.Unit))
+	case limit.Algorithm != engine.AlgorithmFixedWindow || rateLimit.Burst > 0:
+		c.fail(rateLimit.zonePos, "zone '%s': a %s of the calendar is of a %s, without a burst", rateLimit.Zone, strings.ToLower(rateLimit.Unit),
 			spec.Name(engine.AlgorithmFixedWindow))
 	default:
-		limit.Calendar, limit.Window = calendar, calendar.per.Longest()
+		limit.Calendar, limit.Window = calendar, calendar.period.Longest()
 	}
 }
 
-func (c *compiler) numbers(at place, limit Limit) {
-	written := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
+func (c *compiler) checkNumbers(pos position, limit Limit) {
+	specLimit := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
 	if limit.Burst != 0 {
-		written.Burst = &limit.Burst
+		specLimit.Burst = &limit.Burst
 	}
-	_, err := written.Policy()
+	_, err := specLimit.Policy()
 	for _, e := range spec.ErrorsOf(err) {
-		c.fail(at, "%s", e)
+		c.fail(pos, "%s", e)
 	}
 }

@@ -19,7 +19,7 @@ type Document struct {
 	Descriptors  []Descriptor
 	Warnings     []*yamlfile.Error
 
-	at place // where the domain is in the file
+	pos position // where the domain is in the file
 }
 
 // A Descriptor is a node of the tree, compared with an entry of a request.
@@ -36,7 +36,7 @@ type Descriptor struct {
 	Metadata       *structpb.Struct
 	Descriptors    []Descriptor
 
-	at place
+	pos position
 }
 
 // A RateLimit is the limit of a Descriptor, as written.
@@ -56,9 +56,9 @@ type RateLimit struct {
 	Overdraw  bool             // hits count even if they exceed what is left
 	Quotas    *QuotasText      // limits of single values; nil if there are none
 
-	overdrawAt                                   place
-	at, unitAt, multiplierAt, zoneAt, replacesAt place
+	overdrawPos                                       position
+	pos, unitPos, multiplierPos, zonePos, replacesPos position
 }
 
-// A place is a position in a file. An xDS resource has the zero place.
-type place struct{ line, column int }
+// A position is a place in a file. In an xDS resource, every position is zero.
+type position struct{ line, column int }

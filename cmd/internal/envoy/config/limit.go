@@ -18,7 +18,7 @@ type Unit = ratelimitv3.RateLimitResponse_RateLimit_Unit
 const (
 	day = 24 * time.Hour
 
-	unknown = ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN
+	unknownUnit = ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN
 )
 
 // lengths has the lengths of the units. As in envoyproxy/ratelimit, a month has 30 days and a year has 365. Windows
@@ -46,17 +46,17 @@ type Limit struct {
 	Multiplier uint32           // how many units a window has; 1 unless the rule or the request has another number
 	Unlimited  bool             // admits all; the other fields are zero
 	Calendar   *Calendar        // its periods are the windows; nil: windows start at multiples of their length
-	Most       uint64           // the highest limit of a single value; 0 if no value has one, or for fixed windows
+	MaxQuota   uint64           // the highest limit of a single value; 0 if no value has one, or for fixed windows
 }
 
 func unitOf(name string) (Unit, bool) {
 	unit, ok := ratelimitv3.RateLimitResponse_RateLimit_Unit_value[strings.ToUpper(name)]
-	return Unit(unit), ok && Unit(unit) != unknown
+	return Unit(unit), ok && Unit(unit) != unknownUnit
 }
 
 // window returns the length of multiplier units. It returns false for an unknown unit or a window that is too long.
-func window(unit Unit, multiplier uint32) (time.Duration, bool) {
-	if unit <= unknown || int(unit) >= len(lengths) || multiplier == 0 {
+func windowLength(unit Unit, multiplier uint32) (time.Duration, bool) {
+	if unit <= unknownUnit || int(unit) >= len(lengths) || multiplier == 0 {
 		return 0, false
 	}
 	if int64(multiplier) > int64(spec.MaxWindow/lengths[unit]) {
@@ -101,7 +101,7 @@ func (l Limit) Per() string {
 		return "unlimited"
 	case l.Calendar != nil:
 		return strings.NewReplacer(" ", "_", "/", "_").Replace(l.Calendar.String())
-	case l.Unit == unknown:
+	case l.Unit == unknownUnit:
 		return strings.ReplaceAll(l.Window.String(), ".", "_")
 	case l.Multiplier > 1:
 		return fmt.Sprintf("%d_%ss", l.Multiplier, unit)

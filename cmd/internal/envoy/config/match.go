@@ -16,8 +16,8 @@ func (c *Config) Domains() int { return len(c.domains) }
 // Rules returns all rules, each at its Index. The slice must not be changed.
 func (c *Config) Rules() []*Rule { return c.rules }
 
-// Has reports whether the domain exists.
-func (c *Config) Has(domain string) bool { return c.domains[domain] != nil }
+// HasDomain reports whether the domain exists.
+func (c *Config) HasDomain(domain string) bool { return c.domains[domain] != nil }
 
 // AllOrNothing reports whether the domain's documents set all_or_nothing.
 func (c *Config) AllOrNothing(domain string) bool {
@@ -38,13 +38,13 @@ func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) 
 	if d == nil {
 		return nil
 	}
-	at := &d.node
+	current := &d.node
 	for _, entry := range descriptor.GetEntries() {
-		if at = at.child(entry.GetKey(), entry.GetValue()); at == nil {
+		if current = current.child(entry.GetKey(), entry.GetValue()); current == nil {
 			return nil
 		}
 	}
-	return at.rules
+	return current.rules
 }
 
 func (n *node) child(key, value string) *node {
@@ -56,27 +56,27 @@ func (n *node) child(key, value string) *node {
 		return child
 	}
 	for _, wildcard := range n.wildcards {
-		if wildcard.class.has(key, value) || wildcard.pattern != nil && fits(name, wildcard.pattern) {
+		if wildcard.class.contains(key, value) || wildcard.pattern != nil && matchesPattern(name, wildcard.pattern) {
 			return wildcard
 		}
 	}
 	return n.children[key]
 }
 
-// fits reports whether name has the parts of a pattern in order, with any text between them. It only tries the first
-// occurrence of each part, because a later occurrence leaves less text for the next parts.
-func fits(name []byte, parts [][]byte) bool {
+// matchesPattern reports whether name has the parts of a pattern in order, with any text between them. It only tries
+// the first occurrence of each part, because a later occurrence leaves less text for the next parts.
+func matchesPattern(name []byte, parts [][]byte) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if len(name) < len(first)+len(last) || !bytes.HasPrefix(name, first) || !bytes.HasSuffix(name, last) {
 		return false
 	}
-	rest := name[len(first) : len(name)-len(last)]
+	middle := name[len(first) : len(name)-len(last)]
 	for _, part := range parts[1 : len(parts)-1] {
-		i := bytes.Index(rest, part)
+		i := bytes.Index(middle, part)
 		if i < 0 {
 			return false
 		}
-		rest = rest[i+len(part):]
+		middle = middle[i+len(part):]
 	}
 	return true
 }
@@ -84,21 +84,21 @@ func fits(name []byte, parts [][]byte) bool {
 // AppendKey appends the key of a descriptor's counter. The rule is nil if the descriptor carries its own limit (an
 // override). Equal domains and entries give equal keys, except at a level with share_threshold: there, the pattern
 // replaces the value. Each text follows its length, so different lists of entries have different keys.
-func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
-	to = appendText(to, domain)
+func AppendKey(dst []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
+	dst = appendText(dst, domain)
 	for i, entry := range descriptor.GetEntries() {
-		to = appendText(to, entry.GetKey())
-		if rule != nil && rule.levels[i].shared != "" {
-			to = append(appendText(to, rule.levels[i].shared), '*')
+		dst = appendText(dst, entry.GetKey())
+		if rule != nil && rule.levels[i].sharedPattern != "" {
+			dst = append(appendText(dst, rule.levels[i].sharedPattern), '*')
 			continue
 		}
-		to = append(appendText(to, entry.GetValue()), '=')
+		dst = append(appendText(dst, entry.GetValue()), '=')
 	}
-	return to
+	return dst
 }
 
-func appendText(to []byte, text string) []byte {
-	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
+func appendText(dst []byte, text string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
 // StatOf returns the name under which a decision by the rule is counted. This is Stat, unless the name contains values
@@ -111,23 +111,23 @@ func (r *Rule) StatOf(descriptor *commonv3.RateLimitDescriptor) string {
 	b.WriteString(separators.Replace(r.domain))
 	for i, entry := range descriptor.GetEntries() {
 		l := &r.levels[i]
-		named := l.shared != "" || !r.DetailedMetric && !l.valueToMetric // the level is named as in the file
+		asInFile := l.sharedPattern != "" || !r.DetailedMetric && !l.valueToMetric // the level is named as in the file
 		switch {
-		case named && l.wild != "":
-			writeEntry(&b, entry.GetKey(), l.wild)
-		case named:
+		case asInFile && l.statPattern != "":
+			writeEntry(&b, entry.GetKey(), l.statPattern)
+		case asInFile:
 			b.WriteString("." + l.stat)
 		default:
 			writeEntry(&b, entry.GetKey(), entry.GetValue())
 		}
 	}
-	b.WriteString(r.per)
+	b.WriteString(r.statSuffix)
 	return b.String()
 }
 
 // StatDepends reports whether StatOf depends on the descriptor.
 func (r *Rule) StatDepends() bool {
-	return r.DetailedMetric || slices.ContainsFunc(r.levels, func(l level) bool { return l.valueToMetric || l.wild != "" })
+	return r.DetailedMetric || slices.ContainsFunc(r.levels, func(l level) bool { return l.valueToMetric || l.statPattern != "" })
 }
 
 // OverrideStat returns the name under which a decision by a request's own limit is counted.

@@ -331,8 +331,8 @@ func TestMultiplierOfAnOverride(t *testing.T) {
 		assert.Equal(t, test.window, limit.Window, test.name)
 		assert.EqualValues(t, test.window/time.Minute, limit.Multiplier, test.name)
 	}
-	assert.Nil(t, Limit{Multiplier: 1}.Told())
-	assert.Equal(t, []byte{0x22, 3, 8, 0xac, 2}, Limit{Multiplier: 300}.Told())
+	assert.Nil(t, Limit{Multiplier: 1}.EncodedMultiplier())
+	assert.Equal(t, []byte{0x22, 3, 8, 0xac, 2}, Limit{Multiplier: 300}.EncodedMultiplier())
 }
 
 func TestMatchDoesNotAllocate(t *testing.T) {

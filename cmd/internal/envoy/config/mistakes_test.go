@@ -219,7 +219,7 @@ func TestWarnings(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config, warnings, err := load(t, test.text, Options{})
 			require.NoError(t, err)
-			assert.True(t, config.Has("d"))
+			assert.True(t, config.HasDomain("d"))
 			require.Len(t, warnings, 1)
 			assert.Equal(t, test.want, warnings[0].Error())
 		})

@@ -14,31 +14,31 @@ import (
 )
 
 // The field unit_multiplier is a google.protobuf.UInt32Value. Its number is multiplierField in the limit of a
-// descriptor, and multiplierToldField in the limit of an answer. Versions of go-control-plane that know the field need
-// Go 1.26. So here it is handled as an unknown field.
+// descriptor, and multiplierAnswerField in the limit of an answer. Versions of go-control-plane that know the field
+// need Go 1.26. So here it is handled as an unknown field.
 const (
-	multiplierField     protowire.Number = 3
-	multiplierToldField protowire.Number = 4
+	multiplierField       protowire.Number = 3
+	multiplierAnswerField protowire.Number = 4
 )
 
 // Override returns the limit that a request carries instead of a rule's limit. The error names the field, its value and
 // the range.
-func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, error) {
-	multiplier, err := multiplierOf(from.ProtoReflect().GetUnknown())
+func Override(override *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, error) {
+	multiplier, err := multiplierOf(override.ProtoReflect().GetUnknown())
 	if err != nil {
 		return Limit{}, err
 	}
-	unit := Unit(from.GetUnit())
-	if unit <= unknown || int(unit) >= len(lengths) {
+	unit := Unit(override.GetUnit())
+	if unit <= unknownUnit || int(unit) >= len(lengths) {
 		return Limit{}, fmt.Errorf("unit %d: want 1 to %d", unit, Units)
 	}
-	length, ok := window(unit, multiplier)
+	length, ok := windowLength(unit, multiplier)
 	if !ok {
 		return Limit{}, fmt.Errorf("unit_multiplier %d of a %s: want 1 to %d, which is 365 days", multiplier,
 			strings.ToLower(unit.String()), spec.MaxWindow/lengths[unit])
 	}
 	return Limit{
-		Algorithm: engine.AlgorithmFixedWindow, Requests: from.GetRequestsPerUnit(), Window: length, Unit: unit,
+		Algorithm: engine.AlgorithmFixedWindow, Requests: override.GetRequestsPerUnit(), Window: length, Unit: unit,
 		Multiplier: multiplier,
 	}, nil
 }
@@ -52,9 +52,9 @@ func multiplierOf(fields []byte) (uint32, error) {
 		if n < 0 {
 			return 0, protowire.ParseError(n)
 		}
-		whole := protowire.ConsumeFieldValue(number, kind, fields[n:])
-		if whole < 0 {
-			return 0, protowire.ParseError(whole)
+		size := protowire.ConsumeFieldValue(number, kind, fields[n:])
+		if size < 0 {
+			return 0, protowire.ParseError(size)
 		}
 		if number == multiplierField && kind == protowire.BytesType {
 			text, _ := protowire.ConsumeBytes(fields[n:])
@@ -63,7 +63,7 @@ func multiplierOf(fields []byte) (uint32, error) {
 			}
 			found = true
 		}
-		fields = fields[n+whole:]
+		fields = fields[n+size:]
 	}
 	if !found {
 		return 1, nil
@@ -71,11 +71,12 @@ func multiplierOf(fields []byte) (uint32, error) {
 	return value.GetValue(), nil
 }
 
-// Told returns the encoded field that reports the multiplier of a limit to the client, or nil for the multiplier 1.
-func (l Limit) Told() []byte {
+// EncodedMultiplier returns the encoded field that reports the multiplier of a limit to the client. It is nil for the
+// multiplier 1.
+func (l Limit) EncodedMultiplier() []byte {
 	if l.Multiplier <= 1 {
 		return nil
 	}
 	value := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(l.Multiplier))
-	return protowire.AppendBytes(protowire.AppendTag(nil, multiplierToldField, protowire.BytesType), value)
+	return protowire.AppendBytes(protowire.AppendTag(nil, multiplierAnswerField, protowire.BytesType), value)
 }

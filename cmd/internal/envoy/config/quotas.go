@@ -31,31 +31,30 @@ type QuotasText struct {
 	Max        uint32
 	Plans      []spec.Tier
 
-	at     place
+	pos    position
 	hasMax bool
 }
 
-// From says where the limits are.
-func (q *Quotas) From() string {
+// Source returns a text that says where the limits are.
+func (q *Quotas) Source() string {
 	if q.Hash != "" {
 		return "the hash " + q.Hash
 	}
 	return q.File
 }
 
-// Read calls a function (by) with a reader for the rule's plans and numbers. It returns the table that the function
-// returns.
-func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
+// Read calls fn with a reader for the rule's plans and numbers. It returns the table that fn returns.
+func (q *Quotas) Read(fn func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {
 		return nil, err
 	}
 	defer numbers.Close()
-	return by(quotas.Reader{Plans: q.Plans, Policy: numbers.Policy})
+	return fn(quotas.Reader{Plans: q.Plans, Policy: numbers.Policy})
 }
 
-// Under returns the rule's limit l with the numbers of p, which is a policy from the rule's quotas.
-func (l Limit) Under(p engine.Policy) Limit {
+// WithPolicy returns the rule's limit l with the numbers of p, which is a policy from the rule's quotas.
+func (l Limit) WithPolicy(p engine.Policy) Limit {
 	switch {
 	case p == engine.Unlimited():
 		return Limit{Unlimited: true}
@@ -71,7 +70,7 @@ func (l Limit) Under(p engine.Policy) Limit {
 }
 
 func (d *decoder) quotas(n *yaml.Node) *QuotasText {
-	q := &QuotasText{Every: time.Minute, Unknown: "default", Max: spec.DefaultQuota, at: at(n)}
+	q := &QuotasText{Every: time.Minute, Unknown: "default", Max: spec.DefaultQuota, pos: positionOf(n)}
 	d.fields(n, map[string]field{
 		"file":    func(n *yaml.Node) { d.text(n, &q.File) },
 		"hash":    func(n *yaml.Node) { d.text(n, &q.Hash) },
@@ -83,12 +82,12 @@ func (d *decoder) quotas(n *yaml.Node) *QuotasText {
 	return q
 }
 
-func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
+func (d *decoder) plans(n *yaml.Node, dst *[]spec.Tier) {
 	if n.Kind != yaml.MappingNode {
-		d.Fail(n, "plans: want names with a rate each, such as free: {rate: 10/m}, not %s", shown(n))
+		d.Fail(n, "plans: want names with a rate each, such as free: {rate: 10/m}, not %s", describe(n))
 		return
 	}
-	*to = nil
+	*dst = nil
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		t := spec.Tier{Name: n.Content[i].Value}
 		value := d.value(n.Content[i+1])
@@ -111,57 +110,57 @@ func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
 				t.Burst = &tokens
 			},
 		})
-		*to = append(*to, t)
+		*dst = append(*dst, t)
 	}
 }
 
-// quotas returns the quotas of a limit, or nil. It also sets the limit's Most, the highest limit of a single value.
-func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
-	q := l.Quotas
+// compileQuotas returns the quotas of a limit, or nil. It also sets the limit's MaxQuota.
+func (c *compiler) compileQuotas(rateLimit *RateLimit, limit *Limit) *Quotas {
+	q := rateLimit.Quotas
 	if q == nil {
 		return nil
 	}
 	switch {
 	case (q.File == "") == (q.Hash == ""):
-		c.fail(q.at, "quotas: want either a file or a hash")
+		c.fail(q.pos, "quotas: want either a file or a hash")
 	case q.Unknown != "default" && q.Unknown != "refuse":
-		c.fail(q.at, "quotas: unknown '%s': want default or refuse", q.Unknown)
+		c.fail(q.pos, "quotas: unknown '%s': want default or refuse", q.Unknown)
 	case q.Max < 1:
-		c.fail(q.at, "quotas: max 0: want 1 to %d", uint32(math.MaxUint32))
+		c.fail(q.pos, "quotas: max 0: want 1 to %d", uint32(math.MaxUint32))
 	case q.Every < time.Second || q.Every > day:
-		c.fail(q.at, "quotas: every %s: want 1s to 24h", q.Every)
-	case !l.Unlimited && limit.Requests == 0 && limit.Algorithm != engine.AlgorithmFixedWindow:
-		c.fail(q.at, "quotas of a limit of 0: write a limit, and unknown: refuse")
-	case l.Unlimited:
-		c.fail(q.at, "quotas of a limit that is unlimited: leave one of them out")
+		c.fail(q.pos, "quotas: every %s: want 1s to 24h", q.Every)
+	case !rateLimit.Unlimited && limit.Requests == 0 && limit.Algorithm != engine.AlgorithmFixedWindow:
+		c.fail(q.pos, "quotas of a limit of 0: write a limit, and unknown: refuse")
+	case rateLimit.Unlimited:
+		c.fail(q.pos, "quotas of a limit that is unlimited: leave one of them out")
 	}
 	if len(c.errors) > 0 {
 		return nil
 	}
-	made := &Quotas{File: q.File, Hash: q.Hash, Every: q.Every, Refuse: q.Unknown == "refuse", Plans: map[string]engine.Policy{}}
-	if made.File != "" && !filepath.IsAbs(made.File) {
-		made.File = filepath.Join(filepath.Dir(c.file), made.File)
+	result := &Quotas{File: q.File, Hash: q.Hash, Every: q.Every, Refuse: q.Unknown == "refuse", Plans: map[string]engine.Policy{}}
+	if result.File != "" && !filepath.IsAbs(result.File) {
+		result.File = filepath.Join(filepath.Dir(c.file), result.File)
 	}
 	if !q.hasMax && spec.Logs(limit.Algorithm) { // a log needs room for Max times, so Max is the rule's limit
 		q.Max = max(1, limit.Requests)
 	}
-	made.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: q.Plans, Quota: uint64(q.Max)}
-	if l.Burst != 0 {
-		made.Limit.Burst = &limit.Burst
+	result.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: q.Plans, Quota: uint64(q.Max)}
+	if rateLimit.Burst != 0 {
+		result.Limit.Burst = &limit.Burst
 	}
 	if limit.Calendar != nil {
-		made.Limit.Rate, _ = spec.ParseRate(fmt.Sprintf("%d/%v", limit.Requests, limit.Calendar.per))
-		made.Limit.Zone = l.Zone
+		result.Limit.Rate, _ = spec.ParseRate(fmt.Sprintf("%d/%v", limit.Requests, limit.Calendar.period))
+		result.Limit.Zone = rateLimit.Zone
 	}
-	_, plans, err := made.Limit.Policies()
+	_, plans, err := result.Limit.Policies()
 	if err != nil {
-		c.fail(q.at, "quotas: %v", err)
+		c.fail(q.pos, "quotas: %v", err)
 	}
 	for i, p := range plans {
-		made.Plans[q.Plans[i].Name] = p
+		result.Plans[q.Plans[i].Name] = p
 	}
 	if limit.Algorithm != engine.AlgorithmFixedWindow {
-		limit.Most = uint64(q.Max)
+		limit.MaxQuota = uint64(q.Max)
 	}
-	return made
+	return result
 }

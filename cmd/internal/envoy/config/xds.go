@@ -4,7 +4,7 @@ import (
 	configv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 )
 
-// FromXDS returns the document of an xDS resource. Its places have no line numbers.
+// FromXDS returns the document of an xDS resource. Its positions have no line numbers.
 func FromXDS(resource *configv3.RateLimitConfig) *Document {
 	return &Document{
 		File: resource.GetName(), Domain: resource.GetDomain(), Descriptors: fromXDS(resource.GetDescriptors()),
@@ -12,25 +12,25 @@ func FromXDS(resource *configv3.RateLimitConfig) *Document {
 }
 
 func fromXDS(descriptors []*configv3.RateLimitDescriptor) []Descriptor {
-	var all []Descriptor
+	var result []Descriptor
 	for _, d := range descriptors {
-		one := Descriptor{
+		descriptor := Descriptor{
 			Key: d.GetKey(), Value: d.GetValue(), ShadowMode: d.GetShadowMode(), QuotaMode: d.GetQuotaMode(),
 			DetailedMetric: d.GetDetailedMetric(), Metadata: d.GetMetadata(), Descriptors: fromXDS(d.GetDescriptors()),
 		}
 		if limit := d.GetRateLimit(); limit != nil {
-			read := &RateLimit{
+			rateLimit := &RateLimit{
 				Name: limit.GetName(), RequestsPerUnit: limit.GetRequestsPerUnit(), Unlimited: limit.GetUnlimited(),
 			}
-			one.RateLimits = []*RateLimit{read}
+			descriptor.RateLimits = []*RateLimit{rateLimit}
 			if limit.GetUnit() != configv3.RateLimitUnit_UNKNOWN {
-				read.Unit = limit.GetUnit().String()
+				rateLimit.Unit = limit.GetUnit().String()
 			}
 			for _, replaced := range limit.GetReplaces() {
-				read.Replaces = append(read.Replaces, replaced.GetName())
+				rateLimit.Replaces = append(rateLimit.Replaces, replaced.GetName())
 			}
 		}
-		all = append(all, one)
+		result = append(result, descriptor)
 	}
-	return all
+	return result
 }

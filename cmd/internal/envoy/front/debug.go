@@ -11,7 +11,7 @@ import (
 // oneLine replaces line ends in a name, so that a value from a request cannot start a new line.
 var oneLine = strings.NewReplacer("\n", "_", "\r", "_")
 
-// Debug serves the pages for operators: /rlconfig, /stats and the live page. If page is nil, there is no live page.
+// Debug serves the pages for operators: /rlconfig, /stats and, for all other paths, the live page.
 func Debug(service *envoy.Service, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rlconfig", func(w http.ResponseWriter, _ *http.Request) { _ = service.WriteRules(w) })

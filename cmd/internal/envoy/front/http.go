@@ -15,8 +15,8 @@ import (
 const maxBody = 1 << 20
 
 // HTTP serves /healthcheck and /json. The path /json takes a rate limit request as protobuf JSON, with any method. As
-// in envoyproxy/ratelimit, the status is 200 if the request passes, and 429 if it is over the limit. For any error,
-// even of the store, the status is 400.
+// in envoyproxy/ratelimit, the status is 200 if the request passes, and 429 if it is over the limit. For an error, even
+// of the store, the status is 400. It is 413 if the body is too large.
 func HTTP(service *envoy.Service, healthy func() bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthcheck", func(w http.ResponseWriter, _ *http.Request) {

@@ -20,7 +20,7 @@ type TLSFiles struct {
 	ClientName       string // with ClientCA: a name that a client's certificate must have; "": any
 }
 
-const lookAgain = time.Second
+const refreshInterval = time.Second
 
 // Server returns the settings of a TLS server, and a function that ends the checks for changed files. The error names
 // the unusable file.
@@ -33,7 +33,7 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 		return nil, nil, err
 	}
 	provider, err := pemfile.NewProvider(pemfile.Options{
-		CertFile: f.Certificate, KeyFile: f.Key, RootFile: f.ClientCA, RefreshDuration: lookAgain,
+		CertFile: f.Certificate, KeyFile: f.Key, RootFile: f.ClientCA, RefreshDuration: refreshInterval,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -44,14 +44,14 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 		if err != nil {
 			return nil, err
 		}
-		own := base.Clone()
-		own.GetConfigForClient = nil
-		own.Certificates = material.Certs
+		config := base.Clone()
+		config.GetConfigForClient = nil
+		config.Certificates = material.Certs
 		if f.ClientCA != "" {
-			own.ClientAuth, own.ClientCAs = tls.RequireAndVerifyClientCert, material.Roots
-			own.VerifyConnection = f.verify
+			config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, material.Roots
+			config.VerifyConnection = f.verify
 		}
-		return own, nil
+		return config, nil
 	}
 	if f.ClientCA != "" {
 		if _, err := provider.KeyMaterial(context.Background()); err != nil {

@@ -21,8 +21,8 @@ type Server interface {
 }
 
 // Register registers s with a gRPC server.
-func Register(to grpc.ServiceRegistrar, s Server) {
-	to.RegisterService(&grpc.ServiceDesc{
+func Register(registrar grpc.ServiceRegistrar, s Server) {
+	registrar.RegisterService(&grpc.ServiceDesc{
 		ServiceName: Name, HandlerType: (*Server)(nil), Metadata: "kuadrantrls.proto", Methods: []grpc.MethodDesc{
 			method("CheckRateLimit", Server.CheckRateLimit), method("Report", Server.Report),
 			method("Reserve", Server.Reserve), method("Commit", Server.Commit),
@@ -33,14 +33,14 @@ func Register(to grpc.ServiceRegistrar, s Server) {
 func method[In, Out any](name string, call func(Server, context.Context, *In) (*Out, error)) grpc.MethodDesc {
 	return grpc.MethodDesc{MethodName: name, Handler: func(s any, ctx context.Context, decode func(any) error,
 		intercept grpc.UnaryServerInterceptor) (any, error) {
-		in := new(In)
-		if err := decode(in); err != nil {
+		request := new(In)
+		if err := decode(request); err != nil {
 			return nil, err
 		}
-		handle := func(ctx context.Context, in any) (any, error) { return call(s.(Server), ctx, in.(*In)) }
+		handle := func(ctx context.Context, request any) (any, error) { return call(s.(Server), ctx, request.(*In)) }
 		if intercept == nil {
-			return handle(ctx, in)
+			return handle(ctx, request)
 		}
-		return intercept(ctx, in, &grpc.UnaryServerInfo{Server: s, FullMethod: "/" + Name + "/" + name}, handle)
+		return intercept(ctx, request, &grpc.UnaryServerInfo{Server: s, FullMethod: "/" + Name + "/" + name}, handle)
 	}}
 }

@@ -33,14 +33,14 @@ type Options struct {
 // A Page is the live page of a service. First make the page the service's Observer, then call Show. Call Close before
 // the page's server is shut down.
 type Page struct {
-	admin   *admin.Admin
-	service *envoy.Service
-	options Options
-	shown   atomic.Pointer[shown]
-	reload  atomic.Pointer[admin.Reload]
-	loaded  atomic.Uint64 // configurations that have become active
+	admin      *admin.Admin
+	service    *envoy.Service
+	options    Options
+	view       atomic.Pointer[view]
+	reload     atomic.Pointer[admin.Reload]
+	generation atomic.Uint64 // number of configurations that have become active
 
-	overrides atomic.Bool // whether a request has carried its own limit
+	hasOverrides atomic.Bool // a request has carried its own limit
 
 	answered, refused, failed atomic.Uint64 // requests
 }
@@ -50,7 +50,7 @@ var _ envoy.Observer = (*Page)(nil)
 // New returns a page that shows nothing yet.
 func New(o Options) *Page {
 	p := &Page{options: o}
-	p.shown.Store(&shown{})
+	p.view.Store(&view{})
 	p.reload.Store(&admin.Reload{})
 	return p
 }
@@ -78,21 +78,21 @@ func (p *Page) Close() error { return p.admin.Close() }
 func (p *Page) Reloaded(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil}
 	if err == nil {
-		r.Generation = p.loaded.Add(1)
-		p.shown.Store(p.show(p.service.Config()))
+		r.Generation = p.generation.Add(1)
+		p.view.Store(p.newView(p.service.Config()))
 	} else {
-		r.Generation, r.Error = p.loaded.Load(), err.Error()
+		r.Generation, r.Error = p.generation.Load(), err.Error()
 	}
 	p.reload.Store(r)
 }
 
 // Decided implements [envoy.Observer].
 func (p *Page) Decided(d envoy.Decision) {
-	name := ofRequests
+	name := overridesCard
 	if d.Rule != nil {
-		name = p.shown.Load().nameOf(d.Rule)
-	} else if !p.overrides.Load() {
-		p.overrides.Store(true)
+		name = p.view.Load().nameOf(d.Rule)
+	} else if !p.hasOverrides.Load() {
+		p.hasOverrides.Store(true)
 	}
 	p.admin.Observe(name, d.Outcome)
 	if d.Outcome == limits.Refused || d.Outcome == limits.ShadowRefused {
@@ -122,37 +122,37 @@ func (p *Page) requests() admin.Requests {
 }
 
 func (p *Page) tables() []admin.Table {
-	var all []admin.Table
+	var tables []admin.Table
 	for _, t := range p.service.Tables() {
 		if t.Slots > 0 { // a table in a store has no slots
-			all = append(all, admin.Table{Name: t.Name, Stats: engine.Stats{
+			tables = append(tables, admin.Table{Name: t.Name, Stats: engine.Stats{
 				Keys: t.Keys, Slots: t.Slots, Bytes: t.Bytes, Evictions: t.Evictions, NoRoom: t.NoRoom,
 			}})
 		}
 	}
-	return all
+	return tables
 }
 
 // rules returns the rules that are shown. If requests carried limits, there is one more rule for them.
 func (p *Page) rules() []admin.Rule {
-	rules := p.shown.Load().rules
-	if !p.overrides.Load() {
+	rules := p.view.Load().rules
+	if !p.hasOverrides.Load() {
 		return rules
 	}
 	return append(rules[:len(rules):len(rules)], admin.Rule{
-		Name: ofRequests, Policy: "as the request says", For: "descriptors with a limit of their own", By: "entries",
+		Name: overridesCard, Policy: "as the request says", For: "descriptors with a limit of their own", By: "entries",
 		Shadow: p.options.ShadowMode,
 	})
 }
 
 // descriptor returns a descriptor with the entries of a rule. An operator types a text for each entry that the rule
-// leaves open: the value or, if the key is a pattern, key=value. The parameter typed has these texts.
-func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
+// leaves open: the value or, if the key is a pattern, key=value. The parameter texts has these texts.
+func descriptor(r *config.Rule, texts []string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, e := range r.Entries() {
 		key, value := e.Key, e.Value
-		if open(e) {
-			value, typed = typed[0], typed[1:]
+		if isOpen(e) {
+			value, texts = texts[0], texts[1:]
 			if strings.Contains(e.Key, "*") {
 				key, value, _ = strings.Cut(value, "=")
 			}

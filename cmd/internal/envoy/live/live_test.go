@@ -310,13 +310,13 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	s := newShop(t, Options{})
 	var b strings.Builder
 	b.WriteString("domain: shop\ndescriptors:\n")
-	for i := range maxShown + 20 {
+	for i := range maxCards + 20 {
 		fmt.Fprintf(&b, "  - {key: k%d, rate_limit: {unit: hour, requests_per_unit: 2}}\n", i)
 	}
 	// In statistics, this rule has the name shop.a_b. Two rules of the second file below have the same name.
 	b.WriteString("  - {key: 'a|b', rate_limit: {unit: hour, requests_per_unit: 2}}\n")
 	s.load(b.String())
-	for i := range maxShown + 20 {
+	for i := range maxCards + 20 {
 		s.ask(3, fmt.Sprintf("k%d=a", i))
 	}
 	_, err := s.service.ShouldRateLimit(context.Background(), &rlsv3.RateLimitRequest{
@@ -327,16 +327,16 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	})
 	require.NoError(t, err)
 	now, allowed, refused := s.state(), uint64(0), uint64(0)
-	require.Len(t, now.Rules, maxShown+2)
+	require.Len(t, now.Rules, maxCards+2)
 	for _, r := range now.Rules {
 		allowed, refused = allowed+r.Total["allowed"], refused+r.Total["refused"]
 	}
-	assert.EqualValues(t, 2*(maxShown+20)+1, allowed)
-	assert.EqualValues(t, maxShown+20, refused)
-	assert.Equal(t, ofOthers, now.Rules[maxShown].Name)
-	assert.Equal(t, "21 rules", now.Rules[maxShown].Policy)
-	assert.Equal(t, ofRequests, now.Rules[maxShown+1].Name)
-	assert.EqualValues(t, 1, now.Rules[maxShown+1].Total["allowed"])
+	assert.EqualValues(t, 2*(maxCards+20)+1, allowed)
+	assert.EqualValues(t, maxCards+20, refused)
+	assert.Equal(t, otherRulesCard, now.Rules[maxCards].Name)
+	assert.Equal(t, "21 rules", now.Rules[maxCards].Policy)
+	assert.Equal(t, overridesCard, now.Rules[maxCards+1].Name)
+	assert.EqualValues(t, 1, now.Rules[maxCards+1].Total["allowed"])
 
 	s.load("domain: shop\ndescriptors:\n  - {key: 'a|b', rate_limit: {unit: hour, requests_per_unit: 2}}\n" +
 		"  - {key: 'a:b', rate_limit: {unit: hour, requests_per_unit: 2}}\n")

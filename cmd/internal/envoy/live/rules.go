@@ -12,18 +12,18 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// maxShown bounds the rules that have a separate card, because all cards go to each open page once per second.
-const maxShown = 500
+// maxCards bounds the rules that have a separate card, because all cards go to each open page once per second.
+const maxCards = 500
 
 // These are names of cards that belong to no single rule. They have spaces and no dot, so that hardly any rule has the
 // same name.
 const (
-	ofRequests = "limits of requests"
-	ofOthers   = "all other rules"
+	overridesCard  = "limits of requests"
+	otherRulesCard = "all other rules"
 )
 
-// shown has the rules of a configuration as the page needs them.
-type shown struct {
+// A view has the rules of a configuration as the page needs them.
+type view struct {
 	config *config.Config
 	names  []string // indexed by config.Rule.Index
 	rules  []admin.Rule
@@ -31,74 +31,74 @@ type shown struct {
 
 // nameOf returns the name under which a rule is counted. For a rule of another configuration, it returns the name
 // without the text that distinguishes it from other rules of that name.
-func (s *shown) nameOf(r *config.Rule) string {
-	if s.config != nil && r.Index < len(s.names) && s.config.Rules()[r.Index] == r {
-		return s.names[r.Index]
+func (v *view) nameOf(r *config.Rule) string {
+	if v.config != nil && r.Index < len(v.names) && v.config.Rules()[r.Index] == r {
+		return v.names[r.Index]
 	}
 	return r.Stat
 }
 
-func (p *Page) show(c *config.Config) *shown {
-	s := &shown{config: c}
-	taken, others := map[string]bool{ofRequests: true, ofOthers: true}, 0
+func (p *Page) newView(c *config.Config) *view {
+	v := &view{config: c}
+	usedNames, otherRules := map[string]bool{overridesCard: true, otherRulesCard: true}, 0
 	for _, r := range c.Rules() {
 		name := r.Stat // Stat, with its separators replaced
-		for n := 2; taken[name]; n++ {
+		for n := 2; usedNames[name]; n++ {
 			name = fmt.Sprintf("%s (%d)", r.Stat, n)
 		}
 		switch {
 		case r.Limit.Unlimited: // counts nothing
-		case len(s.rules) < maxShown:
-			taken[name] = true
-			s.rules = append(s.rules, p.rule(r, name))
+		case len(v.rules) < maxCards:
+			usedNames[name] = true
+			v.rules = append(v.rules, p.rule(r, name))
 		default:
-			name = ofOthers
-			others++
+			name = otherRulesCard
+			otherRules++
 		}
-		s.names = append(s.names, name)
+		v.names = append(v.names, name)
 	}
-	if others > 0 {
-		s.rules = append(s.rules, admin.Rule{
-			Name: ofOthers, Policy: fmt.Sprintf("%d rules", others), For: "requests that no rule above is for", By: "entries",
+	if otherRules > 0 {
+		v.rules = append(v.rules, admin.Rule{
+			Name: otherRulesCard, Policy: fmt.Sprintf("%d rules", otherRules), For: "requests that no rule above is for", By: "entries",
 		})
 	}
-	return s
+	return v
 }
 
 func (p *Page) rule(r *config.Rule, name string) admin.Rule {
-	shown := admin.Rule{
-		Name: name, Policy: policy(r), For: matches(r), By: "global", Shadow: r.ShadowMode || p.options.ShadowMode,
+	card := admin.Rule{
+		Name: name, Policy: policyText(r), For: scope(r), By: "global", Shadow: r.ShadowMode || p.options.ShadowMode,
 		Buckets: buckets{p.service, r}, Stored: p.service.Stored(r),
 	}
 	for _, e := range r.Entries() {
-		if open(e) {
+		if isOpen(e) {
 			label := "entry:" + e.Key
 			if e.Value != "" {
 				label += " (" + e.Value + ")"
 			}
-			shown.Parts = append(shown.Parts, label)
+			card.Parts = append(card.Parts, label)
 		}
 	}
-	if len(shown.Parts) > 0 {
-		shown.By = strings.Join(shown.Parts, " or ")
+	if len(card.Parts) > 0 {
+		card.By = strings.Join(card.Parts, " or ")
 	}
-	return shown
+	return card
 }
 
-func open(e config.Entry) bool { return e.Value == "" || strings.Contains(e.Key+e.Value, "*") }
+func isOpen(e config.Entry) bool { return e.Value == "" || strings.Contains(e.Key+e.Value, "*") }
 
-func matches(r *config.Rule) string {
-	all := []string{"domain " + r.Domain()}
+func scope(r *config.Rule) string {
+	parts := []string{"domain " + r.Domain()}
 	for _, e := range r.Entries() {
-		if !open(e) {
-			all = append(all, e.Key+"="+e.Value)
+		if !isOpen(e) {
+			parts = append(parts, e.Key+"="+e.Value)
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(parts, ", ")
 }
 
-// policy says what a rule allows.
-func policy(r *config.Rule) string {
+// policyText says what a rule allows.
+func policyText(r *config.Rule) string {
 	l := r.Limit
 	per := l.Window.String()
 	if l.Unit != 0 {
@@ -116,7 +116,7 @@ func policy(r *config.Rule) string {
 	}
 	text += ", " + l.Algorithm.String()
 	if r.Quotas != nil {
-		text += ", limits of values in " + r.Quotas.From()
+		text += ", limits of values in " + r.Quotas.Source()
 	}
 	if r.QuotaMode {
 		text += ", quota mode"
@@ -142,16 +142,16 @@ func (b buckets) Of(parts []string) (admin.Bucket, error) {
 	return admin.Bucket{Key: found.Key(), Limit: found.Limit()}, nil
 }
 
-// The method in returns the counter that the page's bucket names.
-func (b buckets) in(named admin.Bucket) (envoy.Bucket, error) {
-	if named.Text == "" {
-		found, err := b.service.BucketOf(b.rule, named.Key)
+// find returns the counter that the page's bucket names.
+func (b buckets) find(bucket admin.Bucket) (envoy.Bucket, error) {
+	if bucket.Text == "" {
+		found, err := b.service.BucketOf(b.rule, bucket.Key)
 		if err != nil {
 			return found, err
 		}
-		return found.Under(named.Limit), nil
+		return found.WithLimit(bucket.Limit), nil
 	}
-	d, err := parse(named.Text)
+	d, err := parse(bucket.Text)
 	if err != nil {
 		return envoy.Bucket{}, err
 	}
@@ -159,8 +159,8 @@ func (b buckets) in(named admin.Bucket) (envoy.Bucket, error) {
 }
 
 // Peek implements [admin.Buckets].
-func (b buckets) Peek(ctx context.Context, named admin.Bucket) (engine.Decision, error) {
-	found, err := b.in(named)
+func (b buckets) Peek(ctx context.Context, bucket admin.Bucket) (engine.Decision, error) {
+	found, err := b.find(bucket)
 	if err != nil {
 		return engine.Decision{}, err
 	}
@@ -168,8 +168,8 @@ func (b buckets) Peek(ctx context.Context, named admin.Bucket) (engine.Decision,
 }
 
 // Reset implements [admin.Buckets].
-func (b buckets) Reset(ctx context.Context, named admin.Bucket) error {
-	found, err := b.in(named)
+func (b buckets) Reset(ctx context.Context, bucket admin.Bucket) error {
+	found, err := b.find(bucket)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 )
 
-const between = " · "
+const entrySeparator = " · "
 
 // text returns the entries of a descriptor in a form for people: key=value · key=value. Special characters are quoted.
 // So different descriptors have different texts, and parse can read each text.
@@ -16,14 +16,14 @@ func text(d *commonv3.RateLimitDescriptor) string {
 	var b strings.Builder
 	for i, e := range d.GetEntries() {
 		if i > 0 {
-			b.WriteString(between)
+			b.WriteString(entrySeparator)
 		}
-		b.WriteString(quoted(e.GetKey()) + "=" + quoted(e.GetValue()))
+		b.WriteString(quote(e.GetKey()) + "=" + quote(e.GetValue()))
 	}
 	return b.String()
 }
 
-func quoted(s string) string {
+func quote(s string) string {
 	for _, r := range s {
 		if r <= ' ' || r == '=' || r == '"' || r == '·' || r == '\\' || !strconv.IsPrint(r) || r == '\uFFFD' {
 			return strconv.Quote(s)
@@ -32,47 +32,47 @@ func quoted(s string) string {
 	return s
 }
 
-func parse(from string) (*commonv3.RateLimitDescriptor, error) {
+func parse(input string) (*commonv3.RateLimitDescriptor, error) {
 	d := &commonv3.RateLimitDescriptor{}
-	for rest := from; ; {
-		key, behind, ok := word(rest, "=")
-		if behind, ok = cut(behind, "=", ok); !ok {
+	for remaining := input; ; {
+		key, rest, ok := cutWord(remaining, "=")
+		if rest, ok = found(rest, "=", ok); !ok {
 			break
 		}
 		var value string
-		if value, behind, ok = word(behind, between); !ok {
+		if value, rest, ok = cutWord(rest, entrySeparator); !ok {
 			break
 		}
 		d.Entries = append(d.Entries, &commonv3.RateLimitDescriptor_Entry{Key: key, Value: value})
-		if behind == "" {
+		if rest == "" {
 			return d, nil
 		}
-		if rest, ok = cut(behind, between, true); !ok {
+		if remaining, ok = found(rest, entrySeparator, true); !ok {
 			break
 		}
 	}
-	return nil, fmt.Errorf("%q is not a list of entries", from)
+	return nil, fmt.Errorf("%q is not a list of entries", input)
 }
 
-// word splits the first key or value from a text. If it is not in quotes, it ends at the separator or at the end of the
-// text.
-func word(from, separator string) (word, rest string, ok bool) {
-	if strings.HasPrefix(from, `"`) {
-		quoted, err := strconv.QuotedPrefix(from)
+// cutWord splits the first key or value from a text. If it is not in quotes, it ends at the separator or at the end of
+// the text.
+func cutWord(text, separator string) (cutWord, rest string, ok bool) {
+	if strings.HasPrefix(text, `"`) {
+		quoted, err := strconv.QuotedPrefix(text)
 		if err != nil {
 			return "", "", false
 		}
-		word, err = strconv.Unquote(quoted)
-		return word, from[len(quoted):], err == nil
+		cutWord, err = strconv.Unquote(quoted)
+		return cutWord, text[len(quoted):], err == nil
 	}
-	i := strings.Index(from, separator)
+	i := strings.Index(text, separator)
 	if i < 0 {
-		i = len(from)
+		i = len(text)
 	}
-	return from[:i], from[i:], true
+	return text[:i], text[i:], true
 }
 
-func cut(from, separator string, ok bool) (rest string, cut bool) {
-	rest, cut = strings.CutPrefix(from, separator)
-	return rest, cut && ok
+func found(text, separator string, ok bool) (rest string, found bool) {
+	rest, found = strings.CutPrefix(text, separator)
+	return rest, found && ok
 }

@@ -16,17 +16,17 @@ import (
 
 // Calls counts the calls of a gRPC server by method, and measures how long they take.
 type Calls struct {
-	mapping *Mapping
-	samples bool     // durations are stored for statsd
-	methods sync.Map // name -> *method; only methods of the server, so there are few
+	mapping     *Mapping
+	keepSamples bool     // durations are stored for statsd
+	methods     sync.Map // name -> *method; only methods of the server, so there are few
 }
 
 type method struct {
-	name  string
-	calls atomic.Uint64
-	time  observer // nil: not wanted
-	scale float64
-	kept  *sample // nil: not wanted
+	name   string
+	calls  atomic.Uint64
+	timer  observer // nil: not wanted
+	scale  float64
+	sample *sample // nil: not wanted
 }
 
 // NewCalls returns Calls whose metrics have the names from the mapping.
@@ -34,7 +34,7 @@ func NewCalls(m *Mapping) *Calls { return &Calls{mapping: m} }
 
 // ForStatsd makes c store the durations that Times returns.
 func (c *Calls) ForStatsd() *Calls {
-	c.samples = true
+	c.keepSamples = true
 	return c
 }
 
@@ -47,13 +47,13 @@ type Timing struct {
 }
 
 // Times returns the durations of the calls since Times was last called.
-func (c *Calls) Times() (all []Timing) {
-	c.all(func(m *method) {
-		if values, of := m.kept.take(); len(values) > 0 {
-			all = append(all, Timing{m.name + ".response_time", values, float64(len(values)) / float64(of)})
+func (c *Calls) Times() (timings []Timing) {
+	c.forEach(func(m *method) {
+		if values, count := m.sample.take(); len(values) > 0 {
+			timings = append(timings, Timing{m.name + ".response_time", values, float64(len(values)) / float64(count)})
 		}
 	})
-	return all
+	return timings
 }
 
 // maxSample bounds the number of durations that are stored between two flushes.
@@ -64,7 +64,7 @@ const maxSample = 500
 type sample struct {
 	mu     sync.Mutex
 	values []float64
-	told   uint64
+	count  uint64
 }
 
 func (s *sample) add(value float64) {
@@ -73,58 +73,58 @@ func (s *sample) add(value float64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told++
+	s.count++
 	if len(s.values) < maxSample {
 		s.values = append(s.values, value)
-	} else if at := rand.Uint64N(s.told); at < maxSample {
-		s.values[at] = value
+	} else if i := rand.Uint64N(s.count); i < maxSample {
+		s.values[i] = value
 	}
 }
 
 // take returns the stored durations, and the number of durations observed since the last take. Then it starts over.
-func (s *sample) take() (values []float64, of uint64) {
+func (s *sample) take() (values []float64, count uint64) {
 	if s == nil {
 		return nil, 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	values, of = s.values, s.told
-	s.values, s.told = nil, 0
-	return values, of
+	values, count = s.values, s.count
+	s.values, s.count = nil, 0
+	return values, count
 }
 
 // Intercept is an interceptor of the server.
 func (c *Calls) Intercept(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
 ) (any, error) {
-	begun := time.Now()
+	start := time.Now()
 	m := c.method(info.FullMethod)
 	m.calls.Add(1)
 	response, err := handle(ctx, request)
-	took := float64(time.Since(begun)) / float64(time.Millisecond)
-	if m.time != nil {
-		m.time.Observe(took * m.scale)
+	duration := float64(time.Since(start)) / float64(time.Millisecond)
+	if m.timer != nil {
+		m.timer.Observe(duration * m.scale)
 	}
-	m.kept.add(took)
+	m.sample.add(duration)
 	return response, err
 }
 
-func (c *Calls) method(full string) *method {
-	if found, ok := c.methods.Load(full); ok {
-		return found.(*method)
+func (c *Calls) method(fullName string) *method {
+	if value, ok := c.methods.Load(fullName); ok {
+		return value.(*method)
 	}
-	made := &method{name: "ratelimit_server." + path.Base(full)}
-	made.time, made.scale = c.mapping.observer(made.name + ".response_time")
-	if c.samples {
-		made.kept = &sample{}
+	m := &method{name: "ratelimit_server." + path.Base(fullName)}
+	m.timer, m.scale = c.mapping.observer(m.name + ".response_time")
+	if c.keepSamples {
+		m.sample = &sample{}
 	}
-	found, _ := c.methods.LoadOrStore(full, made)
-	return found.(*method)
+	value, _ := c.methods.LoadOrStore(fullName, m)
+	return value.(*method)
 }
 
-func (c *Calls) all(each func(*method)) {
-	c.methods.Range(func(_, found any) bool {
-		each(found.(*method))
+func (c *Calls) forEach(fn func(*method)) {
+	c.methods.Range(func(_, value any) bool {
+		fn(value.(*method))
 		return true
 	})
 }
@@ -134,17 +134,17 @@ func Counters(service *envoy.Service, calls *Calls) func() []envoy.Counter {
 	return func() []envoy.Counter { return append(service.Counters(), calls.counters()...) }
 }
 
-func (c *Calls) counters() (all []envoy.Counter) {
-	c.all(func(m *method) {
-		all = append(all, envoy.Counter{Name: m.name + ".total_requests", Value: m.calls.Load()})
+func (c *Calls) counters() (counters []envoy.Counter) {
+	c.forEach(func(m *method) {
+		counters = append(counters, envoy.Counter{Name: m.name + ".total_requests", Value: m.calls.Load()})
 	})
-	return all
+	return counters
 }
 
-func (c *Calls) collect(to chan<- prometheus.Metric) {
-	c.all(func(m *method) {
-		if m.time != nil {
-			to <- m.time
+func (c *Calls) collect(ch chan<- prometheus.Metric) {
+	c.forEach(func(m *method) {
+		if m.timer != nil {
+			ch <- m.timer
 		}
 	})
 }

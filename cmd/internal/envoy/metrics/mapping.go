@@ -19,10 +19,10 @@ import (
 // not in the file stays unchanged and gets no labels.
 type Mapping struct {
 	mapper mapper.MetricMapper
-	known  sync.Map // name -> *mapped; one for each name in the statistics
+	cache  sync.Map // name -> *mappedMetric; one for each name in the statistics
 }
 
-type mapped struct {
+type mappedMetric struct {
 	name   string
 	labels prometheus.Labels
 	desc   *prometheus.Desc // nil: the name is dropped
@@ -60,13 +60,13 @@ func defaultMapping(milliseconds bool) string {
 	}
 	var b strings.Builder
 	b.WriteString("mappings:\n")
-	for what, help := range ruleHelp {
+	for name, help := range ruleHelp {
 		fmt.Fprintf(&b, `- match: '^ratelimit\.service\.rate_limit\.([^.]*)\.([^.]*)(?:\.([^.]*)(?:\.(.*))?)?\.%s$'
   match_type: regex
   name: ratelimit_service_rate_limit_%s
   help: %s
   labels: {domain: $1, key1: $2, key2: $3, key3: $4}
-`, what, what, help)
+`, name, name, help)
 	}
 	fmt.Fprintf(&b, `- match: ratelimit.service.call.should_rate_limit.*
   name: ratelimit_service_should_rate_limit_error
@@ -96,33 +96,33 @@ var ruleHelp = map[string]string{
 	"shadow_mode":                 "Hits beyond the limit of a rule in shadow mode.",
 }
 
-func (m *Mapping) counter(c envoy.Counter) *mapped {
+func (m *Mapping) counter(c envoy.Counter) *mappedMetric {
 	name, kind, noun := c.Name, mapper.MetricTypeCounter, "Counter "
 	if c.Gauge {
 		kind, noun = mapper.MetricTypeGauge, "Gauge "
 	}
-	if found, ok := m.known.Load(name); ok {
-		return found.(*mapped)
+	if value, ok := m.cache.Load(name); ok {
+		return value.(*mappedMetric)
 	}
-	made := &mapped{name: mapper.EscapeMetricName(strings.ToValidUTF8(name, "_"))}
+	metric := &mappedMetric{name: mapper.EscapeMetricName(strings.ToValidUTF8(name, "_"))}
 	help := ""
 	rule, labels, ok := m.mapper.GetMapping(strings.ToValidUTF8(name, "_"), kind)
 	if ok {
-		made.name, made.labels = mapper.EscapeMetricName(rule.Name), labels
+		metric.name, metric.labels = mapper.EscapeMetricName(rule.Name), labels
 		maps.DeleteFunc(labels, func(_, value string) bool { return value == "" }) // the same as an absent label
 		help = rule.HelpText
 	}
 	if help == "" {
-		help = noun + made.name + "."
+		help = noun + metric.name + "."
 	}
 	if !ok || rule.Action != mapper.ActionTypeDrop {
-		made.desc = prometheus.NewDesc(made.name, help, nil, made.labels)
+		metric.desc = prometheus.NewDesc(metric.name, help, nil, metric.labels)
 	}
-	found, _ := m.known.LoadOrStore(name, made)
-	return found.(*mapped)
+	value, _ := m.cache.LoadOrStore(name, metric)
+	return value.(*mappedMetric)
 }
 
-func (m *mapped) key() string {
+func (m *mappedMetric) key() string {
 	key := m.name
 	for _, label := range slices.Sorted(maps.Keys(m.labels)) {
 		key += "\x00" + label + "\x00" + m.labels[label]

@@ -10,11 +10,11 @@ import (
 )
 
 type collector struct {
-	service *envoy.Service
-	mapping *Mapping
-	calls   *Calls // nil: not counted
-	tables  []*prometheus.Desc
-	lost    *prometheus.Desc
+	service    *envoy.Service
+	mapping    *Mapping
+	calls      *Calls // nil: not counted
+	tableDescs []*prometheus.Desc
+	lostDesc   *prometheus.Desc
 }
 
 // Collector returns a collector of the service's counters and, if calls is not nil, of the counters of calls.
@@ -34,60 +34,60 @@ func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheu
 // Describe sends nothing, because the mapping decides on the names of the metrics.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-func (c *collector) Collect(to chan<- prometheus.Metric) {
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counters := c.service.Counters()
 	if c.calls != nil {
 		counters = append(counters, c.calls.counters()...)
-		c.calls.collect(to)
+		c.calls.collect(ch)
 	}
 	// Several names may be mapped to one metric, so their values are added.
-	sums, of, kinds := map[string]uint64{}, map[string]*mapped{}, map[string]prometheus.ValueType{}
+	sums, metrics, kinds := map[string]uint64{}, map[string]*mappedMetric{}, map[string]prometheus.ValueType{}
 	for _, counter := range counters {
 		if m := c.mapping.counter(counter); m.desc != nil {
 			key := m.key()
 			sums[key] += counter.Value
-			if of[key], kinds[key] = m, prometheus.CounterValue; counter.Gauge {
+			if metrics[key], kinds[key] = m, prometheus.CounterValue; counter.Gauge {
 				kinds[key] = prometheus.GaugeValue
 			}
 		}
 	}
 	for key, sum := range sums {
-		to <- prometheus.MustNewConstMetric(of[key].desc, kinds[key], float64(sum))
+		ch <- prometheus.MustNewConstMetric(metrics[key].desc, kinds[key], float64(sum))
 	}
 	for _, store := range c.service.Stores() {
-		to <- prometheus.MustNewConstMetric(c.lost, prometheus.GaugeValue, float64(store.Health.Lost), store.Pool)
+		ch <- prometheus.MustNewConstMetric(c.lostDesc, prometheus.GaugeValue, float64(store.Health.Lost), store.Pool)
 	}
-	c.limits(to)
+	c.limits(ch)
 	for _, t := range c.service.Tables() {
-		to <- prometheus.MustNewConstMetric(c.tables[0], prometheus.GaugeValue, float64(t.Keys), t.Name)
-		to <- prometheus.MustNewConstMetric(c.tables[1], prometheus.GaugeValue, float64(t.Bytes), t.Name)
-		to <- prometheus.MustNewConstMetric(c.tables[2], prometheus.CounterValue, float64(t.Evictions), t.Name)
-		to <- prometheus.MustNewConstMetric(c.tables[3], prometheus.CounterValue, float64(t.NoRoom), t.Name)
+		ch <- prometheus.MustNewConstMetric(c.tableDescs[0], prometheus.GaugeValue, float64(t.Keys), t.Name)
+		ch <- prometheus.MustNewConstMetric(c.tableDescs[1], prometheus.GaugeValue, float64(t.Bytes), t.Name)
+		ch <- prometheus.MustNewConstMetric(c.tableDescs[2], prometheus.CounterValue, float64(t.Evictions), t.Name)
+		ch <- prometheus.MustNewConstMetric(c.tableDescs[3], prometheus.CounterValue, float64(t.NoRoom), t.Name)
 	}
 }
 
 // limits sends the limit of each rule. It has the same labels as the rule's hits, and the length of the window. If
 // several rules have the same labels, limits sends the smallest of their limits.
-func (c *collector) limits(to chan<- prometheus.Metric) {
-	now := c.service.Config()
-	if now == nil {
+func (c *collector) limits(ch chan<- prometheus.Metric) {
+	current := c.service.Config()
+	if current == nil {
 		return
 	}
-	least, of := map[string]uint32{}, map[string]*mapped{}
-	for _, r := range now.Rules() {
+	minLimits, metrics := map[string]uint32{}, map[string]*mappedMetric{}
+	for _, r := range current.Rules() {
 		hits := c.mapping.counter(envoy.Counter{Name: "ratelimit.service.rate_limit." + r.Stat + ".total_hits"})
 		if r.Limit.Unlimited || hits.desc == nil {
 			continue
 		}
-		m := &mapped{name: hits.name, labels: prometheus.Labels{"window": r.Limit.Window.String()}}
+		m := &mappedMetric{name: hits.name, labels: prometheus.Labels{"window": r.Limit.Window.String()}}
 		maps.Copy(m.labels, hits.labels)
 		key := m.key()
-		if limit, there := least[key]; !there || r.Limit.Requests < limit {
-			least[key], of[key] = r.Limit.Requests, m
+		if limit, found := minLimits[key]; !found || r.Limit.Requests < limit {
+			minLimits[key], metrics[key] = r.Limit.Requests, m
 		}
 	}
-	for key, limit := range least {
-		desc := prometheus.NewDesc("weir_envoy_rule_limit", "Hits that a rule admits in a window.", nil, of[key].labels)
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(limit))
+	for key, limit := range minLimits {
+		desc := prometheus.NewDesc("weir_envoy_rule_limit", "Hits that a rule admits in a window.", nil, metrics[key].labels)
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(limit))
 	}
 }

@@ -17,8 +17,8 @@ import (
 // maxPacket is the most bytes in a packet to statsd, so that it fits an Ethernet frame.
 const maxPacket = 1400
 
-// patience is how long statsd may take to accept a connection, or to read data.
-const patience = 5 * time.Second
+// timeout is how long statsd may take to accept a connection, or to read data.
+const timeout = 5 * time.Second
 
 // A Statsd sends the increases of counters, the values of changed gauges, and durations of calls.
 type Statsd struct {
@@ -27,7 +27,7 @@ type Statsd struct {
 	Tags             map[string]string // appended to each name, as envoyproxy/ratelimit's library does
 	Failed           func(error)       // called when sending begins to fail
 
-	last       map[string]uint64
+	lastSent   map[string]uint64
 	connection net.Conn // nil: not connected
 }
 
@@ -54,31 +54,31 @@ func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times
 }
 
 func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
-	if s.last == nil {
-		s.last = map[string]uint64{}
+	if s.lastSent == nil {
+		s.lastSent = map[string]uint64{}
 	}
 	tags := s.tags()
-	p := &packet{statsd: s, brings: map[string]uint64{}}
+	p := &packet{statsd: s, counters: map[string]uint64{}}
 	for _, c := range counters {
-		last, known := s.last[c.Name]
-		name := unreserved.Replace(c.Name) + tags
+		last, found := s.lastSent[c.Name]
+		name := nameReplacer.Replace(c.Name) + tags
 		switch {
-		case c.Gauge && (c.Value != last || !known):
+		case c.Gauge && (c.Value != last || !found):
 			p.add(fmt.Sprintf("%s:%d|g\n", name, c.Value))
 		case !c.Gauge && c.Value != last:
 			p.add(fmt.Sprintf("%s:%d|c\n", name, c.Value-last))
 		default:
 			continue
 		}
-		p.brings[c.Name] = c.Value
+		p.counters[c.Name] = c.Value
 	}
 	for _, t := range times {
-		end := "|ms\n"
+		suffix := "|ms\n"
 		if t.Rate < 1 {
-			end = fmt.Sprintf("|ms|@%g\n", t.Rate)
+			suffix = fmt.Sprintf("|ms|@%g\n", t.Rate)
 		}
 		for _, value := range t.Values {
-			p.add(fmt.Sprintf("%s:%.3f%s", unreserved.Replace(t.Name)+tags, value, end))
+			p.add(fmt.Sprintf("%s:%.3f%s", nameReplacer.Replace(t.Name)+tags, value, suffix))
 		}
 	}
 	p.send()
@@ -88,10 +88,10 @@ func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 // A packet collects lines to send. After an error, it sends no more lines in this flush. Increases of counters then
 // wait for the next flush, but durations are lost.
 type packet struct {
-	statsd *Statsd
-	text   bytes.Buffer
-	brings map[string]uint64 // the counters whose increases are in the packet
-	err    error
+	statsd   *Statsd
+	text     bytes.Buffer
+	counters map[string]uint64 // the counters whose increases are in the packet
+	err      error
 }
 
 func (p *packet) add(line string) {
@@ -109,18 +109,18 @@ func (p *packet) send() {
 		p.err = p.statsd.write(p.text.Bytes())
 	}
 	if p.err == nil {
-		maps.Copy(p.statsd.last, p.brings)
+		maps.Copy(p.statsd.lastSent, p.counters)
 	}
 	p.text.Reset()
-	clear(p.brings)
+	clear(p.counters)
 }
 
 // write sends a packet. If that fails, it opens a new connection and tries once more, because statsd may have closed
 // the old connection.
 func (s *Statsd) write(packet []byte) error {
-	for fresh := s.connection == nil; ; fresh = true {
+	for isNew := s.connection == nil; ; isNew = true {
 		if s.connection == nil {
-			connection, err := net.DialTimeout(s.Network, s.Address, patience)
+			connection, err := net.DialTimeout(s.Network, s.Address, timeout)
 			if err != nil {
 				return err
 			}
@@ -129,7 +129,7 @@ func (s *Statsd) write(packet []byte) error {
 				go closeWithPeer(connection)
 			}
 		}
-		err := s.connection.SetWriteDeadline(time.Now().Add(patience))
+		err := s.connection.SetWriteDeadline(time.Now().Add(timeout))
 		if err == nil {
 			_, err = s.connection.Write(packet)
 		}
@@ -137,7 +137,7 @@ func (s *Statsd) write(packet []byte) error {
 			return nil
 		}
 		s.connection.Close()
-		if s.connection = nil; fresh {
+		if s.connection = nil; isNew {
 			return err
 		}
 	}
@@ -150,15 +150,15 @@ func closeWithPeer(connection net.Conn) {
 	connection.Close()
 }
 
-// unreserved replaces the characters that separate the fields of a line, so that a name cannot have them.
-var unreserved = strings.NewReplacer(":", "_", "|", "_", "\n", "_", "\r", "_")
+// nameReplacer replaces the characters that separate the fields of a line, so that a name cannot have them.
+var nameReplacer = strings.NewReplacer(":", "_", "|", "_", "\n", "_", "\r", "_")
 
 // tags returns ".__key=value" for each tag, sorted by key. This text is appended to each name.
 func (s *Statsd) tags() string {
-	var all []string
+	var parts []string
 	for key, value := range s.Tags {
-		all = append(all, ".__"+unreserved.Replace(key)+"="+unreserved.Replace(value))
+		parts = append(parts, ".__"+nameReplacer.Replace(key)+"="+nameReplacer.Replace(value))
 	}
-	slices.Sort(all)
-	return strings.Join(all, "")
+	slices.Sort(parts)
+	return strings.Join(parts, "")
 }

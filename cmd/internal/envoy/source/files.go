@@ -20,21 +20,21 @@ const MaxConfig = 16 << 20
 // with a dot, such as the folders that Kubernetes uses to replace a volume. It also returns the warnings. If the files
 // could be read, an error is of type [yamlfile.Errors].
 func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
-	names, err := list(path)
+	names, err := listFiles(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	var documents []*config.Document
 	var warnings []*yamlfile.Error
-	var wrong yamlfile.Errors
+	var mistakes yamlfile.Errors
 	for _, name := range names {
-		text, err := read(name)
+		text, err := readFile(name)
 		if err != nil {
 			return nil, nil, err
 		}
 		document, err := config.Parse(name, text)
 		if err != nil {
-			wrong = append(wrong, err.(yamlfile.Errors)...)
+			mistakes = append(mistakes, err.(yamlfile.Errors)...)
 			continue
 		}
 		documents = append(documents, document)
@@ -42,15 +42,15 @@ func Read(path string, options config.Options) (*config.Config, []*yamlfile.Erro
 	}
 	compiled, err := config.Compile(documents, options)
 	if err != nil {
-		wrong = append(wrong, err.(yamlfile.Errors)...)
+		mistakes = append(mistakes, err.(yamlfile.Errors)...)
 	}
-	if len(wrong) > 0 {
-		return nil, warnings, wrong
+	if len(mistakes) > 0 {
+		return nil, warnings, mistakes
 	}
 	return compiled, warnings, nil
 }
 
-func read(name string) ([]byte, error) {
+func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func read(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-func list(path string) ([]string, error) {
+func listFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -105,13 +105,13 @@ func isDir(name string, entry fs.DirEntry) bool {
 }
 
 func fingerprint(path string) string {
-	names, err := list(path)
+	names, err := listFiles(path)
 	if err != nil {
 		return "error: " + err.Error()
 	}
 	var b strings.Builder
 	for _, name := range names {
-		text, err := read(name)
+		text, err := readFile(name)
 		fmt.Fprintf(&b, "%q %q %v\n", name, text, err)
 	}
 	return b.String()

@@ -17,7 +17,7 @@ func TestAPipeIsNoFile(t *testing.T) {
 	directory := t.TempDir()
 	pipe := filepath.Join(directory, "a.yaml")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	names, err := list(directory)
+	names, err := listFiles(directory)
 	require.ErrorContains(t, err, pipe+": want a regular file, got p", "%q would be read", names)
 	_, _, err = Read(directory, config.Options{})
 	assert.ErrorContains(t, err, pipe+": want a regular file")

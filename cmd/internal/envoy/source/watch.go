@@ -27,24 +27,24 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 	defer watcher.Close()
 	watched := map[string]bool{}
 	watchAll(watcher, directory, watched)
-	last := fingerprint(directory)
+	lastFingerprint := fingerprint(directory)
 	_ = sink(Read(directory, options))
 
-	changed := debounce.New()
-	defer changed.Stop()
+	debouncer := debounce.New()
+	defer debouncer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-watcher.Errors: // events may be lost, so read the directory again
-			changed.Changed()
+			debouncer.Changed()
 		case <-watcher.Events:
-			changed.Changed()
-		case <-changed.C:
-			changed.Fired()
+			debouncer.Changed()
+		case <-debouncer.C:
+			debouncer.Fired()
 			watchAll(watcher, directory, watched)
-			if now := fingerprint(directory); now != last {
-				last = now
+			if current := fingerprint(directory); current != lastFingerprint {
+				lastFingerprint = current
 				_ = sink(Read(directory, options))
 			}
 		}
@@ -55,7 +55,7 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 // missing, it tries again after the next event.
 func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bool) {
 	wanted := map[string]bool{}
-	want := func(name string) {
+	watch := func(name string) {
 		wanted[name] = true
 		if watcher.Add(name) == nil {
 			watched[name] = true
@@ -63,7 +63,7 @@ func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bo
 	}
 	for name := filepath.Clean(directory); ; name = filepath.Dir(name) {
 		if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink != 0 {
-			want(filepath.Dir(name))
+			watch(filepath.Dir(name))
 		}
 		if name == filepath.Dir(name) {
 			break
@@ -72,7 +72,7 @@ func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bo
 	if root, err := filepath.EvalSymlinks(directory); err == nil {
 		_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
-				want(name)
+				watch(name)
 			}
 			return nil
 		})

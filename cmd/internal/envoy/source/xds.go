@@ -38,9 +38,9 @@ type Backoff struct {
 	Jitter       bool          // each wait is shortened at random, to between half of its length and all of it
 }
 
-// wait returns the time before the next try. The parameter failed is the number of failed tries in a row.
-func (b Backoff) wait(failed int) time.Duration {
-	wait := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(failed))
+// wait returns the time before the next try. The parameter failures is the number of failed tries in a row.
+func (b Backoff) wait(failures int) time.Duration {
+	wait := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(failures))
 	wait = min(wait, float64(max(b.Initial, b.Max)))
 	if b.Jitter {
 		wait *= 0.5 + rand.Float64()/2
@@ -52,17 +52,17 @@ func (b Backoff) wait(failed int) time.Duration {
 // server knows, and passes the error to the sink. When a stream ends, Watch opens another. The last configuration stays
 // active.
 func (x *XDS) Watch(ctx context.Context, sink Sink) {
-	version, failed := "", 0
+	version, failures := "", 0
 	for ctx.Err() == nil {
 		answered, err := x.stream(ctx, &version, sink)
 		if ctx.Err() != nil {
 			return
 		}
 		if answered {
-			failed = 0
+			failures = 0
 		}
-		retry := x.Backoff.wait(failed)
-		failed++
+		retry := x.Backoff.wait(failures)
+		failures++
 		x.Lost(err, retry)
 		select {
 		case <-ctx.Done():
@@ -71,7 +71,7 @@ func (x *XDS) Watch(ctx context.Context, sink Sink) {
 	}
 }
 
-type received struct {
+type streamResult struct {
 	response *discoveryv3.DiscoveryResponse
 	err      error
 }
@@ -97,50 +97,50 @@ func (x *XDS) stream(ctx context.Context, version *string, sink Sink) (answered 
 	send := func(r *discoveryv3.DiscoveryRequest) {
 		_ = stream.Send(r) // Recv reports why it failed
 	}
-	responses := make(chan received)
-	go receive(ctx, stream, responses)
+	results := make(chan streamResult)
+	go receive(ctx, stream, results)
 
 	send(x.request(*version, ""))
-	var refusal *discoveryv3.DiscoveryRequest // a rejection that was not sent yet
-	due := time.NewTimer(0)
-	defer due.Stop()
-	<-due.C
-	for refused := 0; ; {
+	var rejection *discoveryv3.DiscoveryRequest // a rejection that was not sent yet
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for rejections := 0; ; {
 		select {
 		case <-ctx.Done():
 			return answered, ctx.Err()
-		case <-due.C:
-			send(refusal)
-		case got := <-responses:
-			if got.err != nil {
-				return answered, got.err
+		case <-timer.C:
+			send(rejection)
+		case received := <-results:
+			if received.err != nil {
+				return answered, received.err
 			}
 			answered = true
-			due.Stop()
-			compiled, err := x.compile(got.response)
+			timer.Stop()
+			compiled, err := x.compile(received.response)
 			if err = sink(compiled, nil, err); err == nil {
-				refused, *version = 0, got.response.GetVersionInfo()
-				send(x.request(*version, got.response.GetNonce()))
+				rejections, *version = 0, received.response.GetVersionInfo()
+				send(x.request(*version, received.response.GetNonce()))
 				continue
 			}
-			refusal = x.request(*version, got.response.GetNonce())
-			refusal.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: err.Error()}
-			if refused++; refused == 1 {
-				send(refusal)
+			rejection = x.request(*version, received.response.GetNonce())
+			rejection.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: err.Error()}
+			if rejections++; rejections == 1 {
+				send(rejection)
 				continue
 			}
-			due.Reset(x.Backoff.wait(refused - 2))
+			timer.Reset(x.Backoff.wait(rejections - 2))
 		}
 	}
 }
 
 func receive(
-	ctx context.Context, stream grpc.ServerStreamingClient[discoveryv3.DiscoveryResponse], to chan<- received,
+	ctx context.Context, stream grpc.ServerStreamingClient[discoveryv3.DiscoveryResponse], results chan<- streamResult,
 ) {
 	for {
 		response, err := stream.Recv()
 		select {
-		case to <- received{response, err}:
+		case results <- streamResult{response, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -161,17 +161,17 @@ func (x *XDS) compile(response *discoveryv3.DiscoveryResponse) (*config.Config, 
 		return nil, fmt.Errorf("xDS: a response of type %q: want %q", response.GetTypeUrl(), resource.RateLimitConfigType)
 	}
 	var documents []*config.Document
-	var wrong []error
-	for i, one := range response.GetResources() {
+	var errs []error
+	for i, packed := range response.GetResources() {
 		message := &configv3.RateLimitConfig{}
-		if err := one.UnmarshalTo(message); err != nil {
-			wrong = append(wrong, fmt.Errorf("xDS: resource %d: %w", i, err))
+		if err := packed.UnmarshalTo(message); err != nil {
+			errs = append(errs, fmt.Errorf("xDS: resource %d: %w", i, err))
 			continue
 		}
 		documents = append(documents, config.FromXDS(message))
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return config.Compile(documents, x.Options)
 }
