@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// serveCommand has a flag for each variable of the reference (envoyproxy/ratelimit), with the same name and default.
-// Only the last group of flags does not exist in the reference.
+// serveCommand has flags for variables of the reference (envoyproxy/ratelimit), with the same names and defaults. If a
+// flag does not exist in the reference, its help says that it is weir's own.
 type serveCommand struct {
 	storeFlags   `embed:""`
 	tracingFlags `embed:""`
@@ -120,10 +120,10 @@ func (p *pairs) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
-	for one := range strings.SplitSeq(string(text), ",") {
-		key, value, both := strings.Cut(one, ":")
-		if !both || key == "" {
-			return fmt.Errorf("%q: want key:value,key:value", one)
+	for pair := range strings.SplitSeq(string(text), ",") {
+		key, value, found := strings.Cut(pair, ":")
+		if !found || key == "" {
+			return fmt.Errorf("%q: want key:value,key:value", pair)
 		}
 		(*p)[key] = value
 	}
@@ -200,23 +200,23 @@ func (c *serveCommand) options() envoy.Options {
 // client's files, and ca is the file of a private CA. The server's certificate must have the name in name, or the
 // server's address if name is "". Each parameter may be "".
 func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if certificate != "" || key != "" {
 		pair, err := tls.LoadX509KeyPair(certificate, key)
 		if err != nil {
 			return nil, err
 		}
-		settings.Certificates = []tls.Certificate{pair}
+		config.Certificates = []tls.Certificate{pair}
 	}
 	if ca != "" {
 		text, err := os.ReadFile(ca)
 		if err != nil {
 			return nil, err
 		}
-		settings.RootCAs = x509.NewCertPool()
-		if !settings.RootCAs.AppendCertsFromPEM(text) {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
 			return nil, fmt.Errorf("%s: no certificate in it", ca)
 		}
 	}
-	return settings, nil
+	return config, nil
 }

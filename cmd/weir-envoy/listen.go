@@ -25,15 +25,15 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-func (p *program) listen(ctx context.Context, failed chan error) error {
-	traced, flush, err := p.tracingFlags.handler(ctx)
+func (p *program) listen(ctx context.Context, errs chan error) error {
+	tracing, flush, err := p.tracingFlags.serverOption(ctx)
 	if err != nil {
 		return err
 	}
 	if flush != nil {
-		defer p.flush(flush)
+		defer p.flushSpans(flush)
 	}
-	server, closeFiles, err := p.grpcServer(traced)
+	server, closeFiles, err := p.grpcServer(tracing)
 	if err != nil {
 		return err
 	}
@@ -58,21 +58,21 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 		servers = append(servers, s)
 		go func() {
 			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				failed <- err
+				errs <- err
 			}
 		}()
 	}
-	p.statsd(ctx)
+	p.startStatsd(ctx)
 	go (&roomWatch{program: p}).run(ctx)
 	go func() {
 		if err := server.Serve(grpcListener); err != nil {
-			failed <- err
+			errs <- err
 		}
 	}()
 	p.log.Info("weir-envoy answers", "grpc", grpcListener.Addr(), "http", p.Port, "debug", p.DebugPort)
 
 	select {
-	case err = <-failed:
+	case err = <-errs:
 	case <-ctx.Done():
 		p.log.Info("weir-envoy stops: requests in progress are answered first")
 	}
@@ -82,9 +82,9 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 	return err
 }
 
-// grpcServer returns the server for Envoy, and a function that closes its files. The parameter traced is the option
+// grpcServer returns the server for Envoy, and a function that closes its files. The parameter tracing is the option
 // that traces calls, or nil.
-func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), error) {
+func (p *program) grpcServer(tracing grpc.ServerOption) (*grpc.Server, func(), error) {
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: p.GRPCMaxConnectionAge, MaxConnectionAgeGrace: p.GRPCMaxConnectionAgeGrace,
@@ -99,20 +99,20 @@ func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), er
 	if p.UsePrometheus || p.UseStatsd && !p.DisableStats {
 		options = append(options, grpc.UnaryInterceptor(p.calls.Intercept))
 	}
-	if traced != nil {
-		options = append(options, traced)
+	if tracing != nil {
+		options = append(options, tracing)
 	}
 	closeFiles := func() {}
 	if p.GRPCUseTLS {
-		var settings *tls.Config
+		var config *tls.Config
 		var err error
-		settings, closeFiles, err = front.TLSFiles{
+		config, closeFiles, err = front.TLSFiles{
 			Certificate: p.GRPCCertificate, Key: p.GRPCKey, ClientCA: p.GRPCClientCA, ClientName: p.GRPCClientName,
 		}.Server()
 		if err != nil {
 			return nil, nil, err
 		}
-		options = append(options, grpc.Creds(credentials.NewTLS(settings)))
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
 	}
 	server := grpc.NewServer(options...)
 	rlsv3.RegisterRateLimitServiceServer(server, p.service)
@@ -127,7 +127,7 @@ type handler struct {
 }
 
 func (p *program) handlers() []handler {
-	all := []handler{
+	handlers := []handler{
 		{net.JoinHostPort(p.Host, strconv.Itoa(p.Port)), front.HTTP(p.service, p.healthy.Load)},
 		{net.JoinHostPort(p.DebugHost, strconv.Itoa(p.DebugPort)), front.Debug(p.service, p.page.Handler())},
 	}
@@ -137,20 +137,20 @@ func (p *program) handlers() []handler {
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		mux := http.NewServeMux()
 		mux.Handle("GET "+p.PrometheusPath, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-		all = append(all, handler{p.PrometheusAddr, mux})
+		handlers = append(handlers, handler{p.PrometheusAddr, mux})
 	}
-	return all
+	return handlers
 }
 
 type listeners []net.Listener
 
 func (l *listeners) open(address string) (net.Listener, error) {
-	opened, err := net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	*l = append(*l, opened)
-	return opened, nil
+	*l = append(*l, listener)
+	return listener, nil
 }
 
 // socketMode is the mode of the socket of envoyproxy/ratelimit if the umask is the usual one.
@@ -160,22 +160,22 @@ func (l *listeners) openGRPC(c *serveCommand) (net.Listener, error) {
 	if c.GRPCUDS == "" {
 		return l.open(net.JoinHostPort(c.GRPCHost, strconv.Itoa(c.GRPCPort)))
 	}
-	opened, err := unixsocket.Listen(c.GRPCUDS, socketMode)
+	listener, err := unixsocket.Listen(c.GRPCUDS, socketMode)
 	if err != nil {
 		return nil, fmt.Errorf("GRPC_UDS=%s: %w", c.GRPCUDS, err)
 	}
-	*l = append(*l, opened)
-	return opened, nil
+	*l = append(*l, listener)
+	return listener, nil
 }
 
 func (l *listeners) close() {
-	for _, one := range *l {
-		one.Close()
+	for _, listener := range *l {
+		listener.Close()
 	}
 }
 
-func (p *program) flush(send func(context.Context) error) {
-	ctx, cancel := p.left()
+func (p *program) flushSpans(send func(context.Context) error) {
+	ctx, cancel := p.drainContext()
 	defer cancel()
 	if err := send(ctx); err != nil {
 		p.log.Warn("the last spans were not sent", "error", err)
@@ -184,7 +184,7 @@ func (p *program) flush(send func(context.Context) error) {
 
 // drain ends the servers when their requests have been answered, or when the time of DRAIN is over.
 func (p *program) drain(server *grpc.Server, servers []*http.Server) {
-	ctx, cancel := p.left()
+	ctx, cancel := p.drainContext()
 	defer cancel()
 	done := make(chan struct{})
 	go func() { defer close(done); server.GracefulStop() }()
@@ -198,7 +198,7 @@ func (p *program) drain(server *grpc.Server, servers []*http.Server) {
 	}
 }
 
-func (p *program) statsd(ctx context.Context) {
+func (p *program) startStatsd(ctx context.Context) {
 	if !p.UseStatsd || p.DisableStats {
 		return
 	}

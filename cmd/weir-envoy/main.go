@@ -42,18 +42,18 @@ func main() {
 		kong.Vars{"version": version.Text("weir-envoy", version.Info())},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 	)
-	chosen, err := parser.Parse(arguments(os.Args[1:]))
+	command, err := parser.Parse(arguments(os.Args[1:]))
 	parser.FatalIfErrorf(err)
-	chosen.FatalIfErrorf(chosen.Run())
+	command.FatalIfErrorf(command.Run())
 }
 
 // arguments returns the arguments without the program's name in the reference's image. A compose file for that image
 // has this name as its command. So the entry point of weir's image gets it as the first argument.
-func arguments(all []string) []string {
-	if len(all) > 0 && all[0] == "/bin/ratelimit" {
-		return all[1:]
+func arguments(args []string) []string {
+	if len(args) > 0 && args[0] == "/bin/ratelimit" {
+		return args[1:]
 	}
-	return all
+	return args
 }
 
 type versionCommand struct{}

@@ -7,41 +7,41 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// lookAtRoom is the interval between two checks for full tables. The log may report a full table at each check.
-const lookAtRoom = time.Minute
+// roomCheckInterval is the interval between two checks for full tables. The log may report a full table at each check.
+const roomCheckInterval = time.Minute
 
 // A roomWatch logs whether counters have found no room since its last check.
 type roomWatch struct {
 	*program
-	before map[string]envoy.Table
+	previous map[string]envoy.Table
 }
 
 func (w *roomWatch) run(ctx context.Context) {
-	ticker := time.NewTicker(lookAtRoom)
+	ticker := time.NewTicker(roomCheckInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			w.look()
+			w.check()
 		}
 	}
 }
 
-func (w *roomWatch) look() {
-	now := map[string]envoy.Table{}
+func (w *roomWatch) check() {
+	current := map[string]envoy.Table{}
 	for _, t := range w.service.Tables() {
-		now[t.Name] = t
-		before := w.before[t.Name]
-		if t.Evictions < before.Evictions || t.NoRoom < before.NoRoom { // a new table with the same name
-			before = envoy.Table{}
+		current[t.Name] = t
+		previous := w.previous[t.Name]
+		if t.Evictions < previous.Evictions || t.NoRoom < previous.NoRoom { // a new table with the same name
+			previous = envoy.Table{}
 		}
-		evicted, refused := t.Evictions-before.Evictions, t.NoRoom-before.NoRoom
+		evicted, refused := t.Evictions-previous.Evictions, t.NoRoom-previous.NoRoom
 		if evicted > 0 || refused > 0 {
 			w.log.Warn("a table is full: raise MAX_KEYS", "table", t.Name, "max_keys", w.MaxKeys,
 				"counters_forgotten", evicted, "requests_refused", refused)
 		}
 	}
-	w.before = now
+	w.previous = current
 }

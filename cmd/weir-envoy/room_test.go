@@ -36,12 +36,12 @@ func TestAFullTableIsTold(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		w.look()
+		w.check()
 		assert.Empty(t, told.String())
 		for range 2 {
 			told.Reset()
 			flood()
-			w.look()
+			w.check()
 			assert.Equal(t, 1, strings.Count(told.String(), "\n"), told.String())
 			assert.Contains(t, told.String(), "a table is full: raise MAX_KEYS", overflow)
 			assert.Regexp(t, map[engine.OverflowPolicy]string{
@@ -50,7 +50,7 @@ func TestAFullTableIsTold(t *testing.T) {
 			}[overflow], told.String())
 		}
 		told.Reset()
-		w.look()
+		w.check()
 		assert.Empty(t, told.String())
 	}
 }

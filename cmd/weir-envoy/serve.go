@@ -38,16 +38,16 @@ func (c *serveCommand) Run() error {
 // A program is the server with everything that it has opened.
 type program struct {
 	*serveCommand
-	log     *slog.Logger
-	service *envoy.Service
-	page    *live.Page
-	health  *health.Server
-	healthy atomic.Bool
-	first   chan struct{} // closed when the first configuration is active
-	taken   atomic.Bool
-	mapping *metrics.Mapping
-	calls   *metrics.Calls
-	end     time.Time // the time at which DRAIN is over; zero before the program stops
+	log        *slog.Logger
+	service    *envoy.Service
+	page       *live.Page
+	health     *health.Server
+	healthy    atomic.Bool
+	configured chan struct{} // closed when the first configuration is active
+	hasConfig  atomic.Bool
+	mapping    *metrics.Mapping
+	calls      *metrics.Calls
+	drainEnd   time.Time // the time at which DRAIN is over; zero before the program stops
 }
 
 func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
@@ -56,20 +56,20 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 		return err
 	}
 	options := c.options()
-	for _, v := range idleVariables(os.Environ()) {
+	for _, v := range ignoredVariables(os.Environ()) {
 		log.Warn(v.name+" is set, but it has no effect", "reason", v.text)
 	}
-	shared, err := c.storeFlags.open(ctx, log, os.Environ())
+	stores, err := c.storeFlags.open(ctx, log, os.Environ())
 	if ctx.Err() != nil {
-		shared.close()
+		stores.close()
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer shared.close()
-	options.Store, options.PerSecondStore, options.Log = shared.all, shared.perSecond, log
-	p := &program{serveCommand: c, log: log, health: health.NewServer(), first: make(chan struct{})}
+	defer stores.close()
+	options.Store, options.PerSecondStore, options.Log = stores.general, stores.perSecond, log
+	p := &program{serveCommand: c, log: log, health: health.NewServer(), configured: make(chan struct{})}
 	p.setHealthy(!c.HealthyWithAtLeastOneConfigLoaded)
 	p.page = live.New(p.pageOptions())
 	options.Observer = p.page
@@ -90,34 +90,34 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	failed := make(chan error, 8)
-	if err := p.watch(ctx, failed); err != nil {
+	errs := make(chan error, 8)
+	if err := p.watchConfig(ctx, errs); err != nil {
 		return err
 	}
 	if !c.ForceStartWithoutInitialConfig {
 		select {
-		case <-p.first:
-		case err := <-failed:
+		case <-p.configured:
+		case err := <-errs:
 			return err
 		case <-ctx.Done():
 			return nil
 		}
 	}
-	return p.listen(ctx, failed)
+	return p.listen(ctx, errs)
 }
 
-// The method left returns a context that ends when the time of DRAIN is over. This time begins at the first call of
-// left.
-func (p *program) left() (context.Context, context.CancelFunc) {
-	if p.end.IsZero() {
-		p.end = time.Now().Add(p.Drain)
+// drainContext returns a context that ends when the time of DRAIN is over. This time begins at the first call of
+// drainContext.
+func (p *program) drainContext() (context.Context, context.CancelFunc) {
+	if p.drainEnd.IsZero() {
+		p.drainEnd = time.Now().Add(p.Drain)
 	}
-	return context.WithDeadline(context.Background(), p.end)
+	return context.WithDeadline(context.Background(), p.drainEnd)
 }
 
 // close charges the stores with everything that was admitted without them. Then it closes the service.
 func (p *program) close() {
-	ctx, cancel := p.left()
+	ctx, cancel := p.drainContext()
 	defer cancel()
 	if err := p.service.Settle(ctx); err != nil {
 		p.log.Warn("requests that were admitted without the store are not charged to it", "error", err)
@@ -153,11 +153,11 @@ func (p *program) pageOptions() live.Options {
 }
 
 // hosts returns names in the form of a Host header, without a port.
-func hosts(names []string) (all []string) {
+func hosts(names []string) (hosts []string) {
 	for _, name := range names {
-		all = append(all, spelling.Host(name))
+		hosts = append(hosts, spelling.Host(name))
 	}
-	return all
+	return hosts
 }
 
 func (p *program) setHealthy(healthy bool) {

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-func (p *program) watch(ctx context.Context, failed chan<- error) error {
+func (p *program) watchConfig(ctx context.Context, errs chan<- error) error {
 	options := config.Options{MergeDomains: p.MergeDomainConfig}
 	if p.ConfigType == "FILE" {
 		directory := filepath.Join(p.RuntimeRoot, p.RuntimeSubdirectory, p.RuntimeAppdirectory)
@@ -28,8 +28,8 @@ func (p *program) watch(ctx context.Context, failed chan<- error) error {
 			return fmt.Errorf("%w: set RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY to where the rules are", err)
 		}
 		go func() {
-			if err := source.Watch(ctx, directory, options, p.take); err != nil {
-				failed <- err
+			if err := source.Watch(ctx, directory, options, p.applyConfig); err != nil {
+				errs <- err
 			}
 		}()
 		return nil
@@ -48,11 +48,11 @@ func (p *program) watch(ctx context.Context, failed chan<- error) error {
 			p.log.Warn("the xDS server is lost; the rules stay active", "server", p.XDSServer, "retry", retry, "error", err)
 		},
 	}
-	go x.Watch(ctx, p.take)
+	go x.Watch(ctx, p.applyConfig)
 	return nil
 }
 
-func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) error {
+func (p *program) applyConfig(c *config.Config, warnings []*yamlfile.Error, err error) error {
 	for _, warning := range warnings {
 		p.log.Warn("in the rules", "warning", warning)
 	}
@@ -70,8 +70,8 @@ func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) 
 	if p.HealthyWithAtLeastOneConfigLoaded {
 		p.setHealthy(c.Domains() > 0)
 	}
-	if !p.taken.Swap(true) {
-		close(p.first)
+	if !p.hasConfig.Swap(true) {
+		close(p.configured)
 	}
 	return nil
 }
@@ -86,16 +86,16 @@ func (p *program) dialXDS() (*grpc.ClientConn, error) {
 		}
 		transport = credentials.NewTLS(settings)
 	}
-	largest := p.XDSMaxMessage
-	if largest == 0 {
-		largest = source.MaxConfig
+	maxMessage := p.XDSMaxMessage
+	if maxMessage == 0 {
+		maxMessage = source.MaxConfig
 	}
 	connection, err := grpc.NewClient(p.XDSServer,
 		grpc.WithTransportCredentials(transport),
 		// Keepalive detects a server that disappeared without closing the connection. The time is above five minutes,
 		// because by default servers end connections that ping more often.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 			streamer grpc.Streamer, opts ...grpc.CallOption,
 		) (grpc.ClientStream, error) {

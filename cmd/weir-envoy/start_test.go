@@ -119,7 +119,7 @@ func TestVariables(t *testing.T) {
 			"REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR: want WAIT: one connection carries all calls\n"+
 			"USE_DOG_STATSD is set, but cannot be supported: set USE_STATSD or USE_PROMETHEUS")
 	assert.Equal(t, []variable{{"REDIS_POOL_SIZE", "no effect", "one connection carries all calls"}},
-		idleVariables([]string{"REDIS_POOL_SIZE=5", "RUNTIME_IGNOREDOTFILES=false", "LOG_LEVEL=info"}))
+		ignoredVariables([]string{"REDIS_POOL_SIZE=5", "RUNTIME_IGNOREDOTFILES=false", "LOG_LEVEL=info"}))
 	seen := map[string]bool{}
 	for _, v := range variables() {
 		assert.False(t, seen[v.name], "%s stands in two tables", v.name)

@@ -112,7 +112,7 @@ func TestDrainIsForAll(t *testing.T) {
 	said := &lines{}
 	c := parse(t, "--drain=1h")
 	p := &program{serveCommand: c, service: service, log: slog.New(slog.NewTextHandler(said, nil))}
-	p.end = time.Now()
+	p.drainEnd = time.Now()
 	p.close()
 	assert.Contains(t, said.String(), "requests that were admitted without the store are not charged to it")
 }

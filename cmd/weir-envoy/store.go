@@ -38,9 +38,9 @@ type storeFlags struct {
 	RedisTLSAnyName bool          `name:"redis-tls-skip-hostname-verification" env:"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION" help:"Accept any name in a server's certificate that the CA has signed."`
 	SentinelAuth    string        `name:"redis-sentinel-auth" env:"REDIS_SENTINEL_AUTH" help:"Password of the sentinels, or user:password."`
 
-	RetryFirst time.Duration `name:"redis-startup-initial-interval" env:"REDIS_STARTUP_INITIAL_INTERVAL" default:"1s" help:"First wait for a store that does not answer at the start. Each further one is twice as long."`
-	RetryMost  time.Duration `name:"redis-startup-max-interval" env:"REDIS_STARTUP_MAX_INTERVAL" default:"30s" help:"Longest wait for the store at the start."`
-	RetryFor   time.Duration `name:"redis-startup-max-elapsed-time" env:"REDIS_STARTUP_MAX_ELAPSED_TIME" help:"How long to wait in total before the start fails. 0: forever."`
+	RetryInitial time.Duration `name:"redis-startup-initial-interval" env:"REDIS_STARTUP_INITIAL_INTERVAL" default:"1s" help:"First wait for a store that does not answer at the start. Each further one is twice as long."`
+	RetryMax     time.Duration `name:"redis-startup-max-interval" env:"REDIS_STARTUP_MAX_INTERVAL" default:"30s" help:"Longest wait for the store at the start."`
+	RetryTotal   time.Duration `name:"redis-startup-max-elapsed-time" env:"REDIS_STARTUP_MAX_ELAPSED_TIME" help:"How long to wait in total before the start fails. 0: forever."`
 
 	PerSecond           bool   `name:"redis-persecond" env:"REDIS_PERSECOND" help:"Count limits per second in a separate Redis or Valkey."`
 	PerSecondURL        string `name:"redis-persecond-url" env:"REDIS_PERSECOND_URL" help:"Address of the store of REDIS_PERSECOND, in the form of REDIS_URL."`
@@ -53,54 +53,54 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores has the stores of shared counters. The store perSecond is for the limits per second, and the store all is for
-// the other limits. If perSecond is nil, the store all has every limit. Both are nil if counters are in memory.
-type stores struct{ all, perSecond *redislimit.Client }
+// stores has the stores of shared counters. The store perSecond is for the limits per second, and the store general is
+// for the other limits. If perSecond is nil, the store general has every limit. Both are nil if counters are in memory.
+type stores struct{ general, perSecond *redislimit.Client }
 
 func (s stores) close() {
-	for _, one := range []*redislimit.Client{s.all, s.perSecond} {
-		if one != nil {
-			one.Close()
+	for _, store := range []*redislimit.Client{s.general, s.perSecond} {
+		if store != nil {
+			store.Close()
 		}
 	}
 }
 
 // open connects to the stores, and waits for a store that does not answer.
-func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []string) (opened stores, err error) {
+func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []string) (s stores, err error) {
 	if f.RedisURL == "" {
-		return stores{}, f.withoutAddress(environment)
+		return stores{}, f.checkNoAddress(environment)
 	}
 	if f.PerSecond && f.PerSecondURL == "" {
 		return stores{}, errors.New("REDIS_PERSECOND without REDIS_PERSECOND_URL: want its address")
 	}
 	for name, d := range map[string]time.Duration{
-		"REDIS_STARTUP_INITIAL_INTERVAL": f.RetryFirst, "REDIS_STARTUP_MAX_INTERVAL": f.RetryMost,
+		"REDIS_STARTUP_INITIAL_INTERVAL": f.RetryInitial, "REDIS_STARTUP_MAX_INTERVAL": f.RetryMax,
 	} {
 		if d < time.Millisecond {
 			return stores{}, fmt.Errorf("%s=%s: want a millisecond or more", name, d)
 		}
 	}
-	opened.all, err = f.connect(ctx, log, redisServer{
+	s.general, err = f.connect(ctx, log, redisServer{
 		"REDIS", f.RedisURL, f.RedisType, f.RedisSocketType, f.RedisAuth, f.SentinelAuth, f.RedisTLS, f.RedisTimeout,
 	})
 	if err != nil || !f.PerSecond {
-		return opened, err
+		return s, err
 	}
-	opened.perSecond, err = f.connect(ctx, log, redisServer{
+	s.perSecond, err = f.connect(ctx, log, redisServer{
 		"REDIS_PERSECOND", f.PerSecondURL, f.PerSecondType, f.PerSecondSocketType, f.PerSecondAuth, f.PerSecondSentinel,
 		f.PerSecondTLS, cmp.Or(f.PerSecondTimeout, f.RedisTimeout),
 	})
 	if err != nil {
-		opened.close()
+		s.close()
 	}
-	return opened, err
+	return s, err
 }
 
-// withoutAddress returns an error if another variable suggests a Redis but REDIS_URL is not set. Otherwise replicas
+// checkNoAddress returns an error if another variable suggests a Redis but REDIS_URL is not set. Otherwise replicas
 // would unexpectedly count in memory, each for itself.
-func (f *storeFlags) withoutAddress(environment []string) error {
+func (f *storeFlags) checkNoAddress(environment []string) error {
 	var names []string
-	for name, value := range set(environment) {
+	for name, value := range setVariables(environment) {
 		if strings.HasPrefix(name, "REDIS_") || name == "BACKEND_TYPE" && strings.EqualFold(value, "redis") {
 			names = append(names, name)
 		}
@@ -121,10 +121,10 @@ func (f *storeFlags) withoutAddress(environment []string) error {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// connect opens a store. It keeps trying, with longer and longer waits. If the program may start without the store, it
-// does not wait.
-func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
-	address, err := s.address()
+// connect opens a store. It keeps trying, with longer and longer waits. If the program may start without the store,
+// connect does not wait.
+func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, server redisServer) (*redislimit.Client, error) {
+	address, err := server.address()
 	if err != nil {
 		return nil, err
 	}
@@ -132,27 +132,27 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	if f.OnLoss != "closed" {
 		options = append(options, redislimit.JoinLater())
 	}
-	if s.timeout != 0 {
-		options = append(options, redislimit.Timeout(s.timeout))
+	if server.timeout != 0 {
+		options = append(options, redislimit.Timeout(server.timeout))
 	}
-	if s.sentinelAuth != "" {
-		options = append(options, redislimit.SentinelUser(userPassword(s.sentinelAuth)))
+	if server.sentinelAuth != "" {
+		options = append(options, redislimit.SentinelUser(userPassword(server.sentinelAuth)))
 	}
 	if strings.HasPrefix(address, "rediss://") {
 		options = append(options, redislimit.FromFiles(redislimit.Files{
 			CA: f.RedisTLSCA, Certificate: f.RedisTLSCert, CertificateKey: f.RedisTLSKey, AnyName: f.RedisTLSAnyName,
 		}))
 	}
-	waits := backoff.NewExponentialBackOff()
-	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = f.RetryFirst, f.RetryMost, 2
+	intervals := backoff.NewExponentialBackOff()
+	intervals.InitialInterval, intervals.MaxInterval, intervals.Multiplier = f.RetryInitial, f.RetryMax, 2
 	return backoff.Retry(ctx, func() (*redislimit.Client, error) {
 		c, err := redislimit.Open(ctx, address, options...)
 		if err != nil && !errors.Is(err, redislimit.ErrStore) {
 			err = backoff.Permanent(err)
 		}
 		return c, err
-	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(f.RetryFor), backoff.WithNotify(func(err error, wait time.Duration) {
-		log.Warn("the store does not answer; the start waits for it", "variable", s.name+"_URL", "retry", wait, "error", err)
+	}, backoff.WithBackOff(intervals), backoff.WithMaxElapsedTime(f.RetryTotal), backoff.WithNotify(func(err error, wait time.Duration) {
+		log.Warn("the store does not answer; the start waits for it", "variable", server.name+"_URL", "retry", wait, "error", err)
 	}))
 }
 
@@ -214,24 +214,24 @@ func (s redisServer) address() (_ string, err error) {
 // merge copies the scheme, user, password and database from a server's URL into u. It returns the host and port. Errors
 // do not repeat the URL, because it may have a password.
 func (s redisServer) merge(u *url.URL, number int, text string) (host string, err error) {
-	one, err := url.Parse(text)
-	if err != nil || one.Hostname() == "" || one.Scheme != "redis" && one.Scheme != "rediss" || strings.Contains(one.Path+one.Fragment, "@") {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "redis" && parsed.Scheme != "rediss" || strings.Contains(parsed.Path+parsed.Fragment, "@") {
 		return "", fmt.Errorf("%s_URL: server %d is not redis://[[user]:password@]host[:port][/database]; "+
 			"in a password write %%40 for @, %%2F for /, %%3A for :, %%23 for # and %%3F for ?", s.name, number)
 	}
-	if one.Scheme == "rediss" {
-		u.Scheme = one.Scheme
+	if parsed.Scheme == "rediss" {
+		u.Scheme = parsed.Scheme
 	}
-	if one.User != nil {
-		if u.User != nil && u.User.String() != one.User.String() {
+	if parsed.User != nil {
+		if u.User != nil && u.User.String() != parsed.User.String() {
 			return "", fmt.Errorf("%s_URL: server %d has another user or password than %s_AUTH or another server: want one", s.name, number, s.name)
 		}
-		u.User = one.User
+		u.User = parsed.User
 	}
-	if one.Path != "" && one.Path != "/" {
-		u.Path = one.Path
+	if parsed.Path != "" && parsed.Path != "/" {
+		u.Path = parsed.Path
 	}
-	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
+	return net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), "6379")), nil
 }
 
 // debts returns the path prefix of the files that record debts to the stores. It may be "". The prefix depends on the
@@ -240,23 +240,23 @@ func (f *storeFlags) debts() string {
 	if f.State == "" {
 		return ""
 	}
-	said := fnv.New64a()
+	hash := fnv.New64a()
 	for _, text := range []string{f.RedisURL, f.PerSecondURL} {
-		for one := range strings.SplitSeq(text, ",") {
-			_, host, _ := strings.Cut(one, "@") // without the user and the password
-			_, _ = fmt.Fprintf(said, "%s,", cmp.Or(host, one))
+		for part := range strings.SplitSeq(text, ",") {
+			_, host, _ := strings.Cut(part, "@") // without the user and the password
+			_, _ = fmt.Fprintf(hash, "%s,", cmp.Or(host, part))
 		}
-		_, _ = said.Write([]byte{'\n'})
+		_, _ = hash.Write([]byte{'\n'})
 	}
-	_, _ = said.Write([]byte(f.prefix()))
-	return filepath.Join(f.State, fmt.Sprintf("envoy-%016x", said.Sum64()))
+	_, _ = hash.Write([]byte(f.prefix()))
+	return filepath.Join(f.State, fmt.Sprintf("envoy-%016x", hash.Sum64()))
 }
 
 func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
 // userPassword splits the value of a variable. The value is a password, or user:password.
 func userPassword(auth string) (user, password string) {
-	if user, password, both := strings.Cut(auth, ":"); both {
+	if user, password, found := strings.Cut(auth, ":"); found {
 		return user, password
 	}
 	return "", auth

@@ -26,9 +26,9 @@ type tracingFlags struct {
 	TracingRate     float64 `env:"TRACING_SAMPLING_RATE" default:"1" help:"Share of the calls to trace, 0 to 1, if the caller has not decided."`
 }
 
-// handler returns the option that traces the calls of a server, and a function that sends the last spans. Both are nil
-// if calls are not traced.
-func (f *tracingFlags) handler(ctx context.Context) (grpc.ServerOption, func(context.Context) error, error) {
+// serverOption returns the option that traces the calls of a server, and a function that sends the last spans. Both are
+// nil if calls are not traced.
+func (f *tracingFlags) serverOption(ctx context.Context) (grpc.ServerOption, func(context.Context) error, error) {
 	if !f.TracingEnabled {
 		return nil, nil, nil
 	}

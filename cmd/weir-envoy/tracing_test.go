@@ -43,6 +43,6 @@ func TestTracing(t *testing.T) {
 
 func TestTracingRate(t *testing.T) {
 	f := tracingFlags{TracingEnabled: true, TracingRate: 2}
-	_, _, err := f.handler(t.Context())
+	_, _, err := f.serverOption(t.Context())
 	assert.EqualError(t, err, "TRACING_SAMPLING_RATE=2: want 0 to 1")
 }

@@ -38,10 +38,11 @@ var noEffect = map[string]string{
 	"RUNTIME_WATCH_ROOT":                            "links and files are both watched",
 }
 
-// accepted has variables of the reference for which this program supports only some values. It refuses other values.
-var accepted = map[string]struct {
+// partlySupported has variables of the reference for which this program supports only some values. It refuses other
+// values.
+var partlySupported = map[string]struct {
 	values []string
-	why    string
+	reason string
 }{
 	"BACKEND_TYPE": {[]string{"redis"}, "want redis, with REDIS_URL; without it counters " +
 		"are in memory, and memcache is not supported"},
@@ -49,8 +50,8 @@ var accepted = map[string]struct {
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":           {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
 }
 
-// refused has variables of the reference whose meaning this program does not support.
-var refused = map[string]string{
+// unsupported has variables of the reference whose meaning this program does not support.
+var unsupported = map[string]string{
 	"USE_CALENDAR_MONTH_RATE_LIMIT": "a month has 30 days",
 	"USE_DOG_STATSD":                "set USE_STATSD or USE_PROMETHEUS",
 	"USE_DOG_STATSD_MOGRIFIERS":     "set USE_STATSD or USE_PROMETHEUS",
@@ -59,44 +60,44 @@ var refused = map[string]string{
 // refusedVariables returns an error that names every variable with an unsupported value. A variable that is switched
 // off (for example, with "false") counts as not set.
 func refusedVariables(environment []string) error {
-	var why []string
-	for name, value := range set(environment) {
-		if cause := refused[name]; cause != "" {
-			why = append(why, fmt.Sprintf("%s is set, but cannot be supported: %s", name, cause))
+	var reasons []string
+	for name, value := range setVariables(environment) {
+		if reason := unsupported[name]; reason != "" {
+			reasons = append(reasons, fmt.Sprintf("%s is set, but cannot be supported: %s", name, reason))
 		}
-		some, limited := accepted[name]
-		if limited && !slices.ContainsFunc(some.values, func(v string) bool { return strings.EqualFold(v, value) }) {
-			why = append(why, fmt.Sprintf("%s=%s: %s", name, value, some.why))
+		partly, found := partlySupported[name]
+		if found && !slices.ContainsFunc(partly.values, func(v string) bool { return strings.EqualFold(v, value) }) {
+			reasons = append(reasons, fmt.Sprintf("%s=%s: %s", name, value, partly.reason))
 		}
 	}
-	slices.Sort(why)
-	if len(why) > 0 {
-		return errors.New(strings.Join(why, "\n"))
+	slices.Sort(reasons)
+	if len(reasons) > 0 {
+		return errors.New(strings.Join(reasons, "\n"))
 	}
 	return nil
 }
 
-// idleVariables returns the variables that are set but have no effect, each with the reason.
-func idleVariables(environment []string) (idle []variable) {
-	for name := range set(environment) {
-		if why := noEffect[name]; why != "" {
-			idle = append(idle, variable{name, "no effect", why})
+// ignoredVariables returns the variables that are set but have no effect, each with the reason.
+func ignoredVariables(environment []string) (ignored []variable) {
+	for name := range setVariables(environment) {
+		if reason := noEffect[name]; reason != "" {
+			ignored = append(ignored, variable{name, "no effect", reason})
 		}
 	}
-	slices.SortFunc(idle, func(a, b variable) int { return strings.Compare(a.name, b.name) })
-	return idle
+	slices.SortFunc(ignored, func(a, b variable) int { return strings.Compare(a.name, b.name) })
+	return ignored
 }
 
-// The function set returns the variables that are neither empty nor switched off.
-func set(environment []string) map[string]string {
-	all := map[string]string{}
-	for _, one := range environment {
-		name, value, _ := strings.Cut(one, "=")
-		if on, err := strconv.ParseBool(value); value != "" && (err != nil || on) {
-			all[name] = value
+// setVariables returns the variables that are neither empty nor switched off.
+func setVariables(environment []string) map[string]string {
+	values := map[string]string{}
+	for _, assignment := range environment {
+		name, value, _ := strings.Cut(assignment, "=")
+		if enabled, err := strconv.ParseBool(value); value != "" && (err != nil || enabled) {
+			values[name] = value
 		}
 	}
-	return all
+	return values
 }
 
 type variablesCommand struct{}
@@ -113,21 +114,21 @@ func (variablesCommand) Run() error {
 type variable struct{ name, kind, text string }
 
 func variables() []variable {
-	var all []variable
+	var result []variable
 	for field := range fields() {
-		all = append(all, variable{field.Tag.Get("env"), "read", field.Tag.Get("help")})
+		result = append(result, variable{field.Tag.Get("env"), "read", field.Tag.Get("help")})
 	}
-	for name, why := range noEffect {
-		all = append(all, variable{name, "no effect", why})
+	for name, reason := range noEffect {
+		result = append(result, variable{name, "no effect", reason})
 	}
-	for name, some := range accepted {
-		all = append(all, variable{name, "only " + strings.Join(some.values, ", "), some.why})
+	for name, partly := range partlySupported {
+		result = append(result, variable{name, "only " + strings.Join(partly.values, ", "), partly.reason})
 	}
-	for name, why := range refused {
-		all = append(all, variable{name, "refused", why})
+	for name, reason := range unsupported {
+		result = append(result, variable{name, "refused", reason})
 	}
-	slices.SortFunc(all, func(a, b variable) int { return strings.Compare(a.name, b.name) })
-	return all
+	slices.SortFunc(result, func(a, b variable) int { return strings.Compare(a.name, b.name) })
+	return result
 }
 
 // fields yields the fields of serveCommand that have a variable.
