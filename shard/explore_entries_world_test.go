@@ -206,8 +206,8 @@ func (w *inFlightWorld) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns the number of ways in which a thread may continue: 2 for the process that may die, otherwise 1.
-func (w *inFlightWorld) Ways(thread int) int { return 1 + int(interleave.Bit(thread == 0)) }
+// Outcomes returns how many outcomes the next step of a thread can have: 2 for the process that may die, otherwise 1.
+func (w *inFlightWorld) Outcomes(thread int) int { return 1 + int(interleave.Bit(thread == 0)) }
 
 // Trace reports every step from now on.
 func (w *inFlightWorld) Trace(tell func(line string)) { w.trace = tell }

@@ -161,7 +161,7 @@ func (w *priceWorld) Unfinished() (threads uint64) {
 	return threads
 }
 
-func (w *priceWorld) Ways(int) int { return 1 }
+func (w *priceWorld) Outcomes(int) int { return 1 }
 
 func (w *priceWorld) Step(thread, _ int) error {
 	th := w.threads[thread]

@@ -68,8 +68,8 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns in how many ways a thread can continue. The result is 1, or 2 for a thread that may die instead.
-func (w *world) Ways(thread int) int {
+// Outcomes returns how many outcomes the next step of a thread can have: 1, or 2 for a thread that may die instead.
+func (w *world) Outcomes(thread int) int {
 	return 1 + int(interleave.Bit(w.scenario.mortal && thread == 0 && w.planted))
 }
 

@@ -23,18 +23,18 @@ var explored int
 // scenarios, such as the parts 1/2 and 2/2. WEIR_EXPLORE is not a flag, because the go command does not cache the
 // result of a test that has its own flags.
 func isInPart(t *testing.T) bool {
-	part, of := 1, 1
+	part, parts := 1, 1
 	if text := os.Getenv("WEIR_EXPLORE"); text != "" {
 		before, after, _ := strings.Cut(text, "/")
 		var err, err2 error
 		part, err = strconv.Atoi(before)
-		of, err2 = strconv.Atoi(after)
-		if err != nil || err2 != nil || part < 1 || part > of {
+		parts, err2 = strconv.Atoi(after)
+		if err != nil || err2 != nil || part < 1 || part > parts {
 			t.Fatalf("WEIR_EXPLORE=%q: want 1/2, the first of two parts, for example", text)
 		}
 	}
 	explored++
-	return (explored-1)%of == part-1
+	return (explored-1)%parts == part-1
 }
 
 // Endless reports whether a test should also explore scenarios that take hours. If such a scenario catches a mutant, it

@@ -23,17 +23,17 @@ type World interface {
 	Restart()
 	// Unfinished returns the threads that have a next step, as a bit set.
 	Unfinished() uint64
-	// Ways returns how many outcomes the next step of a thread can have: one, unless the world decides the outcome.
-	Ways(thread int) int
-	// Step lets a thread make its next operation, with the outcome number way, and checks the conditions.
-	Step(thread, way int) error
+	// Outcomes returns how many outcomes the next step of a thread can have: one, unless the world decides the outcome.
+	Outcomes(thread int) int
+	// Step lets a thread make its next operation, with the outcome of the given number, and checks the conditions.
+	Step(thread, outcome int) error
 	// Hash returns a hash of the state of the world. Two different states have the same hash with a probability of
 	// 2^-64.
 	Hash() uint64
 	// CheckEnd checks the conditions that must be true when every thread has finished.
 	CheckEnd() error
 	// Trace makes the world describe every step from now on.
-	Trace(tell func(line string))
+	Trace(report func(line string))
 }
 
 // A Report is the result of an exploration.
@@ -54,13 +54,13 @@ type Failure struct {
 // Unwrap returns what is broken.
 func (f Failure) Unwrap() error { return f.error }
 
-// A choice is a step of a schedule. It has the thread that made the step, the number of the step's outcome (way), the
-// threads to try instead, and the resulting state.
+// A choice is a step of a schedule. It has the thread that made the step, the number of the step's outcome, the threads
+// to try instead (alternatives), and the resulting state.
 type choice struct {
-	thread    int
-	way, ways int
-	others    uint64 // bit per thread
-	state     uint64
+	thread            int
+	outcome, outcomes int
+	alternatives      uint64 // bit per thread
+	state             uint64
 }
 
 // Explore tries every schedule of a world, depth first. A coroutine cannot be copied. So to return to a choice, the
@@ -70,44 +70,44 @@ type choice struct {
 // With -short it tries only the first 5,000 schedules. Many scenarios do not have more. The error is a [Failure].
 func Explore(w World) (Report, error) {
 	var r Report
-	seen := map[uint64]bool{} // true: on the current path
-	several := false
+	visited := map[uint64]bool{} // true: on the current path
+	isConcurrent := false
 	var path []choice
 	for {
 		w.Restart()
-		several = several || bits.OnesCount64(w.Unfinished()) > 1
+		isConcurrent = isConcurrent || bits.OnesCount64(w.Unfinished()) > 1
 		r.Schedules++
-		again := len(path) - 1 // the steps that were made and checked before
+		replayed := len(path) - 1 // the steps that were made and checked before
 		var err error
 		for depth := 0; ; depth++ {
 			if depth == len(path) {
-				todo := w.Unfinished()
-				if todo == 0 {
+				unfinished := w.Unfinished()
+				if unfinished == 0 {
 					err = w.CheckEnd()
 					break
 				}
-				path = append(path, first(todo))
+				path = append(path, firstChoice(unfinished))
 			}
 			step := &path[depth]
-			if step.ways == 0 {
-				step.ways = w.Ways(step.thread)
+			if step.outcomes == 0 {
+				step.outcomes = w.Outcomes(step.thread)
 			}
-			if err = w.Step(step.thread, step.way); err != nil {
+			if err = w.Step(step.thread, step.outcome); err != nil {
 				break
 			}
-			if depth < again {
+			if depth < replayed {
 				continue
 			}
 			step.state = w.Hash()
-			if here, met := seen[step.state]; here {
+			if onPath, isVisited := visited[step.state]; onPath {
 				err = fmt.Errorf("I5: after %d steps in the same state as before", depth+1)
 				break
-			} else if met {
+			} else if isVisited {
 				step.state = 0
 				break
 			}
-			seen[step.state] = true
-			if several && bits.OnesCount64(w.Unfinished()) == 1 {
+			visited[step.state] = true
+			if isConcurrent && bits.OnesCount64(w.Unfinished()) == 1 {
 				r.Stops++
 			}
 			if depth == stepBound {
@@ -115,11 +115,11 @@ func Explore(w World) (Report, error) {
 				break
 			}
 		}
-		r.States, r.Longest = len(seen), max(r.Longest, len(path))
+		r.States, r.Longest = len(visited), max(r.Longest, len(path))
 		if err != nil {
 			return r, explain(w, path, err)
 		}
-		if path = next(path, seen); len(path) == 0 {
+		if path = next(path, visited); len(path) == 0 {
 			return r, nil
 		}
 		if r.Partial = testing.Short() && r.Schedules == shortBound; r.Partial {
@@ -129,18 +129,18 @@ func Explore(w World) (Report, error) {
 }
 
 // next returns the path to the next choice to try. If no choice is left, the path has no steps.
-func next(path []choice, seen map[uint64]bool) []choice {
+func next(path []choice, visited map[uint64]bool) []choice {
 	for len(path) > 0 {
 		last := &path[len(path)-1]
 		if last.state != 0 {
-			seen[last.state] = false
+			visited[last.state] = false
 		}
-		if last.way+1 < last.ways {
-			last.way, last.state = last.way+1, 0
+		if last.outcome+1 < last.outcomes {
+			last.outcome, last.state = last.outcome+1, 0
 			break
 		}
-		if last.others != 0 {
-			*last = first(last.others)
+		if last.alternatives != 0 {
+			*last = firstChoice(last.alternatives)
 			break
 		}
 		path = path[:len(path)-1]
@@ -148,8 +148,8 @@ func next(path []choice, seen map[uint64]bool) []choice {
 	return path
 }
 
-func first(threads uint64) choice {
-	return choice{thread: bits.TrailingZeros64(threads), others: threads & (threads - 1)}
+func firstChoice(threads uint64) choice {
+	return choice{thread: bits.TrailingZeros64(threads), alternatives: threads & (threads - 1)}
 }
 
 // explain runs a schedule again and describes its steps.
@@ -158,7 +158,7 @@ func explain(w World, path []choice, err error) error {
 	w.Trace(func(line string) { f.Schedule = append(f.Schedule, line) })
 	w.Restart()
 	for _, c := range path {
-		if w.Step(c.thread, c.way) != nil {
+		if w.Step(c.thread, c.outcome) != nil {
 			break
 		}
 	}

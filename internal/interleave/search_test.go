@@ -57,7 +57,7 @@ func (w *toy) Unfinished() (threads uint64) {
 	return threads
 }
 
-func (w *toy) Ways(thread int) int {
+func (w *toy) Outcomes(thread int) int {
 	if w.threads[thread].Pending.Word == nil {
 		return w.ways
 	}

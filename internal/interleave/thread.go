@@ -11,11 +11,11 @@ import (
 // running is the running thread, or nil. Threads take turns.
 var running *Thread
 
-// Intercept makes threads stop before every operation on a word. It exempts operations for which the function pass
-// returns true, on words that no other thread accesses. If pass is nil, it exempts no operation.
-func Intercept(pass func(word.Access) bool) {
+// Intercept makes threads stop before every operation on a word. It exempts operations for which the function isExempt
+// returns true: operations on words that no other thread accesses. If isExempt is nil, it exempts no operation.
+func Intercept(isExempt func(word.Access) bool) {
 	word.Before = func(a word.Access) {
-		if running != nil && (pass == nil || !pass(a)) {
+		if running != nil && (isExempt == nil || !isExempt(a)) {
 			running.Pause(a)
 		}
 	}
@@ -44,7 +44,7 @@ func NewThread(run func()) *Thread {
 	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
 		th.yield = yield
 		for {
-			once(run)
+			runOnce(run)
 			yield(struct{}{})
 		}
 	})
@@ -54,7 +54,7 @@ func NewThread(run func()) *Thread {
 // unwound is the panic that takes a thread out of a call.
 type unwound struct{}
 
-func once(run func()) {
+func runOnce(run func()) {
 	defer func() {
 		if r := recover(); r != nil && r != any(unwound{}) {
 			panic(r)

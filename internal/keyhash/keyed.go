@@ -32,9 +32,9 @@ func KeyedBytes(s *Secret, text []byte) uint64 {
 	var a, b uint64
 	switch {
 	case n > 16:
-		rest := text
-		for ; len(rest) > 16; rest = rest[16:] {
-			sum = fold(binary.LittleEndian.Uint64(rest)^s[1], binary.LittleEndian.Uint64(rest[8:])^sum)
+		tail := text
+		for ; len(tail) > 16; tail = tail[16:] {
+			sum = fold(binary.LittleEndian.Uint64(tail)^s[1], binary.LittleEndian.Uint64(tail[8:])^sum)
 		}
 		a, b = binary.LittleEndian.Uint64(text[n-16:]), binary.LittleEndian.Uint64(text[n-8:])
 	case n >= 8:

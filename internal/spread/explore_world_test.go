@@ -172,8 +172,8 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns 1, because the world decides nothing: every step has one outcome.
-func (w *world) Ways(int) int { return 1 }
+// Outcomes returns 1, because the world decides nothing: every step has one outcome.
+func (w *world) Outcomes(int) int { return 1 }
 
 // Trace reports every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }

@@ -1,4 +1,4 @@
-// Package tsc reads the processor's time stamp counter, a register that counts at a constant rate. To read the counter
+// Package tsc reads the processor's time stamp counter, a register that counts at a constant rate. Reading the counter
 // takes a few nanoseconds and no system call.
 package tsc
 

@@ -64,12 +64,12 @@ func (i *Int64) Store(value int64) {
 // 64 times. This finds faults that occur only if a slot gets a new owner several times between two operations. Each
 // thread has its own random numbers, so that no shared word orders the goroutines.
 func pause() {
-	const oneIn, longest = 32, 64
+	const interval, maxYields = 32, 64
 	n := rand.Uint32()
-	if n%oneIn != 0 {
+	if n%interval != 0 {
 		return
 	}
-	for range 1 << bits.TrailingZeros32(n/oneIn|longest) {
+	for range 1 << bits.TrailingZeros32(n/interval|maxYields) {
 		runtime.Gosched()
 	}
 }

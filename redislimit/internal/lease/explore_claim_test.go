@@ -129,7 +129,7 @@ func (w *claimWorld) Unfinished() (threads uint64) {
 	return threads
 }
 
-func (w *claimWorld) Ways(thread int) int {
+func (w *claimWorld) Outcomes(thread int) int {
 	if w.threads[thread].Pending.Word == nil {
 		return ways
 	}

@@ -105,8 +105,8 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns the number of ways in which the next step of a thread can end. A question or its answer may be lost.
-func (w *world) Ways(thread int) int {
+// Outcomes returns how many outcomes the next step of a thread can have. A question or its answer may be lost.
+func (w *world) Outcomes(thread int) int {
 	if w.threads[thread].Pending.Word == nil {
 		return ways
 	}
