@@ -90,11 +90,12 @@ type Receipt struct {
 	tick  uint64 // what identifies the take: see the method Receipt of each algorithm
 	cost  uint64 // of the tokens that were not given back; only for a token bucket
 	nanos int64  // time of the take
-	seen
+	recordInfo
 }
 
-// seen is the part of a receipt that describes the record. It is a struct so that receipts are passed in registers.
-type seen struct {
+// recordInfo is the part of a receipt that describes the record. It is a struct so that receipts are passed in
+// registers.
+type recordInfo struct {
 	version uint8 // of the record after the take
 	known   bool  // there was a take
 }

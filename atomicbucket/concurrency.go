@@ -141,7 +141,7 @@ func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 
 // the record was ahead of that time. The last two determine the period of the take.
 func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
-	return Receipt{tick: ahead<<tenureBits | c.tenure(after), nanos: nanos, seen: seen{known: true}}
+	return Receipt{tick: ahead<<tenureBits | c.tenure(after), nanos: nanos, recordInfo: recordInfo{known: true}}
 }
 
 // Refund gives a cost back to the period of the take, if that is the record's current or previous period. Without a

@@ -230,7 +230,7 @@ func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) 
 
 // Receipt returns the receipt of a take, which identifies the end of its window.
 func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
-	return Receipt{after.Payload() >> w.bits, 0, nanos, seen{uint8(after.Version()), true}}
+	return Receipt{after.Payload() >> w.bits, 0, nanos, recordInfo{uint8(after.Version()), true}}
 }
 
 // Refund gives a cost back to the current window, unless the take was in another window. If no taken tokens are left,

@@ -49,7 +49,7 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 
 // TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop ([log.drop]), another call
 // finishes the same drop, changes the slot's state, and overwrites an entry with a newer request. From then on, the
-// first drop must change nothing. At every moment, all entries behind a gone entry are gone, too.
+// first drop must change nothing. At every moment, all entries older than a gone entry are gone, too.
 func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -62,7 +62,7 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 						require.True(t, j == 0 || was[j] != 0 || was[j-1] == 0, "%v", was)
 					}
 					for j := range 3 { // the other call has dropped what the state says
-						g.ring[j].Poke(g.ring[j].Peek() | entryGone)
+						g.ring[j].Poke(g.ring[j].Peek() | goneBit)
 					}
 					at.w.Poke(at.w.Peek() + 1)
 					g.ring[i].Poke(entryOf(g.state, 39))
@@ -83,7 +83,7 @@ func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 			g, at := aLog(t, 1, 10, 20, 30, 40)
 			return func() { require.True(t, g.drop(at)) },
 				func() {
-					if e := g.ring[i].Peek(); e&entryGone == 0 {
+					if e := g.ring[i].Peek(); e&goneBit == 0 {
 						g.ring[i].Poke(e - 5)
 					}
 				},
@@ -116,7 +116,7 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 			interleave.Inject(func() (call, other func(), check func(string)) {
 				g, _ := aLog(t, 4, 1030, 1030, 1030, 1030)
 				l := g.rule
-				s := NewState(Live, 5, l.pack(1030, 3, requested(0)))
+				s := NewState(Live, 5, l.pack(1030, 3, lastRequest(0)))
 				var status Status
 				return func() { status = l.Status(Record{s, g.ring}, 1500, Demand{cost, 4, 1}) },
 					func() { older(g, 5, 10, 20, 490) },

@@ -110,7 +110,7 @@ func TestALogAgainstAList(t *testing.T) {
 					m.ticks = slices.Insert(m.ticks, 0, slices.Repeat([]uint64{m.newest}, int(d.Cost))...)
 					m.ticks = m.ticks[:min(len(m.ticks), int(c.most))]
 					receipts = append(receipts, l.Receipt(s, nanos, 1))
-					require.Equal(t, Receipt{m.newest, 0, nanos, seen{uint8(s.Version()), true}}, receipts[len(receipts)-1], what)
+					require.Equal(t, Receipt{m.newest, 0, nanos, recordInfo{uint8(s.Version()), true}}, receipts[len(receipts)-1], what)
 				} else {
 					d, of := l.Quota().Demand(random.Uint64N(4)), Receipt{}
 					if random.IntN(4) > 0 {
@@ -172,7 +172,7 @@ func TestALogThatChangesUnderARefund(t *testing.T) {
 	other, _ := at.Move(s, l.pack(now+1, 3, lastRequest(1)))
 	_, ok := l.Refund(gone, Return{Now: now, Latest: now, Demand: l.Quota().Demand(1), Of: Receipt{}}, &at)
 	assert.False(t, ok)
-	_, ok = l.Refund(gone, Return{Now: now, Latest: now, Demand: l.Quota().Demand(1), Of: Receipt{tick: now, seen: seen{known: true}}}, &at)
+	_, ok = l.Refund(gone, Return{Now: now, Latest: now, Demand: l.Quota().Demand(1), Of: Receipt{tick: now, recordInfo: recordInfo{known: true}}}, &at)
 	assert.False(t, ok)
 	_, ok = l.Refund(gone, Return{Now: now, Latest: now, Demand: l.Quota().Demand(0), Of: Receipt{}}, &at)
 	assert.False(t, ok, "and nothing is answered of it")

@@ -67,7 +67,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5) // a token is 1000 ticks, and a tick is a nanosecond
 	require.NoError(t, err)
 	const at = uint64(1 << 40) // when the take was made, which left a debt of 3000
-	take := Receipt{tick: at + 3000, cost: 1000, nanos: int64(at), seen: seen{7, true}}
+	take := Receipt{tick: at + 3000, cost: 1000, nanos: int64(at), recordInfo: recordInfo{7, true}}
 	state := func(version, debt uint64) State { return NewState(Live, version, at+debt) }
 	one := b.Quota().Demand(1)
 	of2 := take
@@ -139,7 +139,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	rounded, err := NewTokenBucket(17, 19, 5)
 	require.NoError(t, err)
 	most := rounded.burst
-	of := Receipt{tick: at + most + 1, cost: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), seen: seen{7, true}}
+	of := Receipt{tick: at + most + 1, cost: 2, nanos: rounded.clock.wait(0, at).Nanoseconds(), recordInfo: recordInfo{7, true}}
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), Receipt{}, state(8, most-1), "a tick more")
 	refunded(t, &rounded, state(7, most+2), at, rounded.Quota().Demand(1), Receipt{}, state(8, most), "two ticks more")
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), of, state(7, most-1), "its own")
@@ -153,10 +153,10 @@ func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
 	const now = uint64(1 << 50)
 	state := func(version, end, taken uint64) State { return NewState(Live, version, w.pack(end, taken)) }
 	in := func(version uint8, end uint64) Receipt {
-		return Receipt{tick: end, nanos: int64(now), seen: seen{version, true}}
+		return Receipt{tick: end, nanos: int64(now), recordInfo: recordInfo{version, true}}
 	}
 	old := func(more uint64) Receipt {
-		return Receipt{tick: now + 9, nanos: int64(now - w.maxAhead - more), seen: seen{7, true}}
+		return Receipt{tick: now + 9, nanos: int64(now - w.maxAhead - more), recordInfo: recordInfo{7, true}}
 	}
 	d := func(n uint64) Demand { return w.Quota().Demand(n) }
 	for name, c := range map[string]struct {
@@ -198,7 +198,9 @@ func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 	state := func(version, index, previous, current uint64) State {
 		return NewState(Live, version, w.pack(counts{index: index, previous: previous, current: current}))
 	}
-	in := func(version uint8, index uint64) Receipt { return Receipt{tick: index, seen: seen{version, true}} }
+	in := func(version uint8, index uint64) Receipt {
+		return Receipt{tick: index, recordInfo: recordInfo{version, true}}
+	}
 	d := func(n uint64) Demand { return w.Quota().Demand(n) }
 	for name, c := range map[string]struct {
 		state State
@@ -247,7 +249,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	}
 	in := func(born, index uint64) Receipt {
 		taken := int64(index-1) * int64(10*time.Second) // the record was one period ahead of the take
-		return Receipt{tick: 1<<tenureBits | born, nanos: taken, seen: seen{known: true}}
+		return Receipt{tick: 1<<tenureBits | born, nanos: taken, recordInfo: recordInfo{known: true}}
 	}
 	d := func(n uint64) Demand { return c.Quota().Demand(n) }
 	cases := map[string]struct {
@@ -278,7 +280,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 		refunded(t, &c, of.state, now, of.d, of.of, of.want, name)
 	}
 	taken := c.Receipt(state(7, 1003, 3, 2), int64(now)*int64(10*time.Second), 1)
-	assert.Equal(t, Receipt{tick: 7, nanos: int64(now) * int64(10*time.Second), seen: seen{known: true}}, taken)
+	assert.Equal(t, Receipt{tick: 7, nanos: int64(now) * int64(10*time.Second), recordInfo: recordInfo{known: true}}, taken)
 	taken = c.Receipt(state(7, 1005, 3, 2), int64(now)*int64(10*time.Second), 1)
 	assert.EqualValues(t, 2<<tenureBits|7, taken.tick, "a record that is ahead")
 	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<tenureBits+9))
@@ -294,7 +296,7 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.Equal(t, NewState(Live, 126, 80), s.Less(20, NewState(Live, 125, 1)))
 	s = NewState(Live+Second, 127, 5)
 	assert.Equal(t, NewState(Live+Second, 0, 1<<PayloadBits-5), s.Less(10, NewState(Live, 0, 1)), "both go round")
-	r := Receipt{seen: seen{version: 127}}
+	r := Receipt{recordInfo: recordInfo{version: 127}}
 	assert.True(t, r.sameVersion(NewState(Live, 127, 3)))
 	assert.False(t, r.sameVersion(NewState(Live, 0, 3)))
 }

@@ -84,7 +84,7 @@ func (g *log) countSince(tick uint64) uint64 {
 	low, high := uint64(0), g.count // entries before index low are that late, and entries from index high on are not
 	for low < high {
 		middle := (low + high) / 2
-		if at, ok := g.tick(middle); ok && int64(at-tick) >= 0 {
+		if entryTick, ok := g.tick(middle); ok && int64(entryTick-tick) >= 0 {
 			low = middle + 1
 		} else {
 			high = middle

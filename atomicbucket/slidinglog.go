@@ -194,7 +194,7 @@ func (l *SlidingLog) Flush(r Record, now uint64, word *Word) bool {
 func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 	var g log
 	l.unpack(&g, after.Record(), l.Ticks(nanos))
-	return Receipt{g.newest, 0, nanos, seen{uint8(after.Version()), true}}
+	return Receipt{g.newest, 0, nanos, recordInfo{uint8(after.Version()), true}}
 }
 
 // Refund removes tokens of the request that a receipt identifies, as far as they are still in the window. Without a

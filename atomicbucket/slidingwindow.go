@@ -146,7 +146,7 @@ func (w *SlidingWindow) Full(now uint64) (payload uint64) {
 
 // Receipt returns the receipt of a take, which identifies the index of its window.
 func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
-	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, seen{uint8(after.Version()), true}}
+	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, recordInfo{uint8(after.Version()), true}}
 }
 
 // Refund gives a cost back to the window of the take, if that is the current or the previous window. If the take is not

@@ -133,7 +133,7 @@ func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
 // Receipt returns the receipt of a take, which identifies the tick at which the bucket is full again after the take.
 func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
-	return Receipt{after.Payload(), cost, nanos, seen{uint8(after.Version()), true}}
+	return Receipt{after.Payload(), cost, nanos, recordInfo{uint8(after.Version()), true}}
 }
 
 // Refund gives back a take, or a part of it. It reduces the debt only by the ticks that the record certainly owes

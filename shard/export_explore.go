@@ -60,8 +60,8 @@ func (t *Table) Follows(plan *Plan) {
 
 // Following returns the number of the plan that this process follows.
 func (t *Table) Following() uint64 {
-	if at := t.plan.Peek(); at > 0 {
-		return t.plan.At(at).planned
+	if number := t.plan.Peek(); number > 0 {
+		return t.plan.At(number).planned
 	}
 	return 0
 }
@@ -135,7 +135,7 @@ func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 				continue
 			}
 			p := t.Find(sl.key.Peek())
-			if w, at := t.probeBoundOf(p); p.index(sl) >= t.slotsOf(w.Peek()>>at) {
+			if w, shift := t.probeBoundOf(p); p.index(sl) >= t.slotsOf(w.Peek()>>shift) {
 				return p.fingerprint, true
 			}
 		}

@@ -56,7 +56,7 @@ type Receipt struct {
 	at     int64
 	n      uint64 // tokens that have not been given back
 	quota  Quota
-	ends   uint32 // forced ends that had begun before the take, or the use of its entry (R26)
+	ends   uint32 // forced ends that had begun before the take, or the useNumber of its entry (R26)
 	number uint32 // the number of the plan at the take; 0: the receipt is void
 }
 

@@ -43,7 +43,9 @@ type Outcome struct {
 	At      int64              // the time of the decision: the call's time, or the watermark if that is later
 	Verdict Verdict
 
-	ended uint32 // tenures near the key that the call ended by force before its take (R15), or the entry's use (R26)
+	// ended is how many tenures near the key the call ended by force before its take (R15), or the useNumber of its
+	// entry (R26).
+	ended uint32
 }
 
 // A request has the demand of a take, and its times.

@@ -40,15 +40,15 @@ type Thread struct {
 
 // NewThread returns a thread that will call the function run. The coroutine of the thread lives as long as the test.
 func NewThread(run func()) *Thread {
-	th := &Thread{}
-	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
-		th.yield = yield
+	thread := &Thread{}
+	thread.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
+		thread.yield = yield
 		for {
 			runOnce(run)
 			yield(struct{}{})
 		}
 	})
-	return th
+	return thread
 }
 
 // unwound is the panic that takes a thread out of a call.
@@ -65,41 +65,41 @@ func runOnce(run func()) {
 
 // Pause stops the thread before an operation. It is called within the thread: by every operation on a word, after
 // [Intercept]. Before a step that is not an operation on a word, call Pause with the zero Access.
-func (th *Thread) Pause(a word.Access) {
-	th.Pending, th.paused = a, true
-	th.yield(struct{}{})
-	th.paused = false
-	if th.unwind {
+func (t *Thread) Pause(a word.Access) {
+	t.Pending, t.paused = a, true
+	t.yield(struct{}{})
+	t.paused = false
+	if t.unwind {
 		panic(unwound{})
 	}
 }
 
 // Resume lets the thread run until it is before its next operation, or at its end.
-func (th *Thread) Resume() {
-	running = th
-	th.resume()
+func (t *Thread) Resume() {
+	running = t
+	t.resume()
 	running = nil
 }
 
 // Rewind takes the thread back to its start. Then call Resume to bring it to its first operation.
-func (th *Thread) Rewind() {
-	if th.paused {
-		th.unwind = true
-		th.Resume()
+func (t *Thread) Rewind() {
+	if t.paused {
+		t.unwind = true
+		t.Resume()
 	}
-	*th = Thread{resume: th.resume, yield: th.yield}
+	*t = Thread{resume: t.resume, yield: t.yield}
 }
 
 // Step lets the thread make its pending operation and run to the next operation. It returns the values of the word
 // before and after the operation. It adds the value that the thread has read to the thread's history.
-func (th *Thread) Step() (from, to uint64) {
-	a := th.Pending
+func (t *Thread) Step() (from, to uint64) {
+	a := t.Pending
 	if a.Word == nil {
-		th.Resume()
+		t.Resume()
 		return 0, 0
 	}
 	from = a.Word.Peek()
-	th.Resume()
+	t.Resume()
 	to = a.Word.Peek()
 	result := from
 	switch a.Op {
@@ -110,6 +110,6 @@ func (th *Thread) Step() (from, to uint64) {
 	case word.Add:
 		result = to
 	}
-	th.History = Mix(th.History, result)
+	t.History = Mix(t.History, result)
 	return from, to
 }
