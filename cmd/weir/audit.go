@@ -86,15 +86,15 @@ func (c *auditCommand) Run() error {
 	draw := func() error { return nil }
 	switch {
 	case c.Budget.Budget:
-		found, err := c.ofGateway()
+		found, err := c.auditGateway()
 		if err != nil {
 			return err
 		}
 		report, faults = found, found.Faults
 	default:
-		found, err := c.fromLog()
+		found, err := c.auditLog()
 		if found == nil && err == nil {
-			found, err = c.fromServer()
+			found, err = c.auditServer()
 		}
 		if err != nil {
 			return err
@@ -122,8 +122,8 @@ type auditReport interface {
 	WriteJSON(io.Writer) error
 }
 
-// fromLog returns nil if the audit sends requests to a server.
-func (c *auditCommand) fromLog() (*audit.Report, error) {
+// auditLog returns nil if the audit sends requests to a server.
+func (c *auditCommand) auditLog() (*audit.Report, error) {
 	if len(c.Log) == 0 {
 		return nil, nil
 	}
@@ -135,15 +135,15 @@ func (c *auditCommand) fromLog() (*audit.Report, error) {
 	return audit.FromLog(log, c.Refused)
 }
 
-func (c *auditCommand) fromServer() (*audit.Report, error) {
+func (c *auditCommand) auditServer() (*audit.Report, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	target, err := c.target(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ask := audit.Request{Method: c.Method, Target: target.URL.RequestURI()}
-	if ask.Fields, err = c.fields(); err != nil {
+	request := audit.Request{Method: c.Method, Target: target.URL.RequestURI()}
+	if request.Fields, err = c.fields(); err != nil {
 		return nil, err
 	}
 	if strings.ContainsAny(c.Method, " \r\n") || c.Method == "" {
@@ -155,7 +155,7 @@ func (c *auditCommand) fromServer() (*audit.Report, error) {
 	var finish func()
 	options.Progress, finish = c.progress()
 	defer finish()
-	return audit.Run(ctx, client, ask, target, options)
+	return audit.Run(ctx, client, request, target, options)
 }
 
 func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
@@ -167,15 +167,15 @@ func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
 	return t, err
 }
 
-func (c *auditCommand) fields() (all [][2]string, err error) {
+func (c *auditCommand) fields() (fields [][2]string, err error) {
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok || strings.ContainsAny(h, "\r\n") {
 			return nil, limit.Misuse("--header %q: want 'Name: value'", h)
 		}
-		all = append(all, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
+		fields = append(fields, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
 	}
-	return all, nil
+	return fields, nil
 }
 
 // progress returns a function that reports the progress, and a function that ends the reports. With the flag --json,

@@ -46,7 +46,7 @@ func (f tlsFlags) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func (c *auditCommand) ofGateway() (*budget.Report, error) {
+func (c *auditCommand) auditGateway() (*budget.Report, error) {
 	f := c.Budget
 	fields, err := c.fields()
 	switch {

@@ -48,10 +48,10 @@ func (c *checkCommand) Run() error {
 	if c.File == "" {
 		return limit.Misuse("which file? Name a rule file: weir check weir.yaml")
 	}
-	var asked rulefile.TestRequest
+	var request rulefile.TestRequest
 	if c.Explain != "" {
 		var err error
-		if asked, err = c.asked(); err != nil {
+		if request, err = c.request(); err != nil {
 			return err
 		}
 	} else if c.Client != "" || c.Header != nil {
@@ -59,7 +59,7 @@ func (c *checkCommand) Run() error {
 	}
 	f, err := c.load()
 	if err == nil {
-		err = compiles(f)
+		err = compileRules(f)
 	}
 	if err == nil && c.Explain == "" {
 		err = runTests(f)
@@ -68,7 +68,7 @@ func (c *checkCommand) Run() error {
 		return c.writeJSON(os.Stdout, f, err)
 	}
 	if err != nil {
-		return printed(c.File, err)
+		return printMistakes(c.File, err)
 	}
 	for _, w := range warnings(f) {
 		fmt.Fprintln(os.Stderr, "weir: warning:", w)
@@ -77,22 +77,22 @@ func (c *checkCommand) Run() error {
 	case c.Quiet:
 		return nil
 	case c.Explain != "":
-		return explain(os.Stdout, f, asked)
+		return explain(os.Stdout, f, request)
 	}
-	fmt.Printf("%s is good%s\n\n", f.Name, passed(len(f.Tests)))
+	fmt.Printf("%s is good%s\n\n", f.Name, testsPassed(len(f.Tests)))
 	return f.Describe(os.Stdout)
 }
 
 // warnings returns warnings about parts of a valid file that are probably not intended.
 func warnings(f *rulefile.File) []string {
-	all := f.Warnings()
-	if much := f.MemoryWarning(); much != "" {
-		all = append(all, much)
+	list := f.Warnings()
+	if memory := f.MemoryWarning(); memory != "" {
+		list = append(list, memory)
 	}
-	return all
+	return list
 }
 
-func passed(tests int) string {
+func testsPassed(tests int) string {
 	switch tests {
 	case 0:
 		return ""
@@ -113,8 +113,8 @@ func (c *checkCommand) load() (*rulefile.File, error) {
 	return rulefile.Parse("standard input", text)
 }
 
-// compiles compiles the rules as a server does, and returns the error.
-func compiles(f *rulefile.File) error {
+// compileRules compiles the rules as a server does, and returns the error.
+func compileRules(f *rulefile.File) error {
 	ip, err := rules.ClientIP(f)
 	if err != nil {
 		return err
@@ -123,22 +123,22 @@ func compiles(f *rulefile.File) error {
 	return err
 }
 
-// checked has the fields that --json writes. Their names and order must not change. An empty list is [], not null.
-type checked struct {
-	File     string          `json:"file"`
-	Good     bool            `json:"good"`
-	Mistakes []mistake       `json:"mistakes"`
-	Warnings []string        `json:"warnings"`
-	Rules    []describedRule `json:"rules"` // rules of a good file
+// checkJSON has the fields that --json writes. Their names and order must not change. An empty list is [], not null.
+type checkJSON struct {
+	File     string        `json:"file"`
+	Good     bool          `json:"good"`
+	Mistakes []mistakeJSON `json:"mistakes"`
+	Warnings []string      `json:"warnings"`
+	Rules    []ruleJSON    `json:"rules"` // rules of a good file
 }
 
-type mistake struct {
+type mistakeJSON struct {
 	Line    int    `json:"line"` // from 1; 0 if the mistake has no place
 	Column  int    `json:"column"`
 	Message string `json:"message"`
 }
 
-type describedRule struct {
+type ruleJSON struct {
 	Name   string `json:"name"`
 	Match  string `json:"match"`
 	Key    string `json:"key"`
@@ -154,15 +154,15 @@ type describedRule struct {
 
 // writeJSON writes everything about the file as JSON. It returns an error if the file has mistakes.
 func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error {
-	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
-		Rules: []describedRule{}}
+	out := checkJSON{File: c.File, Good: err == nil, Mistakes: []mistakeJSON{}, Warnings: []string{},
+		Rules: []ruleJSON{}}
 	var mistakes yamlfile.Errors
 	switch {
 	case errors.As(err, &mistakes):
 		for _, e := range mistakes {
-			out.Mistakes = append(out.Mistakes, mistake{e.Line, e.Column, e.Message})
+			out.Mistakes = append(out.Mistakes, mistakeJSON{e.Line, e.Column, e.Message})
 		}
-		err = badFile(c.File, mistakes)
+		err = mistakesError(c.File, mistakes)
 	case err != nil:
 		return err
 	default:
@@ -173,7 +173,7 @@ func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error
 			if err != nil {
 				return fmt.Errorf("rule %s: %w", r.Name, err)
 			}
-			out.Rules = append(out.Rules, describedRule{
+			out.Rules = append(out.Rules, ruleJSON{
 				r.Name, r.Match.String(), r.Key.String(), r.OwnLimit(), r.Shadow, r.Store != nil, r.State, bytes, append([]string{}, r.Bound()...),
 			})
 		}
@@ -184,20 +184,20 @@ func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error
 // loadRules reads a rule file and prints its mistakes. Each mistake has a line, which begins as editors expect.
 func loadRules(name string) (*rulefile.File, error) {
 	f, err := rulefile.Load(name)
-	return f, printed(name, err)
+	return f, printMistakes(name, err)
 }
 
-// printed prints the mistakes of a file, and returns an error that has their number. If err is another error, it
+// printMistakes prints the mistakes of a file, and returns an error that has their number. If err is another error, it
 // returns this error unchanged.
-func printed(name string, err error) error {
+func printMistakes(name string, err error) error {
 	var mistakes yamlfile.Errors
 	if !errors.As(err, &mistakes) {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, mistakes)
-	return badFile(name, mistakes)
+	return mistakesError(name, mistakes)
 }
 
-func badFile(name string, mistakes yamlfile.Errors) error {
+func mistakesError(name string, mistakes yamlfile.Errors) error {
 	return fmt.Errorf("%s has mistakes: %d", name, len(mistakes))
 }

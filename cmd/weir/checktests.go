@@ -21,11 +21,11 @@ func runTests(f *rulefile.File) error {
 	var failed yamlfile.Errors
 	for i := range f.Tests {
 		t := &f.Tests[i]
-		differs, err := runTest(f, t)
+		differences, err := runTest(f, t)
 		if err != nil {
 			return err
 		}
-		for _, message := range differs {
+		for _, message := range differences {
 			failed = append(failed, &yamlfile.Error{
 				File: f.Name, Line: t.Line, Column: t.Column, Message: "test " + t.Request.Line + ": " + message,
 			})
@@ -38,7 +38,7 @@ func runTests(f *rulefile.File) error {
 }
 
 // runTest returns how the results of a test differ from what it expects. When a test starts, all limits are unused.
-func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
+func runTest(f *rulefile.File, t *rulefile.Test) (differences []string, err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
 		return nil, err
@@ -49,55 +49,55 @@ func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 		return nil, err
 	}
 	if t.Rules != nil {
-		if got := names(trial.Counting(r)); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(t.Rules))) {
-			differs = append(differs, fmt.Sprintf("want it counted by %s, got %s", listed(t.Rules), listed(got)))
+		if got := ruleNames(trial.Counting(r)); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(t.Rules))) {
+			differences = append(differences, fmt.Sprintf("want it counted by %s, got %s", joinNames(t.Rules), joinNames(got)))
 		}
 	}
-	// ask sends the request once more. It returns what is wrong with the answer, or "" if nothing is.
-	ask := func(want int) (string, error) {
+	// send sends the request once more. It returns what is wrong with the answer, or "" if nothing is.
+	send := func(want int) (string, error) {
 		r, err := t.Request.HTTPRequest()
 		if err != nil {
 			return "", err
 		}
-		status, by := trial.Ask(r, t.Answer)
+		status, rule := trial.Ask(r, t.Answer)
 		switch {
 		case status == want:
 			return "", nil
-		case by != "":
-			return fmt.Sprintf("want %d, got %d by %s", want, status, by), nil
+		case rule != "":
+			return fmt.Sprintf("want %d, got %d by %s", want, status, rule), nil
 		}
 		return fmt.Sprintf("want %d, got %d", want, status), nil
 	}
 	for i := range t.Times {
-		if wrong, err := ask(t.Status); err != nil || wrong != "" {
-			return append(differs, fmt.Sprintf("request %d: %s", i+1, wrong)), err
+		if difference, err := send(t.Status); err != nil || difference != "" {
+			return append(differences, fmt.Sprintf("request %d: %s", i+1, difference)), err
 		}
 	}
 	if t.Then != 0 {
-		if wrong, err := ask(t.Then); err != nil || wrong != "" {
-			return append(differs, fmt.Sprintf("request %d, after %d times %d: %s", t.Times+1, t.Times, t.Status, wrong)), err
+		if difference, err := send(t.Then); err != nil || difference != "" {
+			return append(differences, fmt.Sprintf("request %d, after %d times %d: %s", t.Times+1, t.Times, t.Status, difference)), err
 		}
 	}
-	return differs, nil
+	return differences, nil
 }
 
-func names(all []*rules.Rule) []string {
-	names := make([]string, len(all))
-	for i, rule := range all {
+func ruleNames(list []*rules.Rule) []string {
+	names := make([]string, len(list))
+	for i, rule := range list {
 		names[i] = rule.Name
 	}
 	return names
 }
 
-func listed(names []string) string {
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "no rule"
 	}
 	return strings.Join(names, ", ")
 }
 
-// asked returns the request that the flags --explain, --client and --header describe.
-func (c *checkCommand) asked() (a rulefile.TestRequest, err error) {
+// request returns the request that the flags --explain, --client and --header describe.
+func (c *checkCommand) request() (a rulefile.TestRequest, err error) {
 	a = rulefile.TestRequest{Line: c.Explain, Client: rulefile.DefaultClient, Header: http.Header{}}
 	if c.Client != "" {
 		if a.Client, err = netip.ParseAddr(c.Client); err != nil || a.Client.Zone() != "" {
@@ -118,18 +118,18 @@ func (c *checkCommand) asked() (a rulefile.TestRequest, err error) {
 }
 
 // explain writes which rules count a request. For each other rule, it writes why the rule does not count it.
-func explain(w io.Writer, f *rulefile.File, asked rulefile.TestRequest) (err error) {
+func explain(w io.Writer, f *rulefile.File, request rulefile.TestRequest) (err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, trial.Close()) }()
-	r, err := asked.HTTPRequest()
+	r, err := request.HTTPRequest()
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s from %s\n", asked.Line, asked.Client)
+	fmt.Fprintf(&b, "%s from %s\n", request.Line, request.Client)
 	switch refused := trial.Refused(r); {
 	case refused != nil:
 		fmt.Fprintf(&b, "\nis answered 400 before any rule is asked: %v\n", refused)
@@ -140,7 +140,7 @@ func explain(w io.Writer, f *rulefile.File, asked rulefile.TestRequest) (err err
 		for _, rule := range trial.Rules() {
 			explainRule(&b, rule, r, slices.Contains(counting, rule))
 		}
-		fmt.Fprintf(&b, "\ncounted by %s\n", listed(names(counting)))
+		fmt.Fprintf(&b, "\ncounted by %s\n", joinNames(ruleNames(counting)))
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
@@ -148,8 +148,8 @@ func explain(w io.Writer, f *rulefile.File, asked rulefile.TestRequest) (err err
 
 func explainRule(b *strings.Builder, rule *rules.Rule, r *http.Request, counts bool) {
 	fmt.Fprintf(b, "\nrule %s\n", rule.Name)
-	line := func(what, format string, args ...any) {
-		fmt.Fprintf(b, "  %-7s %s\n", what, fmt.Sprintf(format, args...))
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(b, "  %-7s %s\n", label, fmt.Sprintf(format, args...))
 	}
 	line("for", "%s", rule.Match)
 	unmet := rule.Unmet(r)

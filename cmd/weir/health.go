@@ -29,7 +29,7 @@ func (c *healthCommand) Run() error {
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true} // without a proxy, because the request is to this machine
 	address := c.Admin
-	if path, is := unixsocket.Path(address); is {
+	if path, ok := unixsocket.Path(address); ok {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		}
@@ -46,13 +46,13 @@ func (c *healthCommand) Run() error {
 		return fmt.Errorf("no answer from %s: %w", c.Admin, err)
 	}
 	defer resp.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	if err != nil {
 		return fmt.Errorf("the answer from %s broke off: %w", c.Admin, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s: %s", c.Admin, resp.Status, strings.TrimSpace(string(said)))
+		return fmt.Errorf("%s answers %s: %s", c.Admin, resp.Status, strings.TrimSpace(string(answer)))
 	}
-	_, err = fmt.Println(strings.TrimSpace(string(said)))
+	_, err = fmt.Println(strings.TrimSpace(string(answer)))
 	return err
 }

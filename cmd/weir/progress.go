@@ -34,11 +34,11 @@ func (b bar) step(step, steps int) {
 	_ = b.Set(step)
 }
 
-// fraction moves the bar to a fraction from 0 to 1. The parameter doing says what the program is doing.
-func (b bar) fraction(doing string, done float64) {
-	const whole = 1000
-	b.Describe(doing)
-	b.step(int(done*(whole-1)), whole) // finish is called at the end
+// fraction moves the bar to a fraction from 0 to 1. The parameter activity says what the program is doing.
+func (b bar) fraction(activity string, done float64) {
+	const total = 1000
+	b.Describe(activity)
+	b.step(int(done*(total-1)), total) // finish is called at the end
 }
 
 func (b bar) finish() { _ = b.Finish() }

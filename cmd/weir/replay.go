@@ -77,7 +77,7 @@ them: it is made of a request's body, which no usage log has.
 
 const defaultTop = 10
 
-type replayed struct {
+type replayResult struct {
 	limit       string // the limit that was applied to the log
 	log         *replay.Log
 	note        string // doubts about the figures
@@ -92,14 +92,14 @@ func (c *replayCommand) Run() error {
 	if c.Usage {
 		return c.replayUsage(os.Stdout, os.Stderr)
 	}
-	work := c.one
+	prepare := c.prepareSingle
 	switch {
-	case c.rulesFlags.asked():
-		work = c.throughRules
+	case c.rulesFlags.isSet():
+		prepare = c.prepareRules
 	case c.Compare:
-		work = c.all
+		prepare = c.prepareComparison
 	}
-	run, err := work()
+	run, err := prepare()
 	if err != nil {
 		return err
 	}
@@ -120,32 +120,32 @@ func (c *replayCommand) Run() error {
 	finish := func() {}
 	if !c.JSON {
 		bar := newByteBar(os.Stderr, log.Size(), "reading")
-		doing := ""
-		log.Watch(func(now string, read int64) {
-			if now != doing {
-				doing = now
-				bar.Describe(doing)
+		activity := ""
+		log.Watch(func(next string, read int64) {
+			if next != activity {
+				activity = next
+				bar.Describe(activity)
 			}
 			_ = bar.Set64(read)
 		})
 		finish = bar.finish
 	}
-	got, err := run(log)
+	result, err := run(log)
 	finish()
 	if err != nil {
 		return fmt.Errorf("%s: %w", log.Name(), err)
 	}
 	name := fmt.Sprintf("%s (%s)", log.Name(), log.Format())
-	if got.rules != nil {
-		return c.writeRules(name, got.rules, os.Stdout, os.Stderr)
+	if result.rules != nil {
+		return c.writeRules(name, result.rules, os.Stdout, os.Stderr)
 	}
-	return c.write(name, got, os.Stdout, os.Stderr)
+	return c.write(name, result, os.Stdout, os.Stderr)
 }
 
-// A work is a replay that lacks only its log.
-type work func(*accesslog.Log) (replayed, error)
+// A replayFunc is a replay that lacks only its log.
+type replayFunc func(*accesslog.Log) (replayResult, error)
 
-func (c *replayCommand) one() (work, error) {
+func (c *replayCommand) prepareSingle() (replayFunc, error) {
 	policy, err := c.Policy()
 	if err != nil {
 		return nil, err
@@ -154,36 +154,36 @@ func (c *replayCommand) one() (work, error) {
 	if c.Top != nil {
 		top = min(*c.Top, 1<<31-1)
 	}
-	return func(log *accesslog.Log) (replayed, error) {
+	return func(log *accesslog.Log) (replayResult, error) {
 		r, err := replay.Run(policy, c.Limiter, log)
 		if err != nil {
-			return replayed{}, err
+			return replayResult{}, err
 		}
 		table := func(w io.Writer) error { return r.WriteTable(w, int(top)) }
-		return replayed{policy.String(), &r.Log, r.EvictionNote(), table, r.WriteJSON, nil}, nil
+		return replayResult{policy.String(), &r.Log, r.EvictionNote(), table, r.WriteJSON, nil}, nil
 	}, nil
 }
 
-func (c *replayCommand) all() (work, error) {
+func (c *replayCommand) prepareComparison() (replayFunc, error) {
 	if c.Top != nil {
 		return nil, limit.Misuse("--top %d: --compare shows no keys: leave one of the two out", *c.Top)
 	}
-	contest, err := c.Comparison()
+	comparison, err := c.Comparison()
 	if err != nil {
 		return nil, err
 	}
-	return func(log *accesslog.Log) (replayed, error) {
-		r, err := replay.Compare(contest, c.Limiter, log)
+	return func(log *accesslog.Log) (replayResult, error) {
+		r, err := replay.Compare(comparison, c.Limiter, log)
 		if err != nil {
-			return replayed{}, err
+			return replayResult{}, err
 		}
-		return replayed{c.Limit.String(), &r.Log, r.EvictionNote(), r.WriteTable, r.WriteJSON, nil}, nil
+		return replayResult{c.Limit.String(), &r.Log, r.EvictionNote(), r.WriteTable, r.WriteJSON, nil}, nil
 	}, nil
 }
 
 // write prints the result of a replay of a log. In JSON there is no place for doubts about the numbers, so write prints
 // the doubts to notes.
-func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) error {
+func (c *replayCommand) write(name string, r replayResult, out, notes io.Writer) error {
 	if !c.JSON {
 		if _, err := fmt.Fprintf(out, "%s at %s, by %s\n\n", name, r.limit, c.Key); err != nil {
 			return err

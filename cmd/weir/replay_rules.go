@@ -27,11 +27,11 @@ type rulesFlags struct {
 	HTML          string  `name:"html" placeholder:"FILE" help:"Also write the result as a page with charts."`
 }
 
-func (f *rulesFlags) asked() bool {
-	return f.Rules != "" || f.Host != "" || f.suggests() || f.HTML != ""
+func (f *rulesFlags) isSet() bool {
+	return f.Rules != "" || f.Host != "" || f.wantsSuggestion() || f.HTML != ""
 }
 
-func (f *rulesFlags) suggests() bool { return f.Suggest || f.RefuseClients != nil }
+func (f *rulesFlags) wantsSuggestion() bool { return f.Suggest || f.RefuseClients != nil }
 
 // goal says which keys the suggested limit may refuse.
 func (f *rulesFlags) goal() (suggest.Goal, error) {
@@ -46,8 +46,8 @@ func (f *rulesFlags) goal() (suggest.Goal, error) {
 	return suggest.Goal{Percent: percent}, nil
 }
 
-// throughRules returns the replay with the rules of a file, or with the rule of the flags.
-func (c *replayCommand) throughRules() (work, error) {
+// prepareRules returns the replay with the rules of a file, or with the rule of the flags.
+func (c *replayCommand) prepareRules() (replayFunc, error) {
 	if _, err := c.goal(); err != nil {
 		return nil, err
 	}
@@ -55,12 +55,12 @@ func (c *replayCommand) throughRules() (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(log *accesslog.Log) (replayed, error) {
-		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.suggests()}, log)
+	return func(log *accesslog.Log) (replayResult, error) {
+		r, err := replay.RunRules(file, replay.RulesOptions{Host: c.Host, Trace: c.wantsSuggestion()}, log)
 		if err != nil {
-			return replayed{}, err
+			return replayResult{}, err
 		}
-		return replayed{limit: file.Name, log: &r.Log, rules: r}, nil
+		return replayResult{limit: file.Name, log: &r.Log, rules: r}, nil
 	}, nil
 }
 
@@ -72,7 +72,7 @@ func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 		}
 		return c.singleRule()
 	}
-	if err := unused(c.Rules, append(limitFlags(&c.Flags), flag{"--compare", c.Compare})); err != nil {
+	if err := checkUnused(c.Rules, append(limitFlags(&c.Flags), flag{"--compare", c.Compare})); err != nil {
 		return nil, err
 	}
 	return loadRules(c.Rules)
@@ -138,21 +138,21 @@ func (c *replayCommand) limitName(r *replay.RulesReport) string {
 
 func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Suggestion, error) {
 	goal, err := c.goal()
-	if err != nil || !c.suggests() {
+	if err != nil || !c.wantsSuggestion() {
 		return nil, err
 	}
-	all := make([]*suggest.Suggestion, len(r.Rules))
+	suggestions := make([]*suggest.Suggestion, len(r.Rules))
 	for i := range r.Rules {
 		rule := &r.Rules[i]
 		if rule.Blind != "" {
 			continue
 		}
 		bar := newBar(os.Stderr, 1, "searching "+rule.Rule.Name)
-		all[i], err = suggest.Find(rule.Rule, rule.Trace, rule.Names, goal, bar.step)
+		suggestions[i], err = suggest.Find(rule.Rule, rule.Trace, rule.Names, goal, bar.step)
 		bar.finish()
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", rule.Rule.Name, err)
 		}
 	}
-	return all, nil
+	return suggestions, nil
 }

@@ -25,10 +25,10 @@ type usageFlags struct {
 	Count    string   `enum:"total,input,output" default:"total" placeholder:"WHAT" help:"With --usage, which tokens count: total, input or output (default: ${default})."`
 }
 
-// counts says which tokens each word of --count counts.
-var counts = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
+// countWeights says which tokens each word of --count counts.
+var countWeights = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 
-// flags returns the flags that are valid only with --usage, and whether each was given.
+// flags returns the flags that are valid only with --usage.
 func (f *usageFlags) flags() []flag {
 	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
 }
@@ -37,7 +37,7 @@ func (f *usageFlags) flags() []flag {
 func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
 		for _, f := range c.usageFlags.flags() {
-			if f.given {
+			if f.isSet {
 				return limit.Misuse("%s: it needs --usage: add that, or leave it out", f.name)
 			}
 		}
@@ -45,11 +45,11 @@ func (c *replayCommand) checkUsage() error {
 	}
 	for _, f := range []flag{{"--rules", c.Rules != ""}, {"--compare", c.Compare}, {"--host", c.Host != ""}, {"--client", c.Client != ""},
 		{"--format", c.Format != ""}} {
-		if f.given {
+		if f.isSet {
 			return limit.Misuse("%s: it is for access logs, and --usage is not: leave one of the two out", f.name)
 		}
 	}
-	if !c.limitGiven() && !c.suggests() {
+	if !c.hasLimit() && !c.wantsSuggestion() {
 		return limit.Misuse("--usage: set the tokens of each key with --limit, such as 100000/m, or use --suggest")
 	}
 	return nil
@@ -72,24 +72,24 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 		}
 		estimates = append(estimates, e)
 	}
-	log, err := usagelog.Read(c.Files, usagelog.Options{Key: c.By, Counts: counts[c.Count]})
+	log, err := usagelog.Read(c.Files, usagelog.Options{Key: c.By, Counts: countWeights[c.Count]})
 	if err != nil {
 		return err
 	}
-	r, err := replay.NewUsage(log, c.suggests())
+	r, err := replay.NewUsage(log, c.wantsSuggestion())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	var found *suggest.Suggestion
-	if c.suggests() {
-		if found, err = suggestTokens(r, policy, goal); err != nil {
+	var suggestion *suggest.Suggestion
+	if c.wantsSuggestion() {
+		if suggestion, err = suggestTokens(r, policy, goal); err != nil {
 			return err
 		}
-		switch p := found.Point(); {
-		case c.limitGiven():
+		switch p := suggestion.Point(); {
+		case c.hasLimit():
 		case p == nil:
-			return fmt.Errorf("no limit is suggested, because %s: set one with --limit", found.Reason)
+			return fmt.Errorf("no limit is suggested, because %s: set one with --limit", suggestion.Reason)
 		default:
 			policy = p.Policy
 		}
@@ -97,7 +97,7 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	if err := r.Try(policy, estimates); err != nil {
 		return err
 	}
-	return c.writeUsage(r, found, out, notes)
+	return c.writeUsage(r, suggestion, out, notes)
 }
 
 // suggestTokens finds a limit with the algorithm of a policy. In a usage log, keys are usually teams, so there are
@@ -108,16 +108,16 @@ func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goa
 	rule.Policy = policy
 	bar := newBar(os.Stderr, 1, "searching")
 	defer bar.finish()
-	found, err := suggest.Find(&rule, r.Trace, r.Names, goal, bar.step)
-	if err == nil && goal.Abusive && found.KeyDays < 100 {
+	suggestion, err := suggest.Find(&rule, r.Trace, r.Names, goal, bar.step)
+	if err == nil && goal.Abusive && suggestion.KeyDays < 100 {
 		return suggest.Find(&rule, r.Trace, r.Names, suggest.Goal{}, bar.step)
 	}
-	return found, err
+	return suggestion, err
 }
 
-func (c *replayCommand) limitGiven() bool { return limitFlags(&c.Flags)[0].given }
+func (c *replayCommand) hasLimit() bool { return limitFlags(&c.Flags)[0].isSet }
 
-func (c *replayCommand) writeUsage(r *replay.UsageReport, found *suggest.Suggestion, out, notes io.Writer) error {
+func (c *replayCommand) writeUsage(r *replay.UsageReport, suggestion *suggest.Suggestion, out, notes io.Writer) error {
 	source := c.Files[0]
 	if n := len(c.Files); n > 1 {
 		source = fmt.Sprintf("%d files", n)
@@ -130,20 +130,20 @@ func (c *replayCommand) writeUsage(r *replay.UsageReport, found *suggest.Suggest
 		top = int(min(*c.Top, 1<<31-1))
 	}
 	if c.HTML != "" {
-		page := &report.UsagePage{Source: source, Top: top, Report: r, Suggestion: found}
+		page := &report.UsagePage{Source: source, Top: top, Report: r, Suggestion: suggestion}
 		if err := atomicfile.Write(c.HTML, page.Write); err != nil {
 			return err
 		}
 	}
 	if c.JSON {
 		writeNotes(&r.Log, notes)
-		return report.WriteUsageJSON(out, r, found)
+		return report.WriteUsageJSON(out, r, suggestion)
 	}
 	if _, err := fmt.Fprintf(out, "%s at %v of tokens\n\n", source, r.Policy); err != nil {
 		return err
 	}
-	if err := r.WriteTable(out, top); err != nil || found == nil {
+	if err := r.WriteTable(out, top); err != nil || suggestion == nil {
 		return err
 	}
-	return found.WriteTable(out, "tokens")
+	return suggestion.WriteTable(out, "tokens")
 }

@@ -116,7 +116,7 @@ func (c *serveCommand) file() (*rulefile.File, func() (*rulefile.File, error), e
 		file, err := c.asFile()
 		return file, nil, err
 	}
-	if err := c.unused(name); err != nil {
+	if err := c.checkUnused(name); err != nil {
 		return nil, nil, err
 	}
 	file, err := loadRules(name)

@@ -67,9 +67,9 @@ func (f *serveFlags) asFile() (*rulefile.File, error) {
 	return file, nil
 }
 
-// unused returns an error if a flag was given that has no effect with a rule file.
-func (f *serveFlags) unused(name string) error {
-	return unused(name, append(limitFlags(&f.Flags), []flag{
+// checkUnused returns an error if a flag was given that has no effect with a rule file.
+func (f *serveFlags) checkUnused(name string) error {
+	return checkUnused(name, append(limitFlags(&f.Flags), []flag{
 		{"--listen", f.Listen != ""},
 		{"--admin", f.Admin != ""},
 		{"--upstream", f.Upstream != ""},

@@ -8,4 +8,4 @@ import (
 	"syscall"
 )
 
-func notifyUpgrade(to chan<- os.Signal) { signal.Notify(to, syscall.SIGUSR2) }
+func notifyUpgrade(signals chan<- os.Signal) { signal.Notify(signals, syscall.SIGUSR2) }

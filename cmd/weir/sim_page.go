@@ -36,21 +36,21 @@ var simLegend = []chart.Key{
 // within the limit, and then the excess.
 func simChart(r *sim.Report) chart.Chart {
 	var rows []chart.Row
-	var said []string
+	var descriptions []string
 	for _, o := range r.Results {
 		admitted := float64(o.FirstAdmitted)
-		within := min(admitted, math.Floor(r.Allowed))
+		withinLimit := min(admitted, math.Floor(r.Allowed))
 		rows = append(rows, chart.Row{
 			Name: o.Title, Text: fmt.Sprintf("%.0f %% of the limit", 100*o.FirstOfLimit),
-			Parts: []chart.Part{{Value: within, Colour: chart.Blue}, {Value: admitted - within, Colour: chart.Orange}},
+			Parts: []chart.Part{{Value: withinLimit, Colour: chart.Blue}, {Value: admitted - withinLimit, Colour: chart.Orange}},
 		})
-		said = append(said, fmt.Sprintf("%s %.0f percent of the limit", o.Title, 100*o.FirstOfLimit))
+		descriptions = append(descriptions, fmt.Sprintf("%s %.0f percent of the limit", o.Title, 100*o.FirstOfLimit))
 	}
 	label := "What each strategy admitted"
 	if r.Keys > 1 {
 		label += " of the key that is asked for most"
 	}
-	return chart.Rows(label+": "+strings.Join(said, ", ")+".", rows)
+	return chart.Rows(label+": "+strings.Join(descriptions, ", ")+".", rows)
 }
 
 func writeSimPage(w io.Writer, r *sim.Report) error { return simPage.Execute(w, r) }

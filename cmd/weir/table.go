@@ -50,10 +50,10 @@ func (c *tableCommand) Run() (err error) {
 		return errors.New("--max-keys, --shards and --overflow are for --convert")
 	}
 	if c.Copy != "" || c.Restore != "" || c.Convert != "" {
-		return c.asOwner(c.carry)
+		return c.asOwner(c.transfer)
 	}
 	if !c.Watch {
-		return c.show(os.Stdout, c.whole())
+		return c.show(os.Stdout, c.fullWriter())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -62,25 +62,25 @@ func (c *tableCommand) Run() (err error) {
 	return c.watch(ctx, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
-// carry copies, restores or converts the file. The flags say which. The parameter restore is the copy to restore from.
-func (c *tableCommand) carry(restore string) error {
-	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
+// transfer copies, restores or converts the file, as the flags say. The parameter restore is the copy to restore from.
+func (c *tableCommand) transfer(restore string) error {
+	target, action := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
 	var err error
 	if c.Restore != "" {
-		to, did = c.File, "restored from "+c.Restore
+		target, action = c.File, "restored from "+c.Restore
 		err = engine.RestoreShared(restore, c.File)
 	} else {
 		var options []engine.Option
 		if options, err = c.options(); err == nil {
-			err = engine.CopyShared(c.File, to, options...)
+			err = engine.CopyShared(c.File, target, options...)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	t, err := engine.ReadShared(to)
+	t, err := engine.ReadShared(target)
 	if err == nil {
-		fmt.Printf("%s: %s: %d keys indebted\n", c.File, did, t.Indebted)
+		fmt.Printf("%s: %s: %d keys indebted\n", c.File, action, t.Indebted)
 	}
 	return err
 }
@@ -104,11 +104,11 @@ func (c *tableCommand) options() (options []engine.Option, err error) {
 	return options, nil
 }
 
-// A writing writes the data of a file.
-type writing func(w io.Writer, seen *seenTable) error
+// A tableWriter writes the data of a table.
+type tableWriter func(w io.Writer, table *tableSnapshot) error
 
-// The method whole returns the function that writes everything about a table, as text or as JSON.
-func (c *tableCommand) whole() writing {
+// fullWriter returns the function that writes everything about a table, as text or as JSON.
+func (c *tableCommand) fullWriter() tableWriter {
 	if c.JSON {
 		return writeTableJSON
 	}
@@ -117,7 +117,7 @@ func (c *tableCommand) whole() writing {
 
 // watch shows the table at once and at every tick. It ends when the context ends or the file is missing.
 func (c *tableCommand) watch(ctx context.Context, w io.Writer, terminal bool, ticks <-chan time.Time) error {
-	write := c.whole()
+	write := c.fullWriter()
 	switch {
 	case c.JSON:
 	case terminal:
@@ -137,13 +137,13 @@ func (c *tableCommand) watch(ctx context.Context, w io.Writer, terminal bool, ti
 	}
 }
 
-func (c *tableCommand) show(w io.Writer, write writing) error {
-	seen, err := engine.ReadShared(c.File)
+func (c *tableCommand) show(w io.Writer, write tableWriter) error {
+	table, err := engine.ReadShared(c.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no file %s", c.File)
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.File, errors.Unwrap(err)) // without repeating the path
 	}
-	return write(w, &seenTable{c.File, seen})
+	return write(w, &tableSnapshot{c.File, table})
 }

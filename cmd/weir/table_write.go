@@ -14,69 +14,69 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-type seenTable struct {
+type tableSnapshot struct {
 	file string
 	engine.SharedTable
 }
 
-func writeTableText(w io.Writer, s *seenTable) error {
+func writeTableText(w io.Writer, table *tableSnapshot) error {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s: %v\n", s.file, s.Policies[0])
-	for i, tier := range s.Policies[1:] {
+	fmt.Fprintf(&out, "%s: %v\n", table.file, table.Policies[0])
+	for i, tier := range table.Policies[1:] {
 		fmt.Fprintf(&out, "tier %d: %v\n", i+1, tier)
 	}
-	fmt.Fprintf(&out, "\nlayout version %d, %s", s.Version, humanize.IBytes(s.Bytes))
-	if !s.Made.IsZero() {
-		fmt.Fprintf(&out, ", made %s", s.Made.UTC().Format("2006-01-02 15:04:05 MST"))
+	fmt.Fprintf(&out, "\nlayout version %d, %s", table.Version, humanize.IBytes(table.Bytes))
+	if !table.Made.IsZero() {
+		fmt.Fprintf(&out, ", made %s", table.Made.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
-	fmt.Fprintf(&out, "\n%s\n\n", strings.Join(givenOptions(s.Options), ", "))
+	fmt.Fprintf(&out, "\n%s\n\n", strings.Join(optionTexts(table.Options), ", "))
 
 	const width = 15
 	row := func(name string, n uint64, note string) {
 		fmt.Fprintf(&out, "%s\n", strings.TrimRight(fmt.Sprintf("%-*s %*s   %s", width, name, width, number.Comma(n), note), " "))
 	}
-	row("keys indebted", s.Indebted, "their bucket is not full")
-	row("slots", s.Stats.Slots, "")
-	row("  never used", s.NeverUsed, "")
-	row("  free", s.Free, "")
-	row("  live", s.Live, "a key's record, also one whose bucket is full")
-	row("  tentative", s.Tentative, "")
-	row("  claimed", s.Claimed, "")
-	row("    by the dead", s.Deserted, "lost until the next sweep")
+	row("keys indebted", table.Indebted, "their bucket is not full")
+	row("slots", table.Stats.Slots, "")
+	row("  never used", table.NeverUsed, "")
+	row("  free", table.Free, "")
+	row("  live", table.Live, "a key's record, also one whose bucket is full")
+	row("  tentative", table.Tentative, "")
+	row("  claimed", table.Claimed, "")
+	row("    by the dead", table.Deserted, "lost until the next sweep")
 	out.WriteByte('\n')
-	swept := "none was complete in " + ago(s.At.Sub(s.Swept))
-	if s.Stats.Sweeps > 0 {
-		swept = "the last one " + ago(s.At.Sub(s.Swept)) + " ago"
+	lastSweep := "none was complete in " + formatAgo(table.At.Sub(table.Swept))
+	if table.Stats.Sweeps > 0 {
+		lastSweep = "the last one " + formatAgo(table.At.Sub(table.Swept)) + " ago"
 	}
-	row("sweeps", s.Stats.Sweeps, swept)
-	row("  keys", s.Stats.Keys, "indebted, at the last one")
-	row("  reclaimed", s.Stats.Reclaimed, "slots of keys whose bucket was full")
-	for _, rare := range []struct {
+	row("sweeps", table.Stats.Sweeps, lastSweep)
+	row("  keys", table.Stats.Keys, "indebted, at the last one")
+	row("  reclaimed", table.Stats.Reclaimed, "slots of keys whose bucket was full")
+	for _, counter := range []struct {
 		name string
 		n    uint64
 		note string
 	}{
-		{"evictions", s.Stats.Evictions, "keys evicted because there was no room"},
-		{"forgiven", s.Stats.Forgiven, "tokens that evicted keys owed"},
-		{"no room", s.Stats.NoRoom, "requests refused because there was no room"},
-		{"unrecorded", s.Stats.Unrecorded, "requests admitted because there was no room"},
-		{"forgotten", s.Stats.Forgotten, "tokens in flight that were never given back"},
-		{"retries", s.Stats.Retries, "searches begun again"},
+		{"evictions", table.Stats.Evictions, "keys evicted because there was no room"},
+		{"forgiven", table.Stats.Forgiven, "tokens that evicted keys owed"},
+		{"no room", table.Stats.NoRoom, "requests refused because there was no room"},
+		{"unrecorded", table.Stats.Unrecorded, "requests admitted because there was no room"},
+		{"forgotten", table.Stats.Forgotten, "tokens in flight that were never given back"},
+		{"retries", table.Stats.Retries, "searches begun again"},
 	} {
-		if rare.n > 0 {
-			row(rare.name, rare.n, rare.note)
+		if counter.n > 0 {
+			row(counter.name, counter.n, counter.note)
 		}
 	}
 	out.WriteByte('\n')
-	row("attached", uint64(len(s.Attached)), "")
-	for _, p := range s.Attached {
-		fmt.Fprintf(&out, "  seat %d: process %d for %s\n", p.Seat, p.PID, ago(p.For))
+	row("attached", uint64(len(table.Attached)), "")
+	for _, p := range table.Attached {
+		fmt.Fprintf(&out, "  seat %d: process %d for %s\n", p.Seat, p.PID, formatAgo(p.For))
 	}
 	_, err := out.WriteTo(w)
 	return err
 }
 
-func givenOptions(options []struct{ Name, Value string }) (texts []string) {
+func optionTexts(options []struct{ Name, Value string }) (texts []string) {
 	for _, o := range options {
 		if o.Value != "0" {
 			texts = append(texts, o.Name+" "+o.Value)
@@ -85,8 +85,8 @@ func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	return texts
 }
 
-// The function ago returns a past duration as text. It is rounded to a second, or less if the duration is short.
-func ago(d time.Duration) string {
+// formatAgo returns the time since an event as text. It is rounded to a second, or to a millisecond below ten seconds.
+func formatAgo(d time.Duration) string {
 	d = max(d, 0)
 	if d < 10*time.Second {
 		return d.Round(time.Millisecond).String()
@@ -95,20 +95,20 @@ func ago(d time.Duration) string {
 }
 
 // redrawTable writes everything for people, and overwrites what the terminal showed before.
-func redrawTable(w io.Writer, s *seenTable) error {
-	const top, restOfLine, rest = "\x1b[H", "\x1b[K", "\x1b[J"
+func redrawTable(w io.Writer, table *tableSnapshot) error {
+	const cursorHome, clearLine, clearBelow = "\x1b[H", "\x1b[K", "\x1b[J"
 	var out bytes.Buffer
-	if err := writeTableText(&out, s); err != nil {
+	if err := writeTableText(&out, table); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, top+strings.ReplaceAll(out.String(), "\n", restOfLine+"\n")+rest)
+	_, err := io.WriteString(w, cursorHome+strings.ReplaceAll(out.String(), "\n", clearLine+"\n")+clearBelow)
 	return err
 }
 
-func writeTableLine(w io.Writer, s *seenTable) error {
+func writeTableLine(w io.Writer, table *tableSnapshot) error {
 	_, err := fmt.Fprintf(w, "%s indebted=%d live=%d free=%d never_used=%d tentative=%d claimed=%d by_the_dead=%d sweeps=%d "+
-		"evictions=%d no_room=%d attached=%d\n", s.At.UTC().Format(time.RFC3339Nano), s.Indebted, s.Live, s.Free, s.NeverUsed,
-		s.Tentative, s.Claimed, s.Deserted, s.Stats.Sweeps, s.Stats.Evictions, s.Stats.NoRoom, len(s.Attached))
+		"evictions=%d no_room=%d attached=%d\n", table.At.UTC().Format(time.RFC3339Nano), table.Indebted, table.Live, table.Free, table.NeverUsed,
+		table.Tentative, table.Claimed, table.Deserted, table.Stats.Sweeps, table.Stats.Evictions, table.Stats.NoRoom, len(table.Attached))
 	return err
 }
 
@@ -149,25 +149,25 @@ type attachedJSON struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func writeTableJSON(w io.Writer, s *seenTable) error {
+func writeTableJSON(w io.Writer, table *tableSnapshot) error {
 	out := tableJSON{
-		File: s.file, Version: s.Version, Bytes: s.Bytes, Policy: s.Policies[0].String(),
-		Tiers: []string{}, Options: map[string]string{}, At: s.At.UTC(), Indebted: s.Indebted, Slots: s.Stats.Slots,
-		NeverUsed: s.NeverUsed, Free: s.Free, Live: s.Live, Tentative: s.Tentative, Claimed: s.Claimed,
-		Deserted: s.Deserted, Sweeps: s.Stats.Sweeps, Swept: s.Swept.UTC(), SweptKeys: s.Stats.Keys, Reclaimed: s.Stats.Reclaimed,
-		Evictions: s.Stats.Evictions, Forgiven: s.Stats.Forgiven, NoRoom: s.Stats.NoRoom, Unrecorded: s.Stats.Unrecorded,
-		Forgotten: s.Stats.Forgotten, Retries: s.Stats.Retries, Attached: []attachedJSON{},
+		File: table.file, Version: table.Version, Bytes: table.Bytes, Policy: table.Policies[0].String(),
+		Tiers: []string{}, Options: map[string]string{}, At: table.At.UTC(), Indebted: table.Indebted, Slots: table.Stats.Slots,
+		NeverUsed: table.NeverUsed, Free: table.Free, Live: table.Live, Tentative: table.Tentative, Claimed: table.Claimed,
+		Deserted: table.Deserted, Sweeps: table.Stats.Sweeps, Swept: table.Swept.UTC(), SweptKeys: table.Stats.Keys, Reclaimed: table.Stats.Reclaimed,
+		Evictions: table.Stats.Evictions, Forgiven: table.Stats.Forgiven, NoRoom: table.Stats.NoRoom, Unrecorded: table.Stats.Unrecorded,
+		Forgotten: table.Stats.Forgotten, Retries: table.Stats.Retries, Attached: []attachedJSON{},
 	}
-	if made := s.Made.UTC(); !made.IsZero() {
+	if made := table.Made.UTC(); !made.IsZero() {
 		out.Made = &made
 	}
-	for _, tier := range s.Policies[1:] {
+	for _, tier := range table.Policies[1:] {
 		out.Tiers = append(out.Tiers, tier.String())
 	}
-	for _, o := range s.Options {
+	for _, o := range table.Options {
 		out.Options[o.Name] = o.Value
 	}
-	for _, p := range s.Attached {
+	for _, p := range table.Attached {
 		out.Attached = append(out.Attached, attachedJSON{p.Seat, p.PID, p.For.Seconds()})
 	}
 	return json.NewEncoder(w).Encode(out)

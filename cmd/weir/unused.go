@@ -8,7 +8,7 @@ import (
 // A flag is a flag of the command line. It also says whether the flag was given.
 type flag struct {
 	name  string
-	given bool
+	isSet bool
 }
 
 func limitFlags(f *limit.Flags) []flag {
@@ -22,10 +22,10 @@ func limitFlags(f *limit.Flags) []flag {
 	}
 }
 
-// unused returns an error if one of the flags was given, because it has no effect with a rule file.
-func unused(file string, flags []flag) error {
+// checkUnused returns an error if one of the flags was given, because it has no effect with a rule file.
+func checkUnused(file string, flags []flag) error {
 	for _, f := range flags {
-		if f.given {
+		if f.isSet {
 			return limit.Misuse("%s: the rules of %s define the limits: leave one of the two out", f.name, file)
 		}
 	}

@@ -13,15 +13,15 @@ const (
 	busyClients = 1000
 	// fewClients is how many clients may be proxies: they are suspected if together they send nearly all requests.
 	fewClients = 3
-	// mostOf is the share of the requests that counts as nearly all. If a log has fewer requests than the number
-	// enough, no client is suspected.
-	mostOf, enough = 0.99, 1000
+	// busyShare is the share of the requests that counts as nearly all. If a log has fewer requests than minRequests,
+	// no client is suspected.
+	busyShare, minRequests = 0.99, 1000
 )
 
-// busy has the first clients of a log, with the number of requests of each.
-type busy map[string]*uint64
+// clientCounts has the first clients of a log, with the number of requests of each.
+type clientCounts map[string]*uint64
 
-func (b busy) count(client []byte) {
+func (b clientCounts) count(client []byte) {
 	n := b[string(client)]
 	if n == nil {
 		if len(b) == busyClients {
@@ -34,7 +34,7 @@ func (b busy) count(client []byte) {
 }
 
 // note returns a text if a few clients sent nearly all requests, or else "".
-func (b busy) note(requests uint64) string {
+func (b clientCounts) note(requests uint64) string {
 	names := slices.SortedFunc(maps.Keys(b), func(a, c string) int {
 		if d := int64(*b[c]) - int64(*b[a]); d != 0 {
 			return int(min(max(d, -1), 1))
@@ -42,14 +42,14 @@ func (b busy) note(requests uint64) string {
 		return strings.Compare(a, c)
 	})
 	names = names[:min(fewClients, len(names))]
-	var of uint64
+	var sum uint64
 	for _, name := range names {
-		of += *b[name]
+		sum += *b[name]
 	}
-	if requests < enough || float64(of) < mostOf*float64(requests) {
+	if requests < minRequests || float64(sum) < busyShare*float64(requests) {
 		return ""
 	}
 	return fmt.Sprintf("%s of the requests are of %s. If that is your proxy, its limit is one for all clients: log the address\n"+
 		"that it forwards, or say --client X-Forwarded-For where the log has that header field.",
-		strings.TrimSpace(share(of, requests)), strings.Join(names, ", "))
+		strings.TrimSpace(share(sum, requests)), strings.Join(names, ", "))
 }

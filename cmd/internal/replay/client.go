@@ -14,14 +14,14 @@ import (
 type client struct {
 	name     string
 	requests uint64
-	charges  []charge // one for each element of run.trials, and then one for each element of run.logged
+	charges  []charge // one for each element of run.trials, and then one for each element of run.logTrials
 }
 
 // A charge has the effect of one limiter on a client.
 type charge struct {
-	key     engine.Key
-	refused uint64
-	through span
+	key      engine.Key
+	refused  uint64
+	admitted span // counts the admitted requests
 }
 
 // clients finds the client of a log line. As for weir serve, all spellings of an address are one client, and so are all
@@ -38,8 +38,8 @@ func newClients(ip *httplimit.ClientIP) *clients {
 	return &clients{ip: ip, byText: map[string]*client{}, byName: map[string]*client{}}
 }
 
-// The method of returns the client of a log line. The parameter host is the text in the line's client field.
-func (cs *clients) of(host []byte, trials, logged []*trial) *client {
+// find returns the client of a log line. The parameter host is the text in the line's client field.
+func (cs *clients) find(host []byte, trials, logTrials []*trial) *client {
 	if c, ok := cs.byText[string(host)]; ok {
 		return c
 	}
@@ -48,7 +48,7 @@ func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	c, ok := cs.byName[name]
 	if !ok {
 		c = &client{name: name}
-		for _, t := range slices.Concat(trials, logged) {
+		for _, t := range slices.Concat(trials, logTrials) {
 			c.charges = append(c.charges, charge{key: t.limiter.Key(name)})
 		}
 		cs.byName[name] = c
@@ -99,9 +99,9 @@ func keyName(ip *httplimit.ClientIP, texts []string) string {
 }
 
 func printable(s string) string {
-	const longest = 80
-	if len(s) > longest {
-		s = s[:longest] + "..."
+	const maxLength = 80
+	if len(s) > maxLength {
+		s = s[:maxLength] + "..."
 	}
 	if quoted := strconv.QuoteToGraphic(s); quoted[1:len(quoted)-1] != s {
 		return quoted

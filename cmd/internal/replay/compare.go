@@ -65,17 +65,17 @@ func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*C
 }
 
 // compare returns the comparison, including the numbers that are known only at the end.
-func (r *run) compare(of *limit.Comparison) *Comparison {
-	c := &Comparison{Log: r.log, Limit: of.Limit, Window: of.Window}
+func (r *run) compare(settings *limit.Comparison) *Comparison {
+	c := &Comparison{Log: r.log, Limit: settings.Limit, Window: settings.Window}
 	for i := range r.trials {
-		most := of.Limit
+		worst := settings.Limit
 		for _, client := range r.clients.byName {
-			most = max(most, client.charges[i].through.most)
+			worst = max(worst, client.charges[i].admitted.fullest)
 		}
 		c.Outcomes = append(c.Outcomes, Compared{
 			Outcome:     r.outcome(i),
-			WorstExcess: most - of.Limit,
-			BytesPerKey: float64(r.trials[i].limiter.Stats().Bytes) / float64(min(r.room, of.MaxKeys)),
+			WorstExcess: worst - settings.Limit,
+			BytesPerKey: float64(r.trials[i].limiter.Stats().Bytes) / float64(min(r.room, settings.MaxKeys)),
 		})
 	}
 	return c

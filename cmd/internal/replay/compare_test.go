@@ -92,7 +92,7 @@ type known struct {
 
 func checkDecisions(t *testing.T, log *accesslog.Log, limitTo uint64, window time.Duration, all []contestant) {
 	t.Helper()
-	r, err := newRun(byAddress(), attempt{room: allRoom, asLogged: true}, window)
+	r, err := newRun(byAddress(), attempt{room: fullRoom, asLogged: true}, window)
 	require.NoError(t, err)
 	defer r.close()
 	seen := make([]known, len(all))
@@ -180,10 +180,10 @@ func TestASpanHoldsOneWindowOnly(t *testing.T) {
 		require.LessOrEqual(t, len(s.runs), 60)
 		require.LessOrEqual(t, cap(s.runs), 128)
 	}
-	assert.Equal(t, uint64(180), s.most)
+	assert.Equal(t, uint64(180), s.fullest)
 	s.add(begin.Add(24*time.Hour), time.Minute)
 	assert.Len(t, s.runs, 1)
-	assert.Equal(t, uint64(1), s.held)
+	assert.Equal(t, uint64(1), s.current)
 }
 
 func TestCompareTellsTheMemoryOfAKey(t *testing.T) {

@@ -46,11 +46,11 @@ func (r *Report) WriteJSON(w io.Writer) error {
 }
 
 func jsonKeys(keys []Key) []jsonKey {
-	all := make([]jsonKey, len(keys))
+	list := make([]jsonKey, len(keys))
 	for i, k := range keys {
-		all[i] = jsonKey{k.Name, k.Requests, k.Refused}
+		list[i] = jsonKey{k.Name, k.Requests, k.Refused}
 	}
-	return all
+	return list
 }
 
 type jsonComparison struct {

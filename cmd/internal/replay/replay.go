@@ -41,15 +41,15 @@ func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Repo
 // A run decides the requests of a log with one or several limiters.
 type run struct {
 	attempt
-	log      Log
-	clock    clock             // for the sorted requests
-	logClock clock             // for the limiters in the order of the log
-	limiters []*engine.Limiter // all of them
-	trials   []*trial
-	logged   []*trial // like trials, for requests in the order of the log; empty if asLogged is false
-	clients  *clients
-	busy     busy
-	window   time.Duration // the window in which admitted requests of each key are counted; 0 if they are not counted
+	log       Log
+	clock     clock             // for the sorted requests
+	logClock  clock             // for the limiters in the order of the log
+	limiters  []*engine.Limiter // all of them
+	trials    []*trial
+	logTrials []*trial // like trials, for requests in the order of the log; empty if asLogged is false
+	clients   *clients
+	counts    clientCounts
+	window    time.Duration // the window in which admitted requests of each key are counted; 0 if they are not counted
 }
 
 // A trial is a limiter that decides every request, with the results.
@@ -64,7 +64,7 @@ func newRun(f *rulefile.File, a attempt, window time.Duration) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &run{attempt: a, clients: newClients(ip), busy: busy{}, window: window}, nil
+	return &run{attempt: a, clients: newClients(ip), counts: clientCounts{}, window: window}, nil
 }
 
 func byAddress() *rulefile.File { return rulefile.Single(rulefile.NewRule("")) }
@@ -83,7 +83,7 @@ func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
 		return err
 	}
 	r.limiters = append(r.limiters, limiter)
-	r.logged = append(r.logged, &trial{limiter, Outcome{Policy: policy}})
+	r.logTrials = append(r.logTrials, &trial{limiter, Outcome{Policy: policy}})
 	return nil
 }
 
@@ -95,24 +95,24 @@ func (r *run) close() {
 
 type action func(e *accesslog.Entry, now time.Time) error
 
-// read calls the function sorted with every request of the log, in the order of time. If r.asLogged is set, read also
-// calls the function asLogged with every request, in the order of the log. For a late request, this function gets the
-// latest time in the lines before it.
-func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
-	var failed error
+// read calls the function decide with every request of the log, in the order of time. If r.asLogged is set, read also
+// calls the function decideAsLogged with every request, in the order of the log. For a late request, this function gets
+// the latest time in the lines before it.
+func (r *run) read(log *accesslog.Log, decide, decideAsLogged action) error {
+	var logErr error
 	log.Logged(nil)
 	if r.asLogged {
 		log.Logged(func(e *accesslog.Entry) {
-			if failed == nil {
-				failed = asLogged(e, r.logClock.advance(e.Time))
+			if logErr == nil {
+				logErr = decideAsLogged(e, r.logClock.advance(e.Time))
 			}
 		})
 	}
 	for {
 		entry, err := log.Next()
 		if err != nil {
-			if bad := (*accesslog.LineError)(nil); errors.As(err, &bad) {
-				r.log.skip(bad)
+			if lineErr := (*accesslog.LineError)(nil); errors.As(err, &lineErr) {
+				r.log.skip(lineErr)
 				continue
 			}
 			if errors.Is(err, io.EOF) {
@@ -120,12 +120,12 @@ func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 			}
 			return err
 		}
-		if err := errors.Join(failed, sorted(entry, r.clock.advance(entry.Time))); err != nil {
+		if err := errors.Join(logErr, decide(entry, r.clock.advance(entry.Time))); err != nil {
 			return err
 		}
 		r.log.stamp(entry)
-		r.busy.count(entry.Client)
-		if r.log.Requests%betweenLooks == 0 && r.isCramped() {
+		r.counts.count(entry.Client)
+		if r.log.Requests%checkInterval == 0 && r.isCramped() {
 			return errCramped
 		}
 	}
@@ -137,7 +137,7 @@ func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 		return r.log.noRequest()
 	}
 	r.log.Keys = uint64(len(r.clients.byName))
-	r.log.ProxyNote = r.busy.note(r.log.Requests)
+	r.log.ProxyNote = r.counts.note(r.log.Requests)
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (r *run) take(e *accesslog.Entry, now time.Time) error {
 		}
 		t.outcome.Allowed++
 		if r.window > 0 {
-			c.through.add(now, r.window)
+			c.admitted.add(now, r.window)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (r *run) take(e *accesslog.Entry, now time.Time) error {
 // takeAsLogged takes one token from every limiter, in the order of the log.
 func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
 	client := r.client(e)
-	for i, t := range r.logged {
+	for i, t := range r.logTrials {
 		if !t.limiter.TakeAt(client.charges[len(r.trials)+i].key, 1, now).Allowed {
 			t.outcome.Refused++
 		}
@@ -173,10 +173,10 @@ func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
 
 // client returns the client of an entry. A second call for an entry does not determine the client again.
 func (r *run) client(e *accesslog.Entry) *client {
-	if c, known := e.Memo.(*client); known {
+	if c, ok := e.Memo.(*client); ok {
 		return c
 	}
-	c := r.clients.of(e.Client, r.trials, r.logged)
+	c := r.clients.find(e.Client, r.trials, r.logTrials)
 	if r.asLogged {
 		e.Memo = c
 	}

@@ -68,13 +68,13 @@ func (o *Outcome) EvictionNote() string {
 		o.Evictions, o.ForgivenTokens)
 }
 
-func (l *Log) skip(bad *accesslog.LineError) {
+func (l *Log) skip(lineErr *accesslog.LineError) {
 	l.Skipped++
-	if errors.Is(bad, accesslog.ErrAstray) {
+	if errors.Is(lineErr, accesslog.ErrAstray) {
 		l.Astray++
 	}
 	if len(l.Reasons) < maxReasons {
-		l.Reasons = append(l.Reasons, bad)
+		l.Reasons = append(l.Reasons, lineErr)
 	}
 }
 
@@ -98,7 +98,7 @@ func (r *run) outcome(trial int) Outcome {
 	o := r.trials[trial].outcome
 	o.AsLogged = o.Refused
 	if r.asLogged {
-		o.AsLogged = r.logged[trial].outcome.Refused
+		o.AsLogged = r.logTrials[trial].outcome.Refused
 	}
 	stats := r.trials[trial].limiter.Stats()
 	o.Evictions, o.ForgivenTokens = stats.Evictions, stats.Forgiven

@@ -31,8 +31,8 @@ func newRequests(host string) *requests {
 		request: request.WithContext(context.WithValue(context.Background(), reading.ParsedKey{}, parsed))}
 }
 
-// need ensures that the requests have the header fields which the sources name.
-func (rs *requests) need(sources ...rulefile.Source) {
+// require ensures that the requests have the header fields which the sources name.
+func (rs *requests) require(sources ...rulefile.Source) {
 	for _, s := range sources {
 		switch s.Kind {
 		case rulefile.SourceHeader:
@@ -45,10 +45,10 @@ func (rs *requests) need(sources ...rulefile.Source) {
 	}
 }
 
-// The method of returns the request of a log line. The request is valid until the next call. Its host is the host of
+// fromEntry returns the request of a log line. The request is valid until the next call. Its host is the host of
 // the line, or rs.host if the line has none. If the request was not HTTP, the second result is false, because a server
 // answers such a request before any limit.
-func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
+func (rs *requests) fromEntry(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false
 	}
@@ -86,7 +86,7 @@ func (rs *requests) url(e *accesslog.Entry) *url.URL {
 	if string(e.Method) == http.MethodConnect || string(e.Target) == "*" {
 		return &url.URL{Path: string(e.Target)}
 	}
-	if u, known := rs.urls[string(e.Target)]; known {
+	if u, found := rs.urls[string(e.Target)]; found {
 		return u
 	}
 	if len(rs.urls) >= maxTargets {

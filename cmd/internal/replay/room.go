@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// littleRoom is the number of keys for which a limiter has room at first. It is small because the engine sweeps its
+	// smallRoom is the number of keys for which a limiter has room at first. It is small because the engine sweeps its
 	// table whenever the time of the log jumps by hours or days. For a log of a year with a few thousand keys, sweeping
 	// a table for a million keys would take longer than everything else.
-	littleRoom = 1 << 15
-	allRoom    = math.MaxInt
-	// betweenLooks is a number of requests. After that many, the replay checks whether there was room for all keys.
-	betweenLooks = 4096
+	smallRoom = 1 << 15
+	fullRoom  = math.MaxInt
+	// checkInterval is a number of requests. After that many, the replay checks whether there was room for all keys.
+	checkInterval = 4096
 )
 
 // errCramped means that a limiter had no room for a key, although it could have had more room.
@@ -31,30 +31,30 @@ type attempt struct {
 // different, because it can be read again only from a copy. So the first attempt for a stream has room for all keys and
 // also decides in the order of the log. Only sorting on disk then needs another attempt.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
-	a := attempt{room: allRoom, asLogged: true}
+	a := attempt{room: fullRoom, asLogged: true}
 	if log.Reopens() {
-		a = attempt{room: littleRoom}
+		a = attempt{room: smallRoom}
 		log.HoldNone()
 	}
 	for {
 		result, err := replay(a)
-		again := log.Rewind
+		restart := log.Rewind
 		switch {
 		case errors.Is(err, errCramped):
-			a.room = allRoom
+			a.room = fullRoom
 		case errors.Is(err, accesslog.ErrUnsorted):
-			a.asLogged, again = true, log.Widen
+			a.asLogged, restart = true, log.Widen
 		default:
 			return result, err
 		}
-		if err := again(); err != nil {
+		if err := restart(); err != nil {
 			return result, err
 		}
 	}
 }
 
 func (r *run) isCramped() bool {
-	if r.room == allRoom {
+	if r.room == fullRoom {
 		return false
 	}
 	for _, l := range r.limiters {

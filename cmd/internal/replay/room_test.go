@@ -16,11 +16,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// manyKeys writes a log with more keys than littleRoom, and two requests for each.
+// manyKeys writes a log with more keys than smallRoom, and two requests for each.
 func manyKeys(t *testing.T) (path string, keys uint64) {
 	t.Helper()
 	var log strings.Builder
-	keys = 2 * littleRoom
+	keys = 2 * smallRoom
 	for range 2 {
 		for i := range keys {
 			log.WriteString(line(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), 0))
@@ -31,13 +31,13 @@ func manyKeys(t *testing.T) (path string, keys uint64) {
 	return path, keys
 }
 
-// TestRoomForKeys: if a log has more keys than littleRoom, it is replayed again with room for all keys, so that the
+// TestRoomForKeys: if a log has more keys than smallRoom, it is replayed again with room for all keys, so that the
 // figures are exact. For any other log, the first replay is enough.
 func TestRoomForKeys(t *testing.T) {
 	many, keys := manyKeys(t)
 	few := filepath.Join(t.TempDir(), "few.log")
 	require.NoError(t, os.WriteFile(few, []byte(line("a", 0)+line("a", 1)), 0o600))
-	for path, want := range map[string][]int{many: {littleRoom, allRoom}, few: {littleRoom}} {
+	for path, want := range map[string][]int{many: {smallRoom, fullRoom}, few: {smallRoom}} {
 		log, err := accesslog.Open([]string{path}, "")
 		require.NoError(t, err)
 		var rooms []int

@@ -83,7 +83,7 @@ func replayRules(f *rulefile.File, a attempt, options RulesOptions, log *accessl
 		return nil, err
 	}
 	r := &rulesRun{run: run, options: options, requests: newRequests(options.Host), judged: map[string]*tally{}}
-	if err := r.compile(f, &logged{fields, options.Host}); err != nil {
+	if err := r.compile(f, &logFields{fields, options.Host}); err != nil {
 		return nil, err
 	}
 	err = r.read(log, r.request, r.requestAsLogged)
@@ -96,13 +96,13 @@ func replayRules(f *rulefile.File, a attempt, options RulesOptions, log *accessl
 
 type rulesRun struct {
 	*run
-	options  RulesOptions
-	requests *requests
-	report   RulesReport
-	tallies  []*tally // one for each rule, in the order of the rules
-	judged   map[string]*tally
-	limits   *httplimit.Middleware // of the rules that are judged; nil if there are none
-	inLog    *httplimit.Middleware // like limits, for requests in the order of the log
+	options   RulesOptions
+	requests  *requests
+	report    RulesReport
+	tallies   []*tally // one for each rule, in the order of the rules
+	judged    map[string]*tally
+	limits    *httplimit.Middleware // of the rules that are judged; nil if there are none
+	logLimits *httplimit.Middleware // like limits, for requests in the order of the log
 }
 
 // A tally has the results for the requests that a rule counts.
@@ -120,20 +120,20 @@ type ruleClient struct {
 }
 
 // compile makes the middleware of the rules that can be judged from the log.
-func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
+func (r *rulesRun) compile(f *rulefile.File, l *logFields) error {
 	client := logClient{r.clients.ip}
-	all, err := rules.Compile(f, rules.Trusted{Client: client})
+	compiled, err := rules.Compile(f, rules.Trusted{Client: client})
 	if err != nil {
 		return err
 	}
-	r.requests.need(rules.ExemptReads(f)...)
-	for _, rule := range all {
+	r.requests.require(rules.ExemptReads(f)...)
+	for _, rule := range compiled {
 		reads := rule.Reads()
-		r.requests.need(slices.Concat(reads.Match, reads.Key, reads.Tier, reads.Quota, reads.Cost)...)
+		r.requests.require(slices.Concat(reads.Match, reads.Key, reads.Tier, reads.Quota, reads.Cost)...)
 		t := &tally{
 			rule:  rule,
 			limit: rule.Limit(),
-			report: RuleReport{Rule: rule.Rule, Blind: l.blind(rule),
+			report: RuleReport{Rule: rule.Rule, Blind: l.blindReason(rule),
 				Outcome: Outcome{Policy: rule.Policy}},
 			clients: map[engine.Key]*ruleClient{},
 		}
@@ -152,14 +152,14 @@ func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
 	}
 	exempt := rules.Exempt(f, client)
 	if r.limits, err = r.middleware(&r.clock, exempt); err == nil && r.asLogged {
-		r.inLog, err = r.middleware(&r.logClock, exempt)
+		r.logLimits, err = r.middleware(&r.logClock, exempt)
 	}
 	return err
 }
 
 // middleware makes the middleware of the rules that are judged. Its time comes from a clock.
 func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httplimit.Middleware, error) {
-	var all []httplimit.Limit
+	var list []httplimit.Limit
 	for _, t := range r.tallies {
 		if t.report.Blind != "" {
 			continue
@@ -174,7 +174,7 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 		if c == &r.clock {
 			t.limit = limit
 		}
-		all = append(all, limit)
+		list = append(list, limit)
 	}
 	// A request that would wait gets its tokens at once, without a pause. The time of the log does not depend on when a
 	// request is passed on.
@@ -182,12 +182,12 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 	if exempt != nil {
 		options = append(options, httplimit.Skip(exempt))
 	}
-	return httplimit.New(all, options...)
+	return httplimit.New(list, options...)
 }
 
 // request decides one request according to the rules that match it.
 func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
-	request, ok := r.requests.of(e)
+	request, ok := r.requests.fromEntry(e)
 	if !ok {
 		r.report.NotHTTP++
 		r.report.Series.add(now, false)
@@ -212,11 +212,11 @@ func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
 
 // requestAsLogged decides one request according to the rules, in the order of the log.
 func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
-	request, ok := r.requests.of(e)
-	if !ok || r.inLog == nil {
+	request, ok := r.requests.fromEntry(e)
+	if !ok || r.logLimits == nil {
 		return nil
 	}
-	result := r.inLog.Decide(request)
+	result := r.logLimits.Decide(request)
 	for i := range result.Len() {
 		if check := result.Check(i); isRefused(check.Outcome) {
 			r.judged[check.Name()].report.AsLogged++

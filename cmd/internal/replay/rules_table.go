@@ -37,7 +37,7 @@ func (t *table) rules(r *RulesReport) {
 			g.line(o.Rule.Name, "-", "-", "-", "-", "-", "-")
 		}
 	}
-	g.done()
+	g.flush()
 	fmt.Fprintln(&t.out)
 	for i := range r.Rules {
 		for _, remark := range r.Rules[i].Remarks() {
@@ -51,13 +51,13 @@ func (r *RuleReport) Remarks() []string {
 	if r.Blind != "" {
 		return []string{"cannot be judged from this log: " + r.Blind}
 	}
-	all := []string{fmt.Sprintf("%s, by %v, for %v", r.Rule.OwnLimit(), r.Rule.Key, r.Rule.Match)}
+	remarks := []string{fmt.Sprintf("%s, by %v, for %v", r.Rule.OwnLimit(), r.Rule.Key, r.Rule.Match)}
 	if r.Rule.Shadow {
-		all = append(all, "shadow: these are the refusals that it would make; they are not included in all refused")
+		remarks = append(remarks, "shadow: these are the refusals that it would make; they are not included in all refused")
 	}
-	all = append(all, r.Notes...)
+	remarks = append(remarks, r.Notes...)
 	if note := r.EvictionNote(); note != "" {
-		all = append(all, note)
+		remarks = append(remarks, note)
 	}
-	return all
+	return remarks
 }

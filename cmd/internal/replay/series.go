@@ -19,7 +19,7 @@ type Series struct {
 	Bin   time.Duration // length of a bin
 	Bins  []Bin
 
-	first, size int64 // number of the first bin; index of Bin in binLengths
+	first, level int64 // number of the first bin; index of Bin in binLengths
 }
 
 // A Bin counts the requests of one interval.
@@ -46,16 +46,16 @@ func (s *Series) add(at time.Time, refused bool) {
 
 // lengthen merges the bins into bins of the next length.
 func (s *Series) lengthen() {
-	s.size++
-	many := int64(binLengths[s.size] / s.Bin)
-	s.Bin = binLengths[s.size]
-	first := s.first / many
-	last := (s.first + int64(len(s.Bins)) - 1) / many
-	longer := make([]Bin, last-first+1)
+	s.level++
+	ratio := int64(binLengths[s.level] / s.Bin)
+	s.Bin = binLengths[s.level]
+	first := s.first / ratio
+	last := (s.first + int64(len(s.Bins)) - 1) / ratio
+	merged := make([]Bin, last-first+1)
 	for i, b := range s.Bins {
-		to := &longer[(s.first+int64(i))/many-first]
-		to.Requests += b.Requests
-		to.Refused += b.Refused
+		bin := &merged[(s.first+int64(i))/ratio-first]
+		bin.Requests += b.Requests
+		bin.Refused += b.Refused
 	}
-	s.Bins, s.first = longer, first
+	s.Bins, s.first = merged, first
 }

@@ -77,7 +77,7 @@ func (t *table) totals(rows ...row) {
 	l := t.log
 	late, astray := "", ""
 	if l.Late > 0 {
-		late = "by at most " + days(l.MostLate) + ", sorted"
+		late = "by at most " + formatDays(l.MostLate) + ", sorted"
 	}
 	if l.Astray > 0 {
 		astray = number.Comma(l.Astray) + " because their date is far from those around it"
@@ -92,7 +92,7 @@ func (t *table) totals(rows ...row) {
 		fmt.Fprintln(tw)
 	}
 	tw.Flush()
-	fmt.Fprintf(&t.out, "\nfrom %s to %s (%s)\n", instant(l.First), instant(l.Last), days(l.Last.Sub(l.First)))
+	fmt.Fprintf(&t.out, "\nfrom %s to %s (%s)\n", formatTime(l.First), formatTime(l.Last), formatDays(l.Last.Sub(l.First)))
 	if l.ProxyNote != "" {
 		fmt.Fprintf(&t.out, "\n%s\n", l.ProxyNote)
 	}
@@ -100,11 +100,11 @@ func (t *table) totals(rows ...row) {
 
 func (t *table) asLogged(refused, asLogged uint64) {
 	if t.log.Late > 0 {
-		fmt.Fprintf(&t.out, "\n%s\n", sorting(t.log, refused, asLogged))
+		fmt.Fprintf(&t.out, "\n%s\n", sortingNote(t.log, refused, asLogged))
 	}
 }
 
-func sorting(l *Log, refused, asLogged uint64) string {
+func sortingNote(l *Log, refused, asLogged uint64) string {
 	part := func(n uint64) string { return strings.TrimSpace(share(n, l.Requests)) }
 	return fmt.Sprintf("Sorting changes what is refused from %s (%s) to %s (%s) of the requests.",
 		part(asLogged), number.Comma(asLogged), part(refused), number.Comma(refused))
@@ -136,20 +136,20 @@ func (t *table) keys(heading string, keys []Key) {
 	for _, k := range keys {
 		g.line(k.Name, number.Comma(k.Requests), number.Comma(k.Refused), share(k.Refused, k.Requests))
 	}
-	g.done()
+	g.flush()
 }
 
-func (t *table) outcomes(all []Compared) {
+func (t *table) outcomes(list []Compared) {
 	g := t.grid("policy", t.number("allowed"), t.number("refused"), "   share", "unsorted", "keys refused",
 		"worst excess", "bytes a key")
-	for _, o := range all {
+	for _, o := range list {
 		g.line(o.Policy.String(),
 			number.Comma(o.Allowed), number.Comma(o.Refused), share(o.Refused, t.log.Requests),
 			number.Comma(o.AsLogged),
 			number.Comma(uint64(len(o.RefusedKeys))), number.Comma(o.WorstExcess),
 			number.Comma(uint64(math.Round(o.BytesPerKey))))
 	}
-	g.done()
+	g.flush()
 }
 
 type grid struct {
@@ -171,7 +171,7 @@ func (g *grid) line(name string, cells ...string) {
 	fmt.Fprintf(g.w, "%s\t%s\n", name, strings.Join(cells, "\t"))
 }
 
-func (g *grid) done() { g.w.Flush() }
+func (g *grid) flush() { g.w.Flush() }
 
 func (t *table) leftOut(policies []LeftOut) {
 	if len(policies) == 0 {
@@ -183,18 +183,18 @@ func (t *table) leftOut(policies []LeftOut) {
 	}
 }
 
-// share returns part as a percentage of whole, or "-" if whole is 0.
-func share(part, whole uint64) string {
-	if whole == 0 {
+// share returns part as a percentage of total, or "-" if total is 0.
+func share(part, total uint64) string {
+	if total == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%6.2f %%", 100*float64(part)/float64(whole))
+	return fmt.Sprintf("%6.2f %%", 100*float64(part)/float64(total))
 }
 
-func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// days returns a duration as text. It has days, which the String method of time.Duration does not have.
-func days(d time.Duration) string {
+// formatDays returns a duration as text. It has days, which the String method of time.Duration does not have.
+func formatDays(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < day {
 		return d.String()

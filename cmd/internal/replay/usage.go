@@ -20,7 +20,7 @@ type Estimate struct {
 	Tokens  uint64 // number of tokens, unless Learned is set; for 0, one token is held, and the rest is charged later
 }
 
-const mostTokens = 1_000_000_000
+const maxTokens = 1_000_000_000
 
 // ParseEstimate parses an estimate: "learned", "none" or a number.
 func ParseEstimate(text string) (e Estimate, err error) {
@@ -33,8 +33,8 @@ func ParseEstimate(text string) (e Estimate, err error) {
 		return e, errors.New("worst: it needs a request's body, which a usage log does not have: want learned, none or a number of tokens")
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n < 1 || n > mostTokens {
-		return e, fmt.Errorf("%q: want learned, none or a number of tokens from 1 to %d", text, mostTokens)
+	if err != nil || n < 1 || n > maxTokens {
+		return e, fmt.Errorf("%q: want learned, none or a number of tokens from 1 to %d", text, maxTokens)
 	}
 	return Estimate{Tokens: n}, nil
 }
@@ -100,8 +100,8 @@ func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	for i := range log.Requests {
 		q := &log.Requests[i]
 		r.Tokens += q.Cost
-		number, known := r.numbers[q.Key]
-		if !known {
+		number, found := r.numbers[q.Key]
+		if !found {
 			number = uint32(len(r.numbers))
 			r.numbers[q.Key] = number
 			r.Names = append(r.Names, printable(q.Key))
@@ -121,31 +121,32 @@ func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 // is settled at once.
 func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	if len(estimates) == 0 {
-		mean := min(max(r.Tokens/r.Requests, 1), mostTokens)
+		mean := min(max(r.Tokens/r.Requests, 1), maxTokens)
 		estimates = []Estimate{{Learned: true}, {Tokens: mean}, {}}
 	}
 	r.Policy, r.Estimates = policy, nil
 	for _, e := range estimates {
-		one, err := r.estimated(policy, e)
+		result, err := r.runEstimate(policy, e)
 		if err != nil {
 			return err
 		}
-		r.Estimates = append(r.Estimates, *one)
+		r.Estimates = append(r.Estimates, *result)
 	}
 	return nil
 }
 
-// An estimating decides the requests of a log with one estimate.
-type estimating struct {
+// An estimator decides the requests of a log with one estimate.
+type estimator struct {
 	Estimated
 	now     time.Time
 	limiter *engine.Limiter
 	learned usage.Learned
-	open    openHolds
+	holds   openHolds
 }
 
-func (r *UsageReport) estimated(policy engine.Policy, by Estimate) (*Estimated, error) {
-	e := &estimating{Estimated: Estimated{Estimate: by, Outcome: Outcome{Policy: policy}}, now: r.First}
+// runEstimate decides all requests with an estimate.
+func (r *UsageReport) runEstimate(policy engine.Policy, estimate Estimate) (*Estimated, error) {
+	e := &estimator{Estimated: Estimated{Estimate: estimate, Outcome: Outcome{Policy: policy}}, now: r.First}
 	var err error
 	e.limiter, err = engine.New(policy, engine.MaxKeys(2*len(r.Names)+64), // so that no key is evicted
 		engine.ClockFunc(func() time.Time { return e.now }))
@@ -178,11 +179,11 @@ func (r *UsageReport) estimated(policy engine.Policy, by Estimate) (*Estimated, 
 	return &e.Estimated, nil
 }
 
-func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
+func (r *estimator) request(q *usagelog.Request, key engine.Key) bool {
 	tokens := max(r.Estimate.Tokens, 1)
 	if r.Estimate.Learned {
-		var known bool
-		if tokens, known = r.learned.Usual(q.Model); !known {
+		var ok bool
+		if tokens, ok = r.learned.Usual(q.Model); !ok {
 			tokens = q.Cost // because the largest possible cost is unknown
 		}
 	}
@@ -200,14 +201,14 @@ func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
 	taken := hold.receipt.Taken()
 	r.Beyond += q.Cost - min(q.Cost, taken)
 	r.Unused += taken - min(q.Cost, taken)
-	heap.Push(&r.open, hold)
+	heap.Push(&r.holds, hold)
 	return true
 }
 
 // settle settles the holds of requests that have ended by the time until.
-func (r *estimating) settle(until time.Time) {
-	for len(r.open) > 0 && !r.open[0].at.After(until) {
-		hold := heap.Pop(&r.open).(*openHold)
+func (r *estimator) settle(until time.Time) {
+	for len(r.holds) > 0 && !r.holds[0].at.After(until) {
+		hold := heap.Pop(&r.holds).(*openHold)
 		r.now = hold.at
 		r.Lost += hold.receipt.Settle(hold.cost)
 		r.learned.Note(hold.model, hold.cost)

@@ -48,7 +48,7 @@ func (r *UsageReport) WriteTable(w io.Writer, top int) error {
 			number.Comma(e.Admitted), number.Comma(e.Rejected), number.Comma(e.Beyond), number.Comma(e.Unused),
 			number.Comma(uint64(len(e.RefusedKeys))))
 	}
-	g.done()
+	g.flush()
 	for i := range r.Estimates {
 		if e := &r.Estimates[i]; e.Lost > 0 {
 			fmt.Fprintf(&t.out, "\n%v: %s tokens are not charged, because a key already owes the maximum\n", e.Estimate, number.Comma(e.Lost))

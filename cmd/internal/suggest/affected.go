@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-const mostAffected = 10
+const maxAffected = 10
 
 // Affected has the results of a limit for one key.
 type Affected struct {
@@ -23,11 +23,11 @@ type Affected struct {
 
 // affected replays requests with a limiter of the engine. It needs only requests of the keys that the limit may refuse.
 // It returns the number of refusals, and the keys with the most refusals.
-func (r *requests) affected(p *Point, names []string) (refused uint64, all []Affected, err error) {
-	of, keys := boundOf(p.Policy), 0
+func (r *requests) affected(p *Point, names []string) (refused uint64, list []Affected, err error) {
+	limitBound, keys := boundOf(p.Policy), 0
 	judged := make([]bool, len(r.totals))
 	for key := range judged {
-		if judged[key] = r.peaks.mayRefuse(of, key); judged[key] {
+		if judged[key] = r.peaks.mayRefuse(limitBound, key); judged[key] {
 			keys++
 		}
 	}
@@ -41,9 +41,9 @@ func (r *requests) affected(p *Point, names []string) (refused uint64, all []Aff
 		return 0, nil, err
 	}
 	defer limiter.Close()
-	seen := map[uint32]*Affected{}
+	byKey := map[uint32]*Affected{}
 	requests := make([]uint64, len(r.totals))
-	err = r.each(func(q *trace.Request) bool {
+	err = r.forEach(func(q *trace.Request) bool {
 		if !judged[q.Key] {
 			return true
 		}
@@ -53,10 +53,10 @@ func (r *requests) affected(p *Point, names []string) (refused uint64, all []Aff
 		d := limiter.TakeKey(key, q.Cost)
 		switch {
 		case !d.Allowed:
-			a := seen[q.Key]
+			a := byKey[q.Key]
 			if a == nil {
 				a = &Affected{Key: names[q.Key], First: time.Unix(0, q.UnixNano).UTC()}
-				seen[q.Key] = a
+				byKey[q.Key] = a
 			}
 			refused++
 			a.Refused++
@@ -66,12 +66,12 @@ func (r *requests) affected(p *Point, names []string) (refused uint64, all []Aff
 		}
 		return true
 	})
-	for key, a := range seen {
+	for key, a := range byKey {
 		a.Requests = requests[key]
-		all = append(all, *a)
+		list = append(list, *a)
 	}
-	slices.SortFunc(all, func(a, b Affected) int {
+	slices.SortFunc(list, func(a, b Affected) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Key, b.Key))
 	})
-	return refused, all[:min(mostAffected, len(all))], err
+	return refused, list[:min(maxAffected, len(list))], err
 }

@@ -53,11 +53,11 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 }
 
 const (
-	// The constant together is the largest number of candidates (limits) that are tried in one pass over the requests.
-	together = 64
-	// The number roomy is how many words of memory the records of a pass may take. If the pass has only one candidate,
-	// its records may take more.
-	roomy = 4 << 20
+	// maxCandidates is the largest number of candidates (limits) that are tried in one pass over the requests.
+	maxCandidates = 64
+	// maxWords is how many words of memory the records of a pass may take. If the pass has only one candidate, its
+	// records may take more.
+	maxWords = 4 << 20
 )
 
 // A record has the state of a key under a candidate, and the time of the last write. If this time is so long ago that
@@ -83,25 +83,25 @@ type pass struct {
 // try counts the keys that each limit refuses. A key counts once for each day on which it is refused. try makes as few
 // passes as the memory permits.
 func (r *requests) try(points []Point) error {
-	var all []*candidate
+	var candidates []*candidate
 	for i := range points {
 		c, err := newCandidate(&points[i])
 		if err != nil {
 			return err
 		}
-		all = append(all, c)
+		candidates = append(candidates, c)
 	}
-	for len(all) > 0 {
+	for len(candidates) > 0 {
 		p := &pass{requests: r, judges: make([]uint64, len(r.totals)), first: make([]uint32, len(r.totals))}
-		room := roomy
-		for len(all) > 0 && len(p.candidates) < together {
-			words := p.keysOf(all[0]) * int(3+4*all[0].algorithm.RingSize())
-			if len(p.candidates) > 0 && words > room {
+		budget := maxWords
+		for len(candidates) > 0 && len(p.candidates) < maxCandidates {
+			words := p.keysOf(candidates[0]) * int(3+4*candidates[0].algorithm.RingSize())
+			if len(p.candidates) > 0 && words > budget {
 				break
 			}
-			room -= words
-			p.add(all[0])
-			all = all[1:]
+			budget -= words
+			p.add(candidates[0])
+			candidates = candidates[1:]
 		}
 		if err := p.run(); err != nil {
 			return err
@@ -142,48 +142,48 @@ func (p *pass) run() error {
 			p.rings = make([]atomicbucket.Ring, n)
 		}
 	}
-	return p.requests.each(p.request)
+	return p.requests.forEach(p.request)
 }
 
 // request passes the request q to each candidate that may refuse its key.
 func (p *pass) request(q *trace.Request) bool {
-	at, day := p.first[q.Key], dayOf(q)
+	index, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
 		c := p.candidates[bits.TrailingZeros64(judges)]
-		if r := &p.records[at]; !p.take(c, at, q) && r.refused != day {
+		if r := &p.records[index]; !p.take(c, index, q) && r.refused != day {
 			r.refused = day
 			c.point.Refused++
 		}
-		at++
+		index++
 	}
 	return true
 }
 
 // take takes the cost of a request from a candidate. If the answer of the request was refunded, take gives the cost
 // back.
-func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
+func (p *pass) take(c *candidate, index uint32, q *trace.Request) bool {
 	if q.Cost > c.quota.Tokens {
 		return false
 	}
-	r, demand := &p.records[at], c.quota.Demand(q.Cost)
+	r, demand := &p.records[index], c.quota.Demand(q.Cost)
 	fresh := r.state == 0 || q.UnixNano-r.at > c.forget
 	if b := c.bucket; b != nil && !q.Refund { // does the same as the code below, but these calls are inlined
 		now := b.Ticks(q.UnixNano)
 		if fresh {
-			r.state = live(b.Full(now))
+			r.state = liveState(b.Full(now))
 		}
 		payload, ok := b.Take(r.state.Record(), now, demand)
 		if ok {
-			r.state, r.at = live(payload), q.UnixNano
+			r.state, r.at = liveState(payload), q.UnixNano
 		}
 		return ok
 	}
 	now := c.algorithm.Ticks(q.UnixNano)
 	if fresh {
-		r.state = live(c.algorithm.Full(now))
-		p.clear(c, at, r.state)
+		r.state = liveState(c.algorithm.Full(now))
+		p.clear(c, index, r.state)
 	}
-	record := p.record(at)
+	record := p.record(index)
 	payload, ok := c.algorithm.Take(record, now, demand)
 	if !ok {
 		return false
@@ -191,29 +191,29 @@ func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
 	if record.Ring != nil {
 		c.algorithm.Flush(record, now, p.set(record.State))
 	}
-	if record.State = live(payload); q.Refund {
+	if record.State = liveState(payload); q.Refund {
 		after, _ := c.algorithm.Refund(record, atomicbucket.Return{Now: now, Latest: now, Demand: demand}, p.set(record.State))
-		record.State = live(after.Payload())
+		record.State = liveState(after.Payload())
 	}
 	r.state, r.at = record.State, q.UnixNano
 	return true
 }
 
 // clear empties the ring of a new record, if its algorithm has rings.
-func (p *pass) clear(c *candidate, at uint32, s atomicbucket.State) {
+func (p *pass) clear(c *candidate, index uint32, s atomicbucket.State) {
 	if c.algorithm.RingSize() == 0 {
 		return
 	}
-	if p.rings[at] == nil {
-		p.rings[at] = make(atomicbucket.Ring, c.algorithm.RingSize())
+	if p.rings[index] == nil {
+		p.rings[index] = make(atomicbucket.Ring, c.algorithm.RingSize())
 	}
-	p.rings[at].Clear(s)
+	p.rings[index].Clear(s)
 }
 
-func (p *pass) record(at uint32) atomicbucket.Record {
-	r := p.records[at].state.Record()
+func (p *pass) record(index uint32) atomicbucket.Record {
+	r := p.records[index].state.Record()
 	if p.rings != nil {
-		r.Ring = p.rings[at]
+		r.Ring = p.rings[index]
 	}
 	return r
 }
@@ -222,7 +222,7 @@ func (p *pass) record(at uint32) atomicbucket.Record {
 // changes do not occur.
 const version = 1
 
-func live(payload uint64) atomicbucket.State {
+func liveState(payload uint64) atomicbucket.State {
 	return atomicbucket.NewState(atomicbucket.Live, version, payload)
 }
 

@@ -65,7 +65,7 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 		require.NoError(t, err)
 		var all []Point
 		for _, period := range []time.Duration{time.Second, time.Minute, time.Hour} {
-			all = append(all, points(rule(t, settings), period, amounts(r.dearest, r.most))...)
+			all = append(all, points(rule(t, settings), period, amounts(r.maxCost, r.maxTotal))...)
 		}
 		require.NoError(t, r.try(all))
 		for i := range all {
@@ -84,7 +84,7 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 			got, affected, err := r.affected(p, make([]string, len(r.totals)))
 			require.NoError(t, err)
 			assert.Equal(t, refused, got, "%v", p.Policy)
-			assert.Len(t, affected, int(min(keys, mostAffected)))
+			assert.Len(t, affected, int(min(keys, maxAffected)))
 		}
 	}
 	assert.Greater(t, leftOut, tried/10, "the test is of nothing")

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// ordinary is a percentage of keys. If a limit refuses at most this share of the keys, it counts as enough for all
+	// ordinaryPercent is a percentage of keys. If a limit refuses at most this share of the keys, it counts as enough for all
 	// other keys.
-	ordinary = 1
+	ordinaryPercent = 1
 	// A key is abusive if it asks for at least abusiveTimes times the limit that is enough for all other keys.
 	abusiveTimes = 2
-	// supports is how many periods of a limit a log must cover. In a shorter log, a key might have many requests only
+	// minPeriods is how many periods of a limit a log must cover. In a shorter log, a key might have many requests only
 	// by chance.
-	supports = 10
+	minPeriods = 10
 )
 
 // A Goal says which keys a limit may refuse on a day: at most a share of all keys, or only abusive keys.
@@ -31,7 +31,7 @@ type Goal struct {
 // percent returns the share of keys that determines the limit.
 func (g Goal) percent() float64 {
 	if g.Abusive {
-		return ordinary
+		return ordinaryPercent
 	}
 	return g.Percent
 }
@@ -101,7 +101,7 @@ func (p *Point) Settings() string {
 //
 // Find uses all requests of the log, even if another rule would have refused them. It leaves out requests in a tier,
 // because the suggested limit does not apply to them.
-func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
+func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, total int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)
 	}
@@ -114,79 +114,79 @@ func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, pr
 		s.Reason = fmt.Sprintf("its rate is %v, so there is no limit to find", rule.Constant)
 		return s, nil
 	}
-	if per, _, ok := rule.Policy.Calendar(); ok {
-		s.Reason = fmt.Sprintf("its rate is in a %v of the calendar, and such limits cannot be suggested", per)
+	if unit, _, ok := rule.Policy.Calendar(); ok {
+		s.Reason = fmt.Sprintf("its rate is in a %v of the calendar, and such limits cannot be suggested", unit)
 		return s, nil
 	}
-	if s.Reason = s.tooFew(); s.Reason != "" {
+	if s.Reason = s.tooFewReason(); s.Reason != "" {
 		return s, nil
 	}
-	own := ownPeriod(rule.Policy)
-	if s.Curves, err = requests.curves(rule, periods(own, requests.span), progress); err != nil {
+	rulePeriod := periodOf(rule.Policy)
+	if s.Curves, err = requests.curves(rule, periods(rulePeriod, requests.span), progress); err != nil {
 		return nil, err
 	}
-	s.Curves = slices.DeleteFunc(s.Curves, func(c Curve) bool { return s.limit(&c) < 0 })
+	s.Curves = slices.DeleteFunc(s.Curves, func(c Curve) bool { return s.goalIndex(&c) < 0 })
 	for i := range s.Curves {
-		s.Curves[i].Best = s.limit(&s.Curves[i])
+		s.Curves[i].Best = s.goalIndex(&s.Curves[i])
 	}
-	s.choose(own, requests.span)
+	s.choose(rulePeriod, requests.span)
 	if p := s.Point(); p != nil {
 		s.Refused, s.Affected, err = requests.affected(p, names)
 	}
 	return s, err
 }
 
-// ownPeriod returns the period of the rule's window or batch refill, or 0 for a bucket.
-func ownPeriod(p engine.Policy) time.Duration {
+// periodOf returns the period of the rule's window or batch refill, or 0 for a bucket.
+func periodOf(p engine.Policy) time.Duration {
 	if p.Algorithm() == engine.AlgorithmTokenBucket {
 		return 0
 	}
 	return p.Rate().Period
 }
 
-// tooFew returns why there are not enough requests or keys, or "" if there are enough.
-func (s *Suggestion) tooFew() string {
+// tooFewReason returns why there are not enough requests or keys, or "" if there are enough.
+func (s *Suggestion) tooFewReason() string {
 	percent := s.percent()
 	switch {
 	case s.Requests == 0:
 		return "the rule counts no request of this log"
-	case percent > 0 && s.allowed() == 0:
+	case percent > 0 && s.maxRefused() == 0:
 		return fmt.Sprintf("%v %% of the %d keys of a day are less than one: a log of %.0f or more is needed", percent, s.KeyDays,
 			math.Ceil(100/percent))
 	}
 	return ""
 }
 
-// allowed returns how many keys the limit may refuse so that their share is at most percent.
-func (s *Suggestion) allowed() uint64 {
+// maxRefused returns how many keys the limit may refuse so that their share is at most percent.
+func (s *Suggestion) maxRefused() uint64 {
 	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
 }
 
-func (s *Suggestion) lowest(c *Curve) int {
-	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
+func (s *Suggestion) lowestIndex(c *Curve) int {
+	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.maxRefused() })
 }
 
-// limit returns the index of the lowest limit of a period that reaches the goal, or -1 if the engine cannot make it.
-func (s *Suggestion) limit(c *Curve) int {
-	at := s.lowest(c)
+// goalIndex returns the index of the lowest limit of a period that reaches the goal, or -1 if the engine cannot make it.
+func (s *Suggestion) goalIndex(c *Curve) int {
+	i := s.lowestIndex(c)
 	if !s.Abusive {
-		return at
+		return i
 	}
-	need := abusiveTimes * c.Points[at].Rate.Tokens
-	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need })
+	minTokens := abusiveTimes * c.Points[i].Rate.Tokens
+	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= minTokens })
 }
 
-func (s *Suggestion) choose(own, span time.Duration) {
+func (s *Suggestion) choose(rulePeriod, span time.Duration) {
 	switch {
-	case len(s.Curves) == 0 && own == 0:
+	case len(s.Curves) == 0 && rulePeriod == 0:
 		s.Reason = fmt.Sprintf("the log covers %v: no period is a tenth of that", span)
 		return
-	case own > 0 && !supported(own, span):
-		s.Reason = fmt.Sprintf("the log covers %v: a limit for %v needs ten times its period", span, own)
+	case rulePeriod > 0 && !isSupported(rulePeriod, span):
+		s.Reason = fmt.Sprintf("the log covers %v: a limit for %v needs ten times its period", span, rulePeriod)
 		return
 	}
-	s.Best = slices.IndexFunc(s.Curves, func(c Curve) bool { return c.Period == own })
-	if own == 0 {
+	s.Best = slices.IndexFunc(s.Curves, func(c Curve) bool { return c.Period == rulePeriod })
+	if rulePeriod == 0 {
 		for i, c := range s.Curves {
 			if c.Period <= time.Minute {
 				s.Best = i
@@ -194,7 +194,7 @@ func (s *Suggestion) choose(own, span time.Duration) {
 		}
 	}
 	if s.Best < 0 {
-		s.Reason = fmt.Sprintf("the engine has no limit of this kind for %v that reaches the goal", own)
+		s.Reason = fmt.Sprintf("the engine has no limit of this kind for %v that reaches the goal", rulePeriod)
 		return
 	}
 	c := &s.Curves[s.Best]
@@ -202,10 +202,10 @@ func (s *Suggestion) choose(own, span time.Duration) {
 		s.Reason = fmt.Sprintf("the lowest limit that refuses anything to at most %v %% of the keys of a day", s.Percent)
 		return
 	}
-	p := &c.Points[s.lowest(c)]
+	p := &c.Points[s.lowestIndex(c)]
 	s.Reason = fmt.Sprintf("%d times %v, which is enough for 99 of 100 keys of a day", abusiveTimes, p.Rate)
 }
 
-// supported reports whether a log of length span is long enough for a period. The log's times are whole seconds, so its
+// isSupported reports whether a log of length span is long enough for a period. The log's times are whole seconds, so its
 // last second must be added.
-func supported(period, span time.Duration) bool { return period <= (span+time.Second)/supports }
+func isSupported(period, span time.Duration) bool { return period <= (span+time.Second)/minPeriods }

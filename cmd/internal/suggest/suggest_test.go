@@ -252,7 +252,7 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 				r := run(t, again, log)
 				assert.Equal(t, s.Refused, r.Refused, "%s: %s", settings, best.Settings())
 				assert.GreaterOrEqual(t, best.Refused, uint64(len(r.RefusedKeys)), "a key counts for each day")
-				assert.Len(t, s.Affected, min(mostAffected, len(r.RefusedKeys)))
+				assert.Len(t, s.Affected, min(maxAffected, len(r.RefusedKeys)))
 				for i, a := range s.Affected {
 					assert.Equal(t, r.RefusedKeys[i], replay.Key{Name: a.Key, Requests: a.Requests, Refused: a.Refused})
 				}
