@@ -18,16 +18,16 @@ func Cases() []*Case {
 // case moves the clock.
 func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: burst} }
 
-// The function each returns a limit of one request per hour for each client, with a burst.
-func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
+// perClient returns a limit of one request per hour for each client, with a burst.
+func perClient(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
-// The function at returns the same limit as the function each, but only for the requests with the given path.
-func at(path, name string, burst uint64) Limit {
+// atPath returns the same limit as perClient, but only for the requests with the given path.
+func atPath(path, name string, burst uint64) Limit {
 	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
 }
 
-// byUser returns a limit of one request per hour for each user, with a burst.
-func byUser(name string, burst uint64) Limit {
+// perUser returns a limit of one request per hour for each user, with a burst.
+func perUser(name string, burst uint64) Limit {
 	return Limit{Name: name, Key: User, Numbers: hourly(burst)}
 }
 
@@ -40,9 +40,9 @@ func perSecond(name string, burst uint64) Limit {
 }
 
 var (
-	other = Request{Client: "192.0.2.2"}
-	ann   = Request{User: "ann"}
-	bob   = Request{User: "bob"}
+	otherClient = Request{Client: "192.0.2.2"}
+	ann         = Request{User: "ann"}
+	bob         = Request{User: "bob"}
 )
 
 var single = []*Case{
@@ -58,9 +58,9 @@ var single = []*Case{
 			n.Exactly(1, Request{})
 		}},
 	{Name: "one limit/keys", Expects: "each client has a bucket of its own", Run: func(c *C) {
-		n := c.Start(each("a", 2))
+		n := c.Start(perClient("a", 2))
 		n.Exactly(2, Request{})
-		n.Exactly(2, other)
+		n.Exactly(2, otherClient)
 	}},
 	algorithm("fixed window", engine.AlgorithmFixedWindow, 5),
 	algorithm("sliding window", engine.AlgorithmSlidingWindow, 0),
@@ -107,7 +107,7 @@ func algorithm(name string, a engine.Algorithm, after int) *Case {
 
 var allOrNothing = []*Case{
 	{Name: "all or nothing/first refuses", Expects: "where the first limit refuses, the second keeps its tokens", Run: func(c *C) {
-		n := c.Start(each("client", 1), byUser("user", 3))
+		n := c.Start(perClient("client", 1), perUser("user", 3))
 		n.Exactly(1, ann)
 		n.Refuses(ann)
 		n.Admits(1, Request{Client: "192.0.2.2", User: "ann"})
@@ -115,7 +115,7 @@ var allOrNothing = []*Case{
 		n.Refuses(Request{Client: "192.0.2.4", User: "ann"})
 	}},
 	{Name: "all or nothing/last refuses", Expects: "where the last limit refuses, those before keep their tokens", Run: func(c *C) {
-		n := c.Start(each("client", 3), perHourOf("more", 10), byUser("user", 1))
+		n := c.Start(perClient("client", 3), fixedWindow("more", 10), perUser("user", 1))
 		n.Exactly(1, ann)
 		n.Refuses(ann)
 		n.Admits(1, bob)
@@ -131,14 +131,14 @@ var allOrNothing = []*Case{
 		c.Equal([]string{"long", "short"}, names, "the limits that refuse")
 	}},
 	{Name: "all or nothing/no match", Expects: "a limit for other requests is not asked", Run: func(c *C) {
-		n := c.Start(at("/a", "a", 2), at("/b", "b", 1))
+		n := c.Start(atPath("/a", "a", 2), atPath("/b", "b", 1))
 		n.Admits(5, Request{Path: "/c"})
 		n.Exactly(2, Request{Path: "/a"})
 		n.Exactly(1, Request{Path: "/b"})
 	}},
 	{Name: "all or nothing/cost", Expects: "a request that is too dear for one limit takes nothing from the cheaper one", Run: func(c *C) {
 		dear := Limit{Name: "dear", Numbers: hourly(10), Cost: true}
-		n := c.Start(each("count", 3), dear)
+		n := c.Start(perClient("count", 3), dear)
 		n.Admits(1, Request{Cost: 8})
 		for range 3 {
 			n.Refuses(Request{Cost: 5})
@@ -151,33 +151,33 @@ var allOrNothing = []*Case{
 // bothRefuse returns the answer to a request that two of three limits refuse.
 func bothRefuse(c *C) Answer {
 	n := c.Start(Limit{Name: "short", Numbers: Numbers{N: 1, Per: 10 * time.Second, Burst: 1}},
-		Limit{Name: "long", Numbers: Numbers{N: 1, Per: 30 * time.Second, Burst: 1}}, each("roomy", 9))
+		Limit{Name: "long", Numbers: Numbers{N: 1, Per: 30 * time.Second, Burst: 1}}, perClient("roomy", 9))
 	n.Admits(1, Request{})
 	return n.Refuses(Request{})
 }
 
-func perHourOf(name string, n uint64) Limit { return window(name, engine.AlgorithmFixedWindow, n) }
+func fixedWindow(name string, n uint64) Limit { return window(name, engine.AlgorithmFixedWindow, n) }
 
 var shadow = []*Case{
 	{Name: "shadow/admits", Expects: "a limit in shadow mode refuses nothing", Run: func(c *C) {
-		c.Start(shadowed(each("a", 1))).Admits(5, Request{})
+		c.Start(shadowed(perClient("a", 1))).Admits(5, Request{})
 	}},
 	{Name: "shadow/takes", Expects: "a limit in shadow mode takes what it would take: when it becomes active, its tokens are used up",
 		Run: func(c *C) {
-			n := c.Start(shadowed(each("a", 3)))
+			n := c.Start(shadowed(perClient("a", 3)))
 			n.Admits(3, Request{})
-			n.Reload(each("a", 3))
+			n.Reload(perClient("a", 3))
 			n.Refuses(Request{})
 		}},
 	{Name: "shadow/all or nothing", Expects: "a request that an active limit refuses takes nothing from one in shadow mode", Run: func(c *C) {
-		n := c.Start(shadowed(each("before", 2)), byUser("user", 1), shadowed(each("behind", 2)))
+		n := c.Start(shadowed(perClient("before", 2)), perUser("user", 1), shadowed(perClient("behind", 2)))
 		n.Exactly(1, ann)
 		n.Refuses(ann)
-		n.Reload(each("before", 2), byUser("user", 1), each("behind", 2))
+		n.Reload(perClient("before", 2), perUser("user", 1), perClient("behind", 2))
 		n.Exactly(1, bob)
 	}},
 	{Name: "shadow/others", Expects: "a limit in shadow mode that is used up changes nothing for the others", Run: func(c *C) {
-		c.Start(shadowed(each("a", 1)), each("b", 3)).Exactly(3, Request{})
+		c.Start(shadowed(perClient("a", 1)), perClient("b", 3)).Exactly(3, Request{})
 	}},
 }
 

@@ -15,9 +15,9 @@ import (
 func TestTheListIsRead(t *testing.T) {
 	lists, err := parseKnown("# a comment\n\nwait/leave | gRPC, Connect | 3.1 | it stays\nwait/order | gRPC | cannot | so\ncost/* | gRPC | 3.2 | all\n")
 	require.NoError(t, err)
-	assert.Equal(t, known{step: "3.1", what: "it stays"}, lists["Connect"]["wait/leave"])
-	assert.Equal(t, known{step: cannot, what: "so"}, lists["gRPC"]["wait/order"])
-	assert.Equal(t, known{step: "3.2", what: "all"}, lists["gRPC"]["cost/free"])
+	assert.Equal(t, gap{step: "3.1", reason: "it stays"}, lists["Connect"]["wait/leave"])
+	assert.Equal(t, gap{step: cannot, reason: "so"}, lists["gRPC"]["wait/order"])
+	assert.Equal(t, gap{step: "3.2", reason: "all"}, lists["gRPC"]["cost/free"])
 	assert.Empty(t, lists["httplimit"])
 	for text, want := range map[string]string{
 		"\nwait/leave | gRPC | 3.1":                                `known.txt:2: want case`,
@@ -30,22 +30,22 @@ func TestTheListIsRead(t *testing.T) {
 		_, err := parseKnown(text)
 		assert.ErrorContains(t, err, want)
 	}
-	_, err = knownOf("gopher")
+	_, err = gapsOf("gopher")
 	assert.Error(t, err)
 }
 
 // TestTheListIsHeld: if a front does not behave as known.txt says, the case fails.
 func TestTheListIsHeld(t *testing.T) {
 	wrong, unsupported := errors.New("wrong"), fmt.Errorf("%w: no words", ErrUnsupported)
-	assert.Empty(t, known{}.judge(nil))
-	assert.Contains(t, known{}.judge(wrong), "not on the list: wrong")
-	assert.Empty(t, known{step: "3.4"}.judge(wrong))
-	assert.Contains(t, known{step: "3.4"}.judge(nil), "take it off")
-	assert.Empty(t, known{step: cannot, what: "so"}.judge(unsupported))
-	assert.Contains(t, known{step: cannot, what: "so"}.judge(wrong), "it is something else: wrong")
-	assert.Contains(t, known{step: cannot, what: "so"}.judge(nil), "take it off")
-	assert.Empty(t, known{step: differs, what: "so"}.judge(wrong))
-	assert.Contains(t, known{step: differs, what: "so"}.judge(nil), "take it off")
+	assert.Empty(t, gap{}.judge(nil))
+	assert.Contains(t, gap{}.judge(wrong), "not on the list: wrong")
+	assert.Empty(t, gap{step: "3.4"}.judge(wrong))
+	assert.Contains(t, gap{step: "3.4"}.judge(nil), "take it off")
+	assert.Empty(t, gap{step: cannot, reason: "so"}.judge(unsupported))
+	assert.Contains(t, gap{step: cannot, reason: "so"}.judge(wrong), "it is something else: wrong")
+	assert.Contains(t, gap{step: cannot, reason: "so"}.judge(nil), "take it off")
+	assert.Empty(t, gap{step: differs, reason: "so"}.judge(wrong))
+	assert.Contains(t, gap{step: differs, reason: "so"}.judge(nil), "take it off")
 }
 
 // TestEveryCaseCanFail: every case fails against a front that gives one answer to all requests. There is one exception.

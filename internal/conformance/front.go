@@ -85,7 +85,7 @@ func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 	}
 	call.arrive()
 	select {
-	case <-call.let:
+	case <-call.mayAnswer:
 		return call.request, nil
 	case <-ctx.Done():
 		return call.request, ctx.Err()
@@ -94,15 +94,15 @@ func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 
 // A Call is a request under way.
 type Call struct {
-	c       *C
-	request Request
-	leave   context.CancelFunc
-	arrived chan struct{} // closed when the server has the request
-	arrive  func()
-	let     chan struct{} // closed when the server may answer
-	end     func()
-	over    chan struct{} // closed when there is an answer
-	answer  Answer
+	c         *C
+	request   Request
+	leave     context.CancelFunc
+	arrived   chan struct{} // closed when the server has the request
+	arrive    func()
+	mayAnswer chan struct{} // closed when the server may answer
+	end       func()
+	done      chan struct{} // closed when there is an answer
+	answer    Answer
 }
 
 // usualPatience is the longest time for which the suite waits for something that must happen. Only a failure takes that
@@ -118,7 +118,7 @@ func (call *Call) Arrived() bool {
 	select {
 	case <-call.arrived:
 		return true
-	case <-call.over:
+	case <-call.done:
 	case <-time.After(patience):
 	}
 	select {
@@ -145,7 +145,7 @@ func (call *Call) Leave() {
 // Answer waits for the answer.
 func (call *Call) Answer() Answer {
 	select {
-	case <-call.over:
+	case <-call.done:
 	case <-time.After(patience):
 		call.c.Fatalf("a request got no answer: %+v", call.request)
 	}
@@ -156,7 +156,7 @@ func (call *Call) Answer() Answer {
 func (call *Call) Waits() bool {
 	synctest.Wait()
 	select {
-	case <-call.over:
+	case <-call.done:
 		return false
 	case <-call.arrived:
 		return false

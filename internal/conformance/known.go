@@ -14,10 +14,10 @@ var Fronts = []string{"httplimit", "gRPC", "Connect", "caddylimit", "weir-envoy"
 //go:embed known.txt
 var knownText string
 
-// A known is a line of known.txt: a case that a front does not pass.
-type known struct {
-	step string // the planned step that closes the gap, such as "3.4", or cannot or differs
-	what string // what goes wrong, or why the protocol cannot do it, or why the front differs
+// A gap is a line of known.txt: a case that a front does not pass.
+type gap struct {
+	step   string // the planned step that closes the gap, such as "3.4", or cannot or differs
+	reason string // what goes wrong, or why the protocol cannot do it, or why the front differs
 }
 
 const (
@@ -31,10 +31,10 @@ const (
 //  2. the fronts that do not pass it
 //  3. "cannot", "differs", or the step that closes the gap
 //  4. what is wrong
-func parseKnown(text string) (map[string]map[string]known, error) {
-	lists := map[string]map[string]known{}
+func parseKnown(text string) (map[string]map[string]gap, error) {
+	lists := map[string]map[string]gap{}
 	for _, f := range Fronts {
-		lists[f] = map[string]known{}
+		lists[f] = map[string]gap{}
 	}
 	for i, line := range strings.Split(text, "\n") {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
@@ -47,7 +47,7 @@ func parseKnown(text string) (map[string]map[string]known, error) {
 	return lists, nil
 }
 
-func addKnown(lists map[string]map[string]known, line string) error {
+func addKnown(lists map[string]map[string]gap, line string) error {
 	fields := split(line, "|")
 	if len(fields) != 4 || slices.Contains(fields, "") {
 		return errors.New("want case | fronts | step, cannot or differs | what")
@@ -62,29 +62,29 @@ func addKnown(lists map[string]map[string]known, line string) error {
 		return fmt.Errorf("there is no case %q", fields[0])
 	}
 	for _, front := range split(fields[1], ",") {
-		list, isFront := lists[front]
-		if !isFront {
+		list, ok := lists[front]
+		if !ok {
 			return fmt.Errorf("%q is not a front", front)
 		}
 		for _, name := range names {
-			if _, twice := list[name]; twice {
+			if _, duplicate := list[name]; duplicate {
 				return fmt.Errorf("%s is there twice for %s", name, front)
 			}
-			list[name] = known{step: fields[2], what: fields[3]}
+			list[name] = gap{step: fields[2], reason: fields[3]}
 		}
 	}
 	return nil
 }
 
-func split(text, by string) []string {
-	parts := strings.Split(text, by)
+func split(text, separator string) []string {
+	parts := strings.Split(text, separator)
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
 	return parts
 }
 
-func knownOf(front string) (map[string]known, error) {
+func gapsOf(front string) (map[string]gap, error) {
 	lists, err := parseKnown(knownText)
 	if err != nil {
 		return nil, err
@@ -96,11 +96,11 @@ func knownOf(front string) (map[string]known, error) {
 }
 
 // judge returns what is wrong with the result of a case, or "" if the result is as the list says.
-func (k known) judge(err error) string {
+func (k gap) judge(err error) string {
 	switch {
-	case k == known{} && err == nil:
+	case k == gap{} && err == nil:
 		return ""
-	case k == known{}:
+	case k == gap{}:
 		return fmt.Sprintf("not on the list: %v", err)
 	case err == nil:
 		return "it is on the list and passes: take it off known.txt"

@@ -23,45 +23,46 @@ type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // for limits that are Stored; nil for cases without a store
-	made    map[string]*made
-	changes map[string]*made // what Commit changes
+	entries map[string]*entry
+	changes map[string]*entry // what Commit changes
 }
 
-type made struct {
+// An entry is a limiter with the configuration of its limit.
+type entry struct {
 	*live.Limiter
-	limit Limit
-	dir   string
-	first []engine.Policy // the policies with which the limiter was made
+	limit   Limit
+	dir     string
+	initial []engine.Policy // the policies with which the limiter was made
 }
 
 // LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests.
 // [Limiters.Commit] makes the limit active.
-func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
-	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
+func LimitOf[R any](ls *Limiters, c Config, l Limit) (limit limits.Limit[R], err error) {
+	limit = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
 	if !l.Stored {
-		of, err := ls.of(l, c.Dir)
+		limiter, err := ls.limiterFor(l, c.Dir)
 		if err != nil {
-			return made, err
+			return limit, err
 		}
-		made.Limiter, made.Spread, made.Formers = of.Limiter, of.Spread, of.Formers()
-		return made, nil
+		limit.Limiter, limit.Spread, limit.Formers = limiter.Limiter, limiter.Spread, limiter.Formers()
+		return limit, nil
 	}
-	made.OnLoss = map[Loss]limits.FailurePolicy{Closed: limits.Closed}[c.OnLoss]
-	made.Source, err = ls.Source(ls.Env, c, l)
-	return made, err
+	limit.OnLoss = map[Loss]limits.FailurePolicy{Closed: limits.Closed}[c.OnLoss]
+	limit.Source, err = ls.Source(ls.Env, c, l)
+	return limit, err
 }
 
-// The method of returns the limiter of a limit in memory or in a file.
-func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
-	if ls.made == nil {
-		ls.made, ls.changes = map[string]*made{}, map[string]*made{}
+// limiterFor returns the limiter of a limit in memory or in a file.
+func (ls *Limiters) limiterFor(l Limit, dir string) (*live.Limiter, error) {
+	if ls.entries == nil {
+		ls.entries, ls.changes = map[string]*entry{}, map[string]*entry{}
 	}
-	next := &made{limit: l, dir: dir, first: l.Policies()}
-	if m := ls.made[l.Name]; m.takes(l, dir) {
-		next.Limiter, next.first = m.Limiter, m.first
+	next := &entry{limit: l, dir: dir, initial: l.Policies()}
+	if m := ls.entries[l.Name]; m.canTake(l, dir) {
+		next.Limiter, next.initial = m.Limiter, m.initial
 	} else {
 		var err error
-		if next.Limiter, err = ls.fresh(l, dir); err == nil && m.sameKeys(l) {
+		if next.Limiter, err = ls.newLimiter(l, dir); err == nil && m.sameKeys(l) {
 			err = m.HandOver(next.Limiter)
 		}
 		if err != nil {
@@ -75,41 +76,41 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 // Commit activates the limits that LimitOf has returned. If a limiter stays, Commit sets its new numbers.
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
-		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {
-			if all := to.limit.Policies(); !slices.Equal(from.limit.Policies(), all) {
-				if err := to.setPolicies(all); err != nil {
+		if from := ls.entries[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {
+			if policies := to.limit.Policies(); !slices.Equal(from.limit.Policies(), policies) {
+				if err := to.setPolicies(policies); err != nil {
 					return err
 				}
 			}
 		}
-		ls.made[name] = to
+		ls.entries[name] = to
 	}
 	clear(ls.changes)
 	return nil
 }
 
-func (m *made) takes(l Limit, dir string) bool {
+func (m *entry) canTake(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.limit.Room() == l.Room() && m.limit.Overflow == l.Overflow &&
-		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.first, l.Policies()) == nil)
+		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.initial, l.Policies()) == nil)
 }
 
 // sameKeys reports whether the records of a limit can move to its new limiter: the old limiter is in memory, both
 // limits have the same kind of key, and neither counts requests in flight.
-func (m *made) sameKeys(l Limit) bool {
+func (m *entry) sameKeys(l Limit) bool {
 	return m != nil && m.limit.Key == l.Key && m.dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
 
-func (m *made) setPolicies(all []engine.Policy) error {
+func (m *entry) setPolicies(policies []engine.Policy) error {
 	if m.Spread != nil {
-		return m.Spread.SetPolicy(all[0])
+		return m.Spread.SetPolicy(policies[0])
 	}
-	return m.SetPolicy(all[0], all[1:]...)
+	return m.SetPolicy(policies[0], policies[1:]...)
 }
 
-func (ls *Limiters) fresh(l Limit, dir string) (*live.Limiter, error) {
-	all := l.Policies()
+func (ls *Limiters) newLimiter(l Limit, dir string) (*live.Limiter, error) {
+	policies := l.Policies()
 	if l.Spread {
-		bucket, err := engine.NewSpread(all[0], engine.ClockFunc(ls.Env.Now))
+		bucket, err := engine.NewSpread(policies[0], engine.ClockFunc(ls.Env.Now))
 		if err != nil {
 			return nil, err
 		}
@@ -117,16 +118,16 @@ func (ls *Limiters) fresh(l Limit, dir string) (*live.Limiter, error) {
 		return live.NewSpread(bucket), nil
 	}
 	if l.ByQuota() {
-		all = []engine.Policy{engine.TokenBuckets(LongestQuota)}
+		policies = []engine.Policy{engine.TokenBuckets(LongestQuota)}
 	}
 	options := []engine.Option{engine.MaxKeys(l.Room()), engine.Overflow(l.Overflow), engine.ClockFunc(ls.Env.Now)}
-	if len(all) > 1 {
-		options = append(options, engine.Tiers(all[1:]...))
+	if len(policies) > 1 {
+		options = append(options, engine.Tiers(policies[1:]...))
 	}
 	if dir != "" {
 		options = append(options, engine.Shared(filepath.Join(dir, l.Name)))
 	}
-	limiter, err := engine.New(all[0], options...)
+	limiter, err := engine.New(policies[0], options...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +137,11 @@ func (ls *Limiters) fresh(l Limit, dir string) (*live.Limiter, error) {
 
 // Policies returns the limit's own policy and those of its tiers.
 func (l Limit) Policies() []engine.Policy {
-	all := []engine.Policy{l.Own()}
+	policies := []engine.Policy{l.Own()}
 	for _, t := range l.Tiers {
-		all = append(all, t.Policy(l.algorithm()))
+		policies = append(policies, t.Policy(l.algorithm()))
 	}
-	return all
+	return policies
 }
 
 // Under returns the policy that a request carries. If it carries none, Under returns the policy of its user, or else

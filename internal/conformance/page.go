@@ -35,15 +35,15 @@ func Page(command string) (string, error) {
 		}
 		p.row(k)
 	}
-	p.reasons()
+	p.writeReasons()
 	return p.String(), nil
 }
 
 type page struct {
 	strings.Builder
-	lists map[string]map[string]known
-	why   []string // the reasons of protocols
-	gaps  []string // what fronts do not do yet, in the order of the page
+	lists   map[string]map[string]gap
+	reasons []string // the reasons of protocols
+	gaps    []string // what fronts do not do yet, in the order of the page
 }
 
 func (p *page) row(k *Case) {
@@ -51,10 +51,10 @@ func (p *page) row(k *Case) {
 	for _, front := range Fronts {
 		switch gap := p.lists[front][k.Name]; {
 		case gap.step == cannot || gap.step == differs:
-			fmt.Fprintf(p, " no: %s |", p.letter(gap.what))
+			fmt.Fprintf(p, " no: %s |", p.letter(gap.reason))
 		case gap.step != "":
 			fmt.Fprintf(p, " not yet: %s |", gap.step)
-			if line := gap.step + ": " + gap.what; !slices.Contains(p.gaps, line) {
+			if line := gap.step + ": " + gap.reason; !slices.Contains(p.gaps, line) {
 				p.gaps = append(p.gaps, line)
 			}
 		default:
@@ -66,10 +66,10 @@ func (p *page) row(k *Case) {
 
 // letter returns the letters that stand for a reason on the page.
 func (p *page) letter(reason string) string {
-	i := slices.Index(p.why, reason)
+	i := slices.Index(p.reasons, reason)
 	if i < 0 {
-		i = len(p.why)
-		p.why = append(p.why, reason)
+		i = len(p.reasons)
+		p.reasons = append(p.reasons, reason)
 	}
 	return letters(i)
 }
@@ -83,10 +83,10 @@ func letters(i int) string {
 	return letters(i/26-1) + last
 }
 
-func (p *page) reasons() {
-	if len(p.why) > 0 {
+func (p *page) writeReasons() {
+	if len(p.reasons) > 0 {
 		p.WriteString("\n## Why not\n\n")
-		for i, reason := range p.why {
+		for i, reason := range p.reasons {
 			fmt.Fprintf(p, "- %s: %s\n", letters(i), reason)
 		}
 	}

@@ -44,7 +44,7 @@ func (f Front) promise(t *testing.T, k *Case) error {
 	if f.Promise == nil {
 		return errors.New("the front is not tested with package limitertest: set Front.Promise")
 	}
-	if err := f.starts(t, k); err != nil {
+	if err := f.checkStart(t, k); err != nil {
 		return err
 	}
 	f.Promise(t, Subjects{
@@ -54,15 +54,15 @@ func (f Front) promise(t *testing.T, k *Case) error {
 	return nil
 }
 
-func (f Front) starts(t *testing.T, k *Case) error {
-	server, err := f.Start(f.newEnv(t, k), promised(t, k, hourly(1)))
+func (f Front) checkStart(t *testing.T, k *Case) error {
+	server, err := f.Start(f.newEnv(t, k), promiseConfig(t, k, hourly(1)))
 	if err == nil {
 		server.Close()
 	}
 	return err
 }
 
-func promised(t *testing.T, k *Case, n Numbers) Config {
+func promiseConfig(t *testing.T, k *Case, n Numbers) Config {
 	c := Config{Limits: []Limit{{Name: "a", Key: User, Numbers: n, Cost: true, MaxKeys: 1 << 14, Stored: k.Stored}}}
 	if k.Stored {
 		c.Store, c.OnLoss, c.Nodes = startStore(t), Closed, 1
@@ -72,18 +72,18 @@ func promised(t *testing.T, k *Case, n Numbers) Config {
 }
 
 // Nodes starts nodes that share a limit in a store.
-func (f Front) Nodes(tb testing.TB, n Numbers, nodes int) (all []*Subject) {
+func (f Front) Nodes(tb testing.TB, n Numbers, nodes int) (subjects []*Subject) {
 	tb.Helper()
 	t, ok := tb.(*testing.T)
 	if !ok {
 		tb.Fatalf("nodes for %T", tb)
 	}
 	k := &Case{Name: "promise/nodes", Promise: true, Stored: true}
-	config := promised(t, k, n)
-	for config.Nodes = nodes; len(all) < nodes; {
-		all = append(all, f.start(t, k, config))
+	config := promiseConfig(t, k, n)
+	for config.Nodes = nodes; len(subjects) < nodes; {
+		subjects = append(subjects, f.start(t, k, config))
 	}
-	return all
+	return subjects
 }
 
 func (f Front) subject(tb testing.TB, k *Case, n Numbers) *Subject {
@@ -92,7 +92,7 @@ func (f Front) subject(tb testing.TB, k *Case, n Numbers) *Subject {
 	if !ok {
 		tb.Fatalf("a subject for %T", tb)
 	}
-	return f.start(t, k, promised(t, k, n))
+	return f.start(t, k, promiseConfig(t, k, n))
 }
 
 func (f Front) start(t *testing.T, k *Case, c Config) *Subject {
@@ -109,8 +109,8 @@ func (f Front) start(t *testing.T, k *Case, c Config) *Subject {
 // Ask sends a request. The user of the request is the key in hexadecimal digits, so the key may have any bytes. The
 // result retryAfter is negative if a refusal does not say when to try again.
 func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration) {
-	call := &Call{arrive: func() {}, let: make(chan struct{})}
-	close(call.let)
+	call := &Call{arrive: func() {}, mayAnswer: make(chan struct{})}
+	close(call.mayAnswer)
 	s.mu.Lock()
 	s.sent++
 	id := fmt.Sprintf("asked-%d", s.sent)

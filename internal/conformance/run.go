@@ -30,7 +30,7 @@ func (k *Case) Feature() string { name, _, _ := strings.Cut(k.Name, "/"); return
 // Run runs the cases against a front and compares what happens with known.txt.
 func Run(t *testing.T, f Front) {
 	t.Helper()
-	known, err := knownOf(f.Name)
+	gaps, err := gapsOf(f.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func Run(t *testing.T, f Front) {
 			if k.Promise {
 				run = f.promise
 			}
-			if message := known[k.Name].judge(run(t, k)); message != "" {
+			if message := gaps[k.Name].judge(run(t, k)); message != "" {
 				t.Error(message)
 			}
 		})
@@ -74,12 +74,12 @@ func (f Front) attempt(env *Env) (err error) {
 	c := &C{env: env, front: f}
 	defer c.close()
 	defer func() {
-		switch failed := recover().(type) {
+		switch r := recover().(type) {
 		case nil:
 		case *failure:
-			err = failed
+			err = r
 		default:
-			panic(failed)
+			panic(r)
 		}
 	}()
 	env.Case.Run(c)
@@ -94,11 +94,11 @@ func (f *failure) Unwrap() error { return f.err }
 
 // C is a running case.
 type C struct {
-	env   *Env
-	front Front
-	nodes []*Node
-	sent  int
-	all   sync.WaitGroup // goroutines of calls
+	env     *Env
+	front   Front
+	nodes   []*Node
+	sent    int
+	running sync.WaitGroup // goroutines of calls
 }
 
 // Errorf ends the case. Package require calls it at the first expectation that is not met.
@@ -144,12 +144,13 @@ func (c *C) settle() {
 	}
 }
 
-// Soon waits until a condition is true. Outside a bubble, it checks the condition repeatedly.
-func (c *C) Soon(what string, is func() bool) {
+// Soon waits until a condition is true. Outside a bubble, it checks the condition repeatedly. The message says what a
+// failure means.
+func (c *C) Soon(message string, condition func() bool) {
 	c.settle()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			c.Fatalf("%s", what)
+			c.Fatalf("%s", message)
 		}
 	}
 }
@@ -161,7 +162,7 @@ func (c *C) close() {
 		call.leave()
 	}
 	c.env.mu.Unlock()
-	c.all.Wait()
+	c.running.Wait()
 	for _, n := range c.nodes {
 		n.stop()
 	}
@@ -200,14 +201,14 @@ func (n *Node) Begin(r Request) *Call {
 		r.Ends = Good
 	}
 	ctx, leave := context.WithCancel(context.Background())
-	call := &Call{c: c, request: r, leave: leave, arrived: make(chan struct{}), let: make(chan struct{}), over: make(chan struct{})}
+	call := &Call{c: c, request: r, leave: leave, arrived: make(chan struct{}), mayAnswer: make(chan struct{}), done: make(chan struct{})}
 	call.arrive = sync.OnceFunc(func() { close(call.arrived) })
-	call.end = sync.OnceFunc(func() { close(call.let) })
+	call.end = sync.OnceFunc(func() { close(call.mayAnswer) })
 	c.env.mu.Lock()
 	c.env.calls[r.ID] = call
 	c.env.mu.Unlock()
-	c.all.Go(func() {
-		defer close(call.over)
+	c.running.Go(func() {
+		defer close(call.done)
 		defer leave()
 		call.answer = n.server.Send(ctx, r)
 	})

@@ -64,7 +64,7 @@ func (s *Store) launch() {
 	}
 }
 
-func (s *Store) ping() error { return s.ask("PING", "+PONG") }
+func (s *Store) ping() error { return s.send("PING", "+PONG") }
 
 // Forget deletes everything in the store.
 func (s *Store) Forget() {
@@ -72,12 +72,12 @@ func (s *Store) Forget() {
 		return
 	}
 	s.t.Helper()
-	if err := s.ask("FLUSHALL", "+OK"); err != nil {
+	if err := s.send("FLUSHALL", "+OK"); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *Store) ask(command, want string) error {
+func (s *Store) send(command, want string) error {
 	conn, err := net.DialTimeout("tcp", s.Address(), usualPatience)
 	if err != nil {
 		return err

@@ -70,42 +70,42 @@ func (s *server) Reload(c conformance.Config) error {
 	return nil
 }
 
-func (s *server) limit(c conformance.Config, l conformance.Limit) (made httplimit.Limit, err error) {
+func (s *server) limit(c conformance.Config, l conformance.Limit) (result httplimit.Limit, err error) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket(), httplimit.IPv6Prefix(l.IPv6()))
 	if err != nil {
-		return made, err
+		return result, err
 	}
-	if made, err = conformance.LimitOf[*http.Request](&s.limiters, c, l); err != nil {
-		return made, err
+	if result, err = conformance.LimitOf[*http.Request](&s.limiters, c, l); err != nil {
+		return result, err
 	}
-	made.Key = ip.Key
+	result.Key = ip.Key
 	switch {
 	case l.Spread:
-		made.Key = nil
+		result.Key = nil
 	case l.Key == conformance.Everyone:
-		made.Key = httplimit.Everyone
+		result.Key = httplimit.Everyone
 	case l.Key == conformance.User:
-		if made.Key, err = httplimit.Header(overhttp.User, nil); err != nil {
-			return made, err
+		if result.Key, err = httplimit.Header(overhttp.User, nil); err != nil {
+			return result, err
 		}
 	}
 	if l.Path != "" {
-		made.Match = func(r *http.Request) bool { return r.URL.Path == l.Path }
+		result.Match = func(r *http.Request) bool { return r.URL.Path == l.Path }
 	}
 	if l.Cost {
-		made.Cost = func(r *http.Request) uint64 { return overhttp.Request(r).Takes() }
+		result.Cost = func(r *http.Request) uint64 { return overhttp.Request(r).Takes() }
 	}
 	if len(l.Tiers) > 0 {
-		made.Tier = func(r *http.Request) int { return l.Tier(r.Header.Get(overhttp.Tier)) }
+		result.Tier = func(r *http.Request) int { return l.Tier(r.Header.Get(overhttp.Tier)) }
 	}
 	if l.ByQuota() {
-		made.Quota = func(r *http.Request) (engine.Policy, error) { return l.Under(overhttp.Request(r)), nil }
+		result.Quota = func(r *http.Request) (engine.Policy, error) { return l.Under(overhttp.Request(r)), nil }
 	}
 	switch l.Refund {
 	case conformance.Good:
-		made.Refund = httplimit.RefundStatus(200, 299)
+		result.Refund = httplimit.RefundStatus(200, 299)
 	case conformance.Bad:
-		made.Refund = httplimit.RefundStatus(500, 599)
+		result.Refund = httplimit.RefundStatus(500, 599)
 	}
-	return made, nil
+	return result, nil
 }

@@ -28,13 +28,13 @@ const (
 	Policy = "X-RateLimit-Policy"
 	ID     = "X-Id"
 	// Actual is a header field of an answer. It has the actual cost of the request.
-	Actual = "X-Actual"
-	whole  = "X-Request" // as JSON
+	Actual       = "X-Actual"
+	requestField = "X-Request" // as JSON
 )
 
 // Request returns the request of a case that an HTTP request carries.
 func Request(r *http.Request) (q conformance.Request) {
-	if err := json.Unmarshal([]byte(r.Header.Get(whole)), &q); err != nil {
+	if err := json.Unmarshal([]byte(r.Header.Get(requestField)), &q); err != nil {
 		panic(err)
 	}
 	return q
@@ -73,15 +73,15 @@ type Client struct {
 func Serve(env *conformance.Env, h http.Handler) *Client {
 	l, dial := Listen(env)
 	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
-	served := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(served)
+		defer close(done)
 		_ = server.Serve(l)
 	}()
 	c := NewClient("http://127.0.0.1", dial)
 	c.close = func() {
 		_ = server.Close()
-		<-served
+		<-done
 	}
 	return c
 }
@@ -119,7 +119,7 @@ func Do(ctx context.Context, url string, q conformance.Request) *http.Request {
 	if err != nil {
 		panic(err)
 	}
-	r.Header.Set(whole, string(text))
+	r.Header.Set(requestField, string(text))
 	r.Header.Set(ID, q.ID)
 	r.Header.Set("X-Forwarded-For", q.Client)
 	for name, value := range map[string]string{User: q.User, Tier: q.Tier, Quota: quota(q.Quota), Policy: policy(q.Quota)} {

@@ -30,10 +30,10 @@ func Direct(name string, source conformance.SourceFunc) conformance.Front {
 type direct struct {
 	env      *conformance.Env
 	limiters conformance.Limiters
-	current  atomic.Pointer[inForce]
+	current  atomic.Pointer[activeLimits]
 }
 
-type inForce struct {
+type activeLimits struct {
 	limits []conformance.Limit
 	set    *rpclimit.Limits
 }
@@ -41,7 +41,7 @@ type inForce struct {
 func (s *direct) Reload(c conformance.Config) error {
 	set, err := Limits(&s.limiters, c)
 	if err == nil {
-		s.current.Store(&inForce{c.Limits, set})
+		s.current.Store(&activeLimits{c.Limits, set})
 	}
 	return err
 }
@@ -67,13 +67,13 @@ func (s *direct) Send(ctx context.Context, q conformance.Request) conformance.An
 }
 
 // serve calls the handler. A handler that panics does not end the server.
-func (s *direct) serve(ctx context.Context, res *rpclimit.Result, q conformance.Request, held []conformance.Limit) (code rpclimit.Code) {
+func (s *direct) serve(ctx context.Context, res *rpclimit.Result, q conformance.Request, list []conformance.Limit) (code rpclimit.Code) {
 	code = rpclimit.Internal // the code if the handler panics
 	defer func() {
 		_ = recover()
 		res.Finish(code)
 	}()
-	return Serve(res.Context(ctx), s.env, q.ID, held)
+	return Serve(res.Context(ctx), s.env, q.ID, list)
 }
 
 func (s *direct) Close() {}
@@ -81,7 +81,7 @@ func (s *direct) Close() {}
 type metadata map[string]string
 
 func (m metadata) Values(_ context.Context, name string) ([]string, bool) {
-	if value, there := m[name]; there {
+	if value, ok := m[name]; ok {
 		return []string{value}, true
 	}
 	return nil, true

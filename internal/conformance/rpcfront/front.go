@@ -15,19 +15,19 @@ import (
 
 // The names of metadata that carry a request of a case.
 const (
-	ID     = "x-id"
-	user   = "x-user"
-	tier   = "x-tier"
-	whole  = "x-request" // as JSON
-	client = "x-forwarded-for"
+	ID           = "x-id"
+	user         = "x-user"
+	tier         = "x-tier"
+	requestField = "x-request" // as JSON
+	client       = "x-forwarded-for"
 )
 
 // Methods are the full names of all methods.
-var Methods = func() (all []string) {
+var Methods = func() (names []string) {
 	for _, path := range []string{"/", "/a", "/b", "/c", "/busy", "/open", "/closed"} {
-		all = append(all, Method(path))
+		names = append(names, Method(path))
 	}
-	return all
+	return names
 }()
 
 // Method returns the full name of the method that a front uses for a path.
@@ -44,7 +44,7 @@ func Metadata(q conformance.Request) map[string]string {
 	if err != nil {
 		panic(err)
 	}
-	m := map[string]string{ID: q.ID, whole: string(text), client: q.Client}
+	m := map[string]string{ID: q.ID, requestField: string(text), client: q.Client}
 	if q.User != "" {
 		m[user] = q.User
 	}
@@ -56,9 +56,9 @@ func Metadata(q conformance.Request) map[string]string {
 
 // Serve is the handler of all methods. It settles the estimated costs (holds) of limits with Hold, and returns the code
 // of the answer.
-func Serve(ctx context.Context, env *conformance.Env, id string, held []conformance.Limit) rpclimit.Code {
+func Serve(ctx context.Context, env *conformance.Env, id string, list []conformance.Limit) rpclimit.Code {
 	q, err := env.Serve(ctx, id)
-	for _, l := range held {
+	for _, l := range list {
 		if l.Hold {
 			limits.HoldFrom(ctx, l.Name).Settle(q.Actual)
 		}
@@ -92,61 +92,61 @@ func Limits(limiters *conformance.Limiters, c conformance.Config) (*rpclimit.Lim
 			return nil, err
 		}
 	}
-	made, err := rpclimit.New(list)
+	set, err := rpclimit.New(list)
 	if err != nil {
 		return nil, err
 	}
-	return made, limiters.Commit()
+	return set, limiters.Commit()
 }
 
-func limit(limiters *conformance.Limiters, c conformance.Config, l conformance.Limit) (made rpclimit.Limit, err error) {
-	if made, err = conformance.LimitOf[rpclimit.Call](limiters, c, l); err != nil {
-		return made, err
+func limit(limiters *conformance.Limiters, c conformance.Config, l conformance.Limit) (result rpclimit.Limit, err error) {
+	if result, err = conformance.LimitOf[rpclimit.Call](limiters, c, l); err != nil {
+		return result, err
 	}
 	switch {
 	case l.Spread:
 	case l.Key == conformance.Everyone:
-		made.Key = limits.Everyone[rpclimit.Call]
+		result.Key = limits.Everyone[rpclimit.Call]
 	case l.Key == conformance.User:
-		made.Key, err = rpclimit.MetadataValue(user, nil)
+		result.Key, err = rpclimit.MetadataValue(user, nil)
 	default:
 		var ip *httplimit.ClientIP
 		if ip, err = httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket(), httplimit.IPv6Prefix(l.IPv6())); err != nil {
-			return made, err
+			return result, err
 		}
-		made.Key, err = rpclimit.ClientAddr(ip)
+		result.Key, err = rpclimit.ClientAddr(ip)
 	}
 	if err != nil {
-		return made, err
+		return result, err
 	}
 	if l.Path != "" {
-		if made.Match, err = rpclimit.MatchMethods(Method(l.Path)); err != nil {
-			return made, err
+		if result.Match, err = rpclimit.MatchMethods(Method(l.Path)); err != nil {
+			return result, err
 		}
 	}
 	if l.Cost {
-		made.Cost = func(call rpclimit.Call) uint64 { return request(call).Takes() }
+		result.Cost = func(call rpclimit.Call) uint64 { return request(call).Takes() }
 	}
 	if len(l.Tiers) > 0 {
-		made.Tier = func(call rpclimit.Call) int {
+		result.Tier = func(call rpclimit.Call) int {
 			name, _ := call.Value(tier)
 			return l.Tier(name)
 		}
 	}
 	if l.ByQuota() {
-		made.Quota = func(call rpclimit.Call) (engine.Policy, error) { return l.Under(request(call)), nil }
+		result.Quota = func(call rpclimit.Call) (engine.Policy, error) { return l.Under(request(call)), nil }
 	}
 	switch l.Refund {
 	case conformance.Good:
-		made.Refund = rpclimit.RefundCodes(rpclimit.OK)
+		result.Refund = rpclimit.RefundCodes(rpclimit.OK)
 	case conformance.Bad:
-		made.Refund = rpclimit.RefundCodes(rpclimit.Internal)
+		result.Refund = rpclimit.RefundCodes(rpclimit.Internal)
 	}
-	return made, nil
+	return result, nil
 }
 
 func request(call rpclimit.Call) (q conformance.Request) {
-	text, _ := call.Value(whole)
+	text, _ := call.Value(requestField)
 	if err := json.Unmarshal([]byte(text), &q); err != nil {
 		panic(err)
 	}
