@@ -94,23 +94,23 @@ func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 			marks = append(marks, math.Pow(10, at))
 		}
 	}
-	marks = around(marks, low, high)
+	marks = marksAround(marks, low, high)
 	from, to := min(low, marks[0]), max(high, marks[len(marks)-1])
 	if from == to {
 		to *= 10
 	}
-	const most = 5
-	every := (len(marks) + most - 1) / most
+	const maxTicks = 5
+	stride := (len(marks) + maxTicks - 1) / maxTicks
 	var ticks []Tick
-	for i := 0; i < len(marks); i += every {
+	for i := 0; i < len(marks); i += stride {
 		ticks = append(ticks, Tick{At: marks[i], Text: text(marks[i])})
 	}
 	return Log(from, to, ticks...)
 }
 
-// around returns the marks around the range from low to high. The first is the last mark at or below low, and the last
+// marksAround returns the marks around the range from low to high. The first is the last mark at or below low, and the last
 // is the first mark at or above high, as far as these marks exist.
-func around(marks []float64, low, high float64) []float64 {
+func marksAround(marks []float64, low, high float64) []float64 {
 	from, to := 0, len(marks)-1
 	for from < to && marks[from+1] <= low {
 		from++

@@ -46,14 +46,14 @@ type Chart struct {
 // HTML returns the chart as an element of a page, as wide as its column, with the label for screen readers.
 func (c Chart) HTML() template.HTML {
 	width := `width="100%"`
-	if beside := c.left + c.right; beside > 0 {
-		width = fmt.Sprintf(`style="margin:%gpx 0 0 %gpx;width:calc(100%% - %gpx)"`, c.top, c.left, beside)
+	if margins := c.left + c.right; margins > 0 {
+		width = fmt.Sprintf(`style="margin:%gpx 0 0 %gpx;width:calc(100%% - %gpx)"`, c.top, c.left, margins)
 	}
 	return template.HTML(fmt.Sprintf(`<svg class="chart" role="img" aria-label="%s" height="%g" %s>%s</svg>`,
-		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknown)))
+		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknownWidth)))
 }
 
-// body returns the elements of the chart. Its width is in pixels, or the constant unknown.
+// body returns the elements of the chart. Its width is in pixels, or unknownWidth.
 func (c Chart) body(width float64) string {
 	var b strings.Builder
 	c.draw(&b, width)
@@ -63,8 +63,8 @@ func (c Chart) body(width float64) string {
 // An element draws a part of a chart that is width pixels wide.
 type element func(b *strings.Builder, width float64)
 
-// unknown is the width of a chart that is as wide as its column on the page.
-const unknown = 0
+// unknownWidth is the width of a chart that is as wide as its column on the page.
+const unknownWidth = 0
 
 // A Key is an entry of a legend.
 type Key struct {
@@ -89,7 +89,7 @@ func Legend(keys ...Key) template.HTML {
 }
 
 // text writes text at a place: x is in percent of the width, and y is in pixels from the top.
-func text(b *strings.Builder, class string, x, y float64, side Side, what string) {
+func text(b *strings.Builder, class string, x, y float64, side Side, content string) {
 	fmt.Fprintf(b, `<text class="%s" x="%.2f%%" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, side,
-		html.EscapeString(what))
+		html.EscapeString(content))
 }

@@ -56,7 +56,7 @@ func (p Picture) Write(w io.Writer) error {
 </style>
 <rect class="back" width="%[1]g" height="%[2]g" rx="8"/>
 %[8]s</svg>
-`, p.Width, height, html.EscapeString(label), html.EscapeString(p.Chart.label), flat(), size, 1.2*size, b.String())
+`, p.Width, height, html.EscapeString(label), html.EscapeString(p.Chart.label), flatStyle(), size, 1.2*size, b.String())
 	return err
 }
 

@@ -21,11 +21,11 @@ type Plot struct {
 // tickSize is the text size of the class tick in the style sheet.
 const tickSize = 12.0
 
-// across returns the position of a number on the horizontal axis, in percent of the width.
-func (p *Plot) across(x float64) float64 { return 100 * p.X.Place(x) }
+// xPercent returns the position of a number on the horizontal axis, in percent of the width.
+func (p *Plot) xPercent(x float64) float64 { return 100 * p.X.Place(x) }
 
-// down returns the position of a number on the vertical axis, in pixels from the top.
-func (p *Plot) down(y float64) float64 { return (1 - p.Y.Place(y)) * p.Height }
+// yPixels returns the position of a number on the vertical axis, in pixels from the top.
+func (p *Plot) yPixels(y float64) float64 { return (1 - p.Y.Place(y)) * p.Height }
 
 // add adds an element that is the same at every width.
 func (p *Plot) add(format string, values ...any) {
@@ -48,11 +48,11 @@ func (p *Plot) Line(l Line) {
 	}
 	moves := make([]move, len(l.Points))
 	for i, at := range l.Points {
-		moves[i] = move{"L", p.X.Place(at.X), p.down(at.Y)}
+		moves[i] = move{"L", p.X.Place(at.X), p.yPixels(at.Y)}
 	}
 	moves[0].command = "M"
 	if l.Filled {
-		first, last, zero := moves[0], moves[len(moves)-1], p.down(0)
+		first, last, zero := moves[0], moves[len(moves)-1], p.yPixels(0)
 		p.path(string(l.Colour)+" area", 0, "",
 			append(moves[:len(moves):len(moves)], move{"L", last.x, zero}, move{"L", first.x, zero}))
 	}
@@ -64,7 +64,7 @@ func (p *Plot) Strokes(colour Colour, width float64, places []float64, low, high
 	var moves []move
 	for _, at := range places {
 		x := p.X.Place(at)
-		moves = append(moves, move{"M", x, p.down(low)}, move{"L", x, p.down(high)})
+		moves = append(moves, move{"M", x, p.yPixels(low)}, move{"L", x, p.yPixels(high)})
 	}
 	p.path(string(colour), width, "", moves)
 }
@@ -86,7 +86,7 @@ func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	}
 	p.elements = append(p.elements, func(b *strings.Builder, width float64) {
 		const stretched = 1000
-		if width == unknown {
+		if width == unknownWidth {
 			fmt.Fprintf(b, `<svg class="stretched" viewBox="0 0 %d %g" preserveAspectRatio="none" width="100%%" height="%[2]g">`,
 				stretched, p.Height)
 			defer b.WriteString(`</svg>`)
@@ -107,7 +107,7 @@ func (p *Plot) Column(colour Colour, from, to, low, high float64) {
 		return
 	}
 	p.add(`<rect class="%s" x="%.2f%%" y="%.2f" width="%.2f%%" height="%.2f"/>`,
-		colour, p.across(from), p.down(high), p.across(to)-p.across(from), p.down(low)-p.down(high))
+		colour, p.xPercent(from), p.yPixels(high), p.xPercent(to)-p.xPercent(from), p.yPixels(low)-p.yPixels(high))
 }
 
 // Mark draws a dot with a radius in pixels. A large dot has a ring in the color of the page.
@@ -117,7 +117,7 @@ func (p *Plot) Mark(colour Colour, at Point, radius float64) {
 		ring = 2
 	}
 	p.add(`<circle class="%s" cx="%.2f%%" cy="%.2f" r="%g" stroke-width="%d"/>`,
-		colour, p.across(at.X), p.down(at.Y), radius, ring)
+		colour, p.xPercent(at.X), p.yPixels(at.Y), radius, ring)
 }
 
 // A Side says which end of a text is at the place of the text.
@@ -139,9 +139,9 @@ const (
 )
 
 // Text writes text with the given side at the point at. Vertically, the point is on the baseline of the text.
-func (p *Plot) Text(at Point, side Side, style TextStyle, what string) {
+func (p *Plot) Text(at Point, side Side, style TextStyle, content string) {
 	p.elements = append(p.elements, func(b *strings.Builder, _ float64) {
-		text(b, string(style), p.across(at.X), p.down(at.Y), side, what)
+		text(b, string(style), p.xPercent(at.X), p.yPixels(at.Y), side, content)
 	})
 }
 
@@ -154,14 +154,14 @@ func (p *Plot) Chart(label string) Chart {
 	c := Chart{label: label, height: p.Height}
 	var grid, ticks strings.Builder
 	for _, t := range p.Y.Ticks {
-		y := p.down(t.At)
+		y := p.yPixels(t.At)
 		fmt.Fprintf(&grid, `<line class="grid" x1="0" x2="100%%" y1="%.1f" y2="%.1[1]f"/>`, y)
 		fmt.Fprintf(&ticks, `<text class="tick" x="-6" y="%.1f" text-anchor="end">%s</text>`, y+size/3,
 			html.EscapeString(t.Text))
 		c.top, c.left, c.right = 10, 52, 10
 	}
 	for _, t := range p.X.Ticks {
-		class, x := "tick", p.across(t.At)
+		class, x := "tick", p.xPercent(t.At)
 		if t.Minor {
 			class = "tick minor"
 		}

@@ -42,12 +42,12 @@ func Rows(label string, rows []Row) Chart {
 	for i := range rows {
 		longest, furthest = max(longest, rows[i].length()), max(furthest, rows[i].High)
 	}
-	whole := max(longest, min(furthest, 1.3*longest))
+	scale := max(longest, min(furthest, 1.3*longest))
 	percent := func(value float64) float64 {
-		if whole == 0 {
+		if scale == 0 {
 			return 0
 		}
-		return min(100, 100*value/whole)
+		return min(100, 100*value/scale)
 	}
 	draw := func(b *strings.Builder, _ float64) {
 		for i := range rows {
