@@ -103,13 +103,13 @@ func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 	return err
 }
 
-func readTiers(to **Tiers) directive.Reader {
+func readTiers(dst **Tiers) directive.Reader {
 	return func(d *caddyfile.Dispenser) error {
 		t := &Tiers{Values: map[string]Numbers{}}
 		if err := directive.Text(&t.By)(d); err != nil {
 			return err
 		}
-		*to = t
+		*dst = t
 		for nesting := d.Nesting(); d.NextBlock(nesting); {
 			if err := readNumbers(d, "tier", d.Val(), d.RemainingArgs(), t.Values); err != nil {
 				return err
@@ -120,35 +120,35 @@ func readTiers(to **Tiers) directive.Reader {
 }
 
 // readNumbers reads the numbers of a tier or a plan, and stores them in the map under the name.
-func readNumbers(d *caddyfile.Dispenser, what, name string, args []string, to map[string]Numbers) error {
-	if _, twice := to[name]; twice {
-		return d.Errf("%s %q is given twice", what, name)
+func readNumbers(d *caddyfile.Dispenser, kind, name string, args []string, numbers map[string]Numbers) error {
+	if _, duplicate := numbers[name]; duplicate {
+		return d.Errf("%s %q is given twice", kind, name)
 	}
 	var n Numbers
 	switch len(args) {
 	case 2:
 		burst, err := strconv.ParseUint(args[1], 10, 32)
 		if err != nil || burst == 0 {
-			return d.Errf("%s %q: burst %q: want a whole number from 1 to %d", what, name, args[1], uint32(math.MaxUint32))
+			return d.Errf("%s %q: burst %q: want a whole number from 1 to %d", kind, name, args[1], uint32(math.MaxUint32))
 		}
 		n.Burst = burst
 		fallthrough
 	case 1:
 		n.Rate = args[0]
 	default:
-		return d.Errf("%s %q: want a rate, such as 100/m, and a burst if it has one", what, name)
+		return d.Errf("%s %q: want a rate, such as 100/m, and a burst if it has one", kind, name)
 	}
-	to[name] = n
+	numbers[name] = n
 	return nil
 }
 
-func readQuotas(to **Quotas) directive.Reader {
+func readQuotas(dst **Quotas) directive.Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if d.NextArg() {
 			return d.ArgErr()
 		}
 		q := &Quotas{}
-		*to = q
+		*dst = q
 		return directive.Block(d, "quotas",
 			directive.Once("file", directive.Text(&q.File)),
 			directive.Once("hash", directive.Text(&q.Hash)),

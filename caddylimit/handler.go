@@ -47,11 +47,11 @@ type Handler struct {
 
 	sharing.Sharing
 
-	log    *zap.Logger
-	limits *httplimit.Middleware
-	by     map[string]*limit // limits by their names in the middleware
-	app    *zone.App         // nil if no limit is in a store
-	told   hearsay
+	log         *zap.Logger
+	limits      *httplimit.Middleware
+	byName      map[string]*limit // limits by their names in the middleware
+	app         *zone.App         // nil if no limit is in a store
+	proxyFields proxyFields
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -76,25 +76,25 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if spec.State = h.State; h.State != "" && !filepath.IsAbs(h.State) {
 		return fmt.Errorf("weir: state %q: want the full path of a folder, such as /dev/shm/weir", h.State)
 	}
-	h.by = map[string]*limit{}
+	h.byName = map[string]*limit{}
 	var limits []httplimit.Limit
 	for i := range h.Limits {
 		l := &h.Limits[i]
-		if h.by[l.Name] != nil {
+		if h.byName[l.Name] != nil {
 			return fmt.Errorf("weir: limit %d of %d has the same name as one before, %q", i+1, len(h.Limits), l.Name)
 		}
-		made, err := l.provision(ctx, app, spec)
+		provisioned, err := l.provision(ctx, app, spec)
 		if err != nil {
 			return fmt.Errorf("weir: limit %d of %d, %q: %w", i+1, len(h.Limits), l.Name, err)
 		}
-		limits, h.by[l.Name] = append(limits, made.limit), made
-		if made.use.Spec.Store != "" {
+		limits, h.byName[l.Name] = append(limits, provisioned.limit), provisioned
+		if provisioned.use.Spec.Store != "" {
 			h.app = app
 		}
 		if l.Quotas != nil && l.Quotas.Header != "" {
-			h.told = append(h.told, http.CanonicalHeaderKey(l.Quotas.Header))
+			h.proxyFields = append(h.proxyFields, http.CanonicalHeaderKey(l.Quotas.Header))
 		}
-		for _, warning := range made.warnings {
+		for _, warning := range provisioned.warnings {
 			h.log.Warn(warning, zap.String("limit", l.Name))
 		}
 	}
@@ -158,7 +158,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	res := h.limits.Decide(r)
 	zone.Count(&res, h.useOf)
-	h.told.remove(r)
+	h.proxyFields.remove(r)
 	if !res.Allowed() {
 		return h.refuse(w, r, &res)
 	}
@@ -168,9 +168,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		if err = next.ServeHTTP(w, r); err == nil {
 			return 0
 		}
-		var failed caddyhttp.HandlerError
-		if errors.As(err, &failed) && failed.StatusCode != 0 {
-			return failed.StatusCode
+		var handlerErr caddyhttp.HandlerError
+		if errors.As(err, &handlerErr) && handlerErr.StatusCode != 0 {
+			return handlerErr.StatusCode
 		}
 		return http.StatusInternalServerError // the status with which Caddy answers a panic
 	})
@@ -181,7 +181,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // hold of the limit is settled with the cost in the placeholder. A value that is not a cost settles nothing.
 func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	for i := range res.Len() {
-		l := h.by[res.Check(i).Name()]
+		l := h.byName[res.Check(i).Name()]
 		if l.settle == nil {
 			continue
 		}
@@ -202,13 +202,13 @@ func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	}
 }
 
-func (h *Handler) useOf(limit string) *zone.Use { return h.by[limit].use }
+func (h *Handler) useOf(limit string) *zone.Use { return h.byName[limit].use }
 
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
 	var refusing *limit
 	var wait time.Duration
 	if c, ok := res.Tightest(); ok && res.Status() == http.StatusTooManyRequests {
-		refusing = h.by[c.Name()]
+		refusing = h.byName[c.Name()]
 		if !c.InFlight() { // it is unknown when a request in flight will be over
 			wait = c.Decision.RetryAfter
 		}
@@ -231,7 +231,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	if refusing == nil {
 		return caddyhttp.Error(res.Status(), errUnavailable)
 	}
-	return caddyhttp.Error(res.Status(), refusing.exceeded)
+	return caddyhttp.Error(res.Status(), refusing.exceededErr)
 }
 
 var errUnavailable = errors.New("a rate limit could not be applied")

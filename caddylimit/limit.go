@@ -96,14 +96,14 @@ type Numbers struct {
 }
 
 type limit struct {
-	name     string
-	use      *zone.Use
-	key      *key.Key
-	inFlight bool
-	exceeded error
-	settle   *key.Template // nil if the cost is not an estimate
-	limit    httplimit.Limit
-	warnings []string
+	name        string
+	use         *zone.Use
+	key         *key.Key
+	inFlight    bool
+	exceededErr error
+	settle      *key.Template // nil if the cost is not an estimate
+	limit       httplimit.Limit
+	warnings    []string
 }
 
 const (
@@ -113,8 +113,8 @@ const (
 	longestQuota = 52 * 24 * time.Hour
 )
 
-func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*limit, error) {
-	made := &limit{name: l.Name, exceeded: fmt.Errorf("the rate limit %q is exceeded", l.Name)}
+func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoneSpec zone.Spec) (*limit, error) {
+	result := &limit{name: l.Name, exceededErr: fmt.Errorf("the rate limit %q is exceeded", l.Name)}
 	if err := zone.CheckName(l.Name); err != nil {
 		return nil, err
 	}
@@ -122,80 +122,79 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	if err != nil {
 		return nil, err
 	}
-	if zoned.Overflow, err = parseOverflow(l.Overflow); err != nil {
+	if zoneSpec.Overflow, err = parseOverflow(l.Overflow); err != nil {
 		return nil, err
 	}
-	made.inFlight = l.Concurrency != 0
-	own, tiers, err := l.policies(zoned.Overflow, zoned.Store != "" && !l.Local)
+	result.inFlight = l.Concurrency != 0
+	policy, tiers, err := l.policies(zoneSpec.Overflow, zoneSpec.Store != "" && !l.Local)
 	if err != nil {
 		return nil, err
 	}
-	zoned.Policy, zoned.MaxKeys = own, l.MaxKeys
-	shared := zoned
-	isConstant := (own == engine.Blocked() || own == engine.Unlimited()) && !l.byQuota() && l.Tiers == nil
+	zoneSpec.Policy, zoneSpec.MaxKeys = policy, l.MaxKeys
+	storeSpec := zoneSpec
+	isConstant := (policy == engine.Blocked() || policy == engine.Unlimited()) && !l.hasQuota() && l.Tiers == nil
 	if isConstant || l.Local {
-		zoned = zoned.InProcess()
+		zoneSpec = zoneSpec.InProcess()
 	}
 	var warnings []string
-	if made.key, made.warnings, err = l.key(); err != nil {
+	if result.key, result.warnings, err = l.key(); err != nil {
 		return nil, err
 	}
-	described := httplimit.Limit{
-		Name: l.Name, Match: matches, Key: made.key.Key, Shadow: l.Shadow, MaxWait: time.Duration(l.MaxWait),
+	httpLimit := httplimit.Limit{
+		Name: l.Name, Match: matches, Key: result.key.Key, Shadow: l.Shadow, MaxWait: time.Duration(l.MaxWait),
 	}
-	if described.Refund, err = parseStatuses(l.RefundStatus); err != nil {
+	if httpLimit.Refund, err = parseStatuses(l.RefundStatus); err != nil {
 		return nil, err
 	}
 	if l.Tiers != nil {
-		if described.Tier, warnings, err = l.tiers(tiers, &zoned); err != nil {
+		if httpLimit.Tier, warnings, err = l.tiers(tiers, &zoneSpec); err != nil {
 			return nil, err
 		}
-		made.warnings = append(made.warnings, warnings...)
+		result.warnings = append(result.warnings, warnings...)
 	}
-	if err := l.costs(made, &described, zoned.Largest()); err != nil {
+	if err := l.costs(result, &httpLimit, zoneSpec.Largest()); err != nil {
 		return nil, err
 	}
-	if l.byQuota() {
-		if warnings, err = l.quota(ctx, app, own, shared, &zoned, &described); err != nil {
+	if l.hasQuota() {
+		if warnings, err = l.quota(ctx, app, policy, storeSpec, &zoneSpec, &httpLimit); err != nil {
 			return nil, err
 		}
-		made.warnings = append(made.warnings, warnings...)
+		result.warnings = append(result.warnings, warnings...)
 	}
-	if folder := zoned.State; folder != "" {
-		if zoned.State = ""; !isConstant {
-			zoned = zoned.InFolder(folder, l.Name, l.counts()...)
+	if folder := zoneSpec.State; folder != "" {
+		if zoneSpec.State = ""; !isConstant {
+			zoneSpec = zoneSpec.InFolder(folder, l.Name, l.identity()...)
 		}
 	}
-	if made.use, err = app.Use(module, l.Name, zoned); err != nil {
+	if result.use, err = app.Use(module, l.Name, zoneSpec); err != nil {
 		return nil, err
 	}
-	made.limit = made.use.Limit(described)
-	return made, nil
+	result.limit = result.use.Limit(httpLimit)
+	return result, nil
 }
 
-// costs sets the cost of requests, and the placeholder that settles the cost. A fixed cost above the last argument is
-// an error.
-func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
+// costs sets the cost of requests, and the placeholder that settles the cost. A fixed cost above maxCost is an error.
+func (l *Limit) costs(result *limit, httpLimit *httplimit.Limit, maxCost uint64) (err error) {
 	var warnings []string
-	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {
+	if httpLimit.Cost, warnings, err = parseCost(l.Cost, maxCost); err != nil {
 		return err
 	}
-	made.warnings = append(made.warnings, warnings...)
+	result.warnings = append(result.warnings, warnings...)
 	if l.Settle == "" {
 		return nil
 	}
-	described.Hold = true
-	made.settle, warnings, err = parseSettle(l.Settle)
-	made.warnings = append(made.warnings, warnings...)
+	httpLimit.Hold = true
+	result.settle, warnings, err = parseSettle(l.Settle)
+	result.warnings = append(result.warnings, warnings...)
 	return err
 }
 
-func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
+func (l *Limit) hasQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota makes the limit use the numbers that come with requests. For this, it gives the zone's spec (zoned) the policy
-// of a zone for quotas. The policy own is the limit's policy, and the spec shared has the handler's store.
-func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
-	to *httplimit.Limit) (warnings []string, err error) {
+// quota makes the limit use the numbers that come with requests. For this, it gives zoneSpec the policy of a zone for
+// quotas. The argument policy is the limit's policy, and storeSpec has the handler's store.
+func (l *Limit) quota(ctx caddy.Context, app *zone.App, policy engine.Policy, storeSpec zone.Spec, zoneSpec *zone.Spec,
+	httpLimit *httplimit.Limit) (warnings []string, err error) {
 	switch {
 	case l.Concurrency != 0:
 		return nil, errors.New("quota: a concurrency cannot have one: leave it out")
@@ -203,29 +202,29 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 		return nil, errors.New("quota and tiers both set the limit of a request: leave one of them out")
 	case l.Quota != "" && l.Quotas != nil:
 		return nil, errors.New("quota and quotas both set the limit of a request: leave one of them out")
-	case own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked() && (l.Quota != "" || own != engine.Unlimited()):
+	case policy.Algorithm() != engine.AlgorithmTokenBucket && policy != engine.Blocked() && (l.Quota != "" || policy != engine.Unlimited()):
 		name := ""
 		if l.Quotas == nil {
 			name = fmt.Sprintf("quota %q: ", l.Quota)
 		}
-		return nil, fmt.Errorf("%squotas are token buckets, but the limit is a %v", name, own)
-	case own.Window() > longestQuota:
+		return nil, fmt.Errorf("%squotas are token buckets, but the limit is a %v", name, policy)
+	case policy.Window() > longestQuota:
 		return nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
-			l.Rate, l.Burst, longestQuota, own.Window())
+			l.Rate, l.Burst, longestQuota, policy.Window())
 	}
-	zoned.Policy = engine.TokenBuckets(longestQuota)
+	zoneSpec.Policy = engine.TokenBuckets(longestQuota)
 	if l.Quotas == nil {
-		to.Quota, warnings, err = parseQuota(l.Quota, own)
+		httpLimit.Quota, warnings, err = parseQuota(l.Quota, policy)
 		return warnings, err
 	}
-	if warnings, err = l.quotas(ctx, app, own, shared, *zoned, to); err != nil {
+	if warnings, err = l.quotas(ctx, app, policy, storeSpec, *zoneSpec, httpLimit); err != nil {
 		return nil, fmt.Errorf("quotas: %w", err)
 	}
 	return warnings, nil
 }
 
-// counts describes which requests share a bucket, and what selects a request's numbers.
-func (l *Limit) counts() (texts []string) {
+// identity describes which requests share a bucket, and what selects a request's numbers.
+func (l *Limit) identity() (texts []string) {
 	texts = append(texts, fmt.Sprintf("%q %d %d %q", l.Key, l.IPv4Prefix, l.IPv6Prefix, l.Quota))
 	if l.Tiers != nil {
 		texts = append(append(texts, l.Tiers.By), slices.Sorted(maps.Keys(l.Tiers.Values))...)
@@ -256,39 +255,39 @@ func parseOverflow(text string) (engine.OverflowPolicy, error) {
 }
 
 // policies returns the policy for requests without a quota, and the tiers' policies in the order of their names.
-func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engine.Policy, tiers []engine.Policy, err error) {
+func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (policy engine.Policy, tiers []engine.Policy, err error) {
 	numbers := spec.Limit{
 		Aligned: l.Aligned, Zone: l.Zone, MaxWait: time.Duration(l.MaxWait), Refund: len(l.RefundStatus) > 0, Overflow: overflow,
 	}
 	if l.Algorithm != "" {
 		if numbers.Algorithm, err = spec.ParseAlgorithm(l.Algorithm); err != nil {
-			return own, nil, err
+			return policy, nil, err
 		}
 	}
 	if numbers.Numbers, err = (Numbers{l.Rate, l.Burst}).parse(); err != nil {
-		return own, nil, err
+		return policy, nil, err
 	}
 	numbers.Concurrency = l.Concurrency
 	if l.Tiers != nil {
 		for _, name := range slices.Sorted(maps.Keys(l.Tiers.Values)) {
 			tier, err := l.Tiers.Values[name].parse()
 			if err != nil {
-				return own, nil, fmt.Errorf("tier %q: %w", name, err)
+				return policy, nil, fmt.Errorf("tier %q: %w", name, err)
 			}
 			numbers.Tiers = append(numbers.Tiers, spec.Tier{Name: name, Numbers: tier})
 		}
 	}
-	numbers.Stored = stored && (numbers.Counts() || l.byQuota())
-	own, tiers, err = numbers.Policies()
+	numbers.Stored = stored && (numbers.Counts() || l.hasQuota())
+	policy, tiers, err = numbers.Policies()
 	for _, e := range spec.ErrorsOf(err) {
 		if e.Key == "store" {
 			e.Message = "the handler has a store, and " + e.Message + ": write local, and each machine counts separately"
 		}
 	}
-	if err == nil && l.MaxWait != 0 && own.Algorithm() != engine.AlgorithmTokenBucket {
-		err = fmt.Errorf("max_wait: requests can wait only for a token-bucket, and the limit is %v", own)
+	if err == nil && l.MaxWait != 0 && policy.Algorithm() != engine.AlgorithmTokenBucket {
+		err = fmt.Errorf("max_wait: requests can wait only for a token-bucket, and the limit is %v", policy)
 	}
-	return own, tiers, err
+	return policy, tiers, err
 }
 
 func (n Numbers) parse() (numbers spec.Numbers, err error) {
@@ -302,7 +301,7 @@ func (n Numbers) parse() (numbers spec.Numbers, err error) {
 }
 
 // tiers sets the tiers of the zone, and returns a function for the tier of a request.
-func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*http.Request) int, warnings []string, err error) {
+func (l *Limit) tiers(policies []engine.Policy, zoneSpec *zone.Spec) (tier func(*http.Request) int, warnings []string, err error) {
 	template, warnings, err := key.Parse(l.Tiers.By)
 	switch {
 	case err != nil:
@@ -313,7 +312,7 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 		return nil, nil, fmt.Errorf("tiers %q: no values: write for example paid 100/m", l.Tiers.By)
 	}
 	names := slices.Sorted(maps.Keys(l.Tiers.Values))
-	if err := zoned.SetTiers(policies); err != nil {
+	if err := zoneSpec.SetTiers(policies); err != nil {
 		return nil, nil, err
 	}
 	return func(r *http.Request) int {
@@ -329,7 +328,7 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 // returns nil.
 func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	type statuses struct{ first, last int }
-	var all []statuses
+	var ranges []statuses
 	for _, text := range texts {
 		first, last, isRange := strings.Cut(text, "-")
 		if digit, isClass := strings.CutSuffix(text, "xx"); isClass {
@@ -342,12 +341,12 @@ func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 		if err != nil || err2 != nil || low < 200 || high > 599 || low > high {
 			return nil, fmt.Errorf("refund_status %q: want a status from 200 to 599, such as 404, 5xx or 400-499", text)
 		}
-		all = append(all, statuses{low, high})
+		ranges = append(ranges, statuses{low, high})
 	}
-	if all == nil {
+	if ranges == nil {
 		return nil, nil
 	}
 	return func(_ *http.Request, status int) bool {
-		return slices.ContainsFunc(all, func(s statuses) bool { return s.first <= status && status <= s.last })
+		return slices.ContainsFunc(ranges, func(s statuses) bool { return s.first <= status && status <= s.last })
 	}, nil
 }

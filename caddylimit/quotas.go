@@ -75,31 +75,31 @@ func (q *Quotas) check() error {
 	return nil
 }
 
-// An outside finds the limits that come from outside the configuration.
-type outside struct {
+// An outsideQuotas finds the limits that come from outside the configuration.
+type outsideQuotas struct {
 	*Quotas
-	name  string     // name of the limit
-	own   spec.Limit // the limit's own numbers, with the plans as tiers
-	other engine.Policy
-	plans map[string]engine.Policy
+	name    string        // name of the limit
+	base    spec.Limit    // the limit's own numbers, with the plans as tiers
+	unknown engine.Policy // for requests without a limit from outside
+	plans   map[string]engine.Policy
 }
 
-// quotas makes a limit take its quotas from outside the configuration. The spec store has the handler's store, and the
-// spec zoned is the spec of the limit's zone.
-func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store, zoned zone.Spec, to *httplimit.Limit) ([]string, error) {
-	o, err := l.outside(own, zoned)
+// quotas makes a limit take its quotas from outside the configuration. storeSpec has the handler's store, and zoneSpec
+// is the spec of the limit's zone.
+func (l *Limit) quotas(ctx caddy.Context, app *zone.App, policy engine.Policy, storeSpec, zoneSpec zone.Spec, httpLimit *httplimit.Limit) ([]string, error) {
+	o, err := l.outside(policy, zoneSpec)
 	if err != nil {
 		return nil, err
 	}
 	if o.Header != "" {
-		to.Quota, to.QuotaElse = o.header(), o.other
+		httpLimit.Quota, httpLimit.QuotaElse = o.header(), o.unknown
 		return nil, nil
 	}
-	by, warnings, err := l.lookup()
+	lookupKey, warnings, err := l.lookup()
 	if err != nil {
 		return nil, err
 	}
-	source, err := o.source(app, store, by.Meant)
+	source, err := o.source(app, storeSpec, lookupKey.Meant)
 	if err != nil {
 		return nil, err
 	}
@@ -107,41 +107,41 @@ func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, stor
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.File+o.Hash, err)
 	}
-	every := time.Duration(o.Every)
-	if every == 0 {
-		every = time.Minute
+	interval := time.Duration(o.Every)
+	if interval == 0 {
+		interval = time.Minute
 	}
 	log := ctx.Logger().With(zap.String("limit", l.Name), zap.String("from", o.File+o.Hash))
-	told := func(t *quotas.Table, err error) {
+	report := func(t *quotas.Table, err error) {
 		if err != nil {
 			log.Warn("limits not read: the previous ones stay active", zap.Error(err))
 			return
 		}
 		log.Info("limits read", zap.Int("keys", t.Len()), zap.Int("different", t.Policies()), zap.Uint64("bytes", t.Bytes()))
 	}
-	told(table.Table(), nil)
-	go table.Follow(ctx, every, told)
-	to.QuotaElse = own
-	to.Quota = func(r *http.Request) (engine.Policy, error) {
-		if p, ok := table.Of(by.Lookup(r)); ok {
+	report(table.Table(), nil)
+	go table.Follow(ctx, interval, report)
+	httpLimit.QuotaElse = policy
+	httpLimit.Quota = func(r *http.Request) (engine.Policy, error) {
+		if p, ok := table.Of(lookupKey.Lookup(r)); ok {
 			return p, nil
 		}
-		return o.other, nil
+		return o.unknown, nil
 	}
 	return warnings, nil
 }
 
-func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err error) {
-	o = &outside{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
-	o.own.Base, o.own.InStore = zoned.Policy, zoned.InStore(l.Name)
+func (l *Limit) outside(policy engine.Policy, zoneSpec zone.Spec) (o *outsideQuotas, err error) {
+	o = &outsideQuotas{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
+	o.base.Base, o.base.InStore = zoneSpec.Policy, zoneSpec.InStore(l.Name)
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if o.own.Numbers, err = (Numbers{l.Rate, l.Burst}).parse(); err != nil {
+	if o.base.Numbers, err = (Numbers{l.Rate, l.Burst}).parse(); err != nil {
 		return nil, err
 	}
-	if o.own.Quota = o.Max; o.own.Quota == 0 {
-		o.own.Quota = spec.DefaultQuota
+	if o.base.Quota = o.Max; o.base.Quota == 0 {
+		o.base.Quota = spec.DefaultQuota
 	}
 	names := slices.Sorted(maps.Keys(o.Plans))
 	for _, name := range names {
@@ -152,72 +152,72 @@ func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err err
 		if _, err := spec.ParseRate(name); err == nil {
 			return nil, fmt.Errorf("plan %q: the name is a rate, which a key may also have: use another name", name)
 		}
-		o.own.Tiers = append(o.own.Tiers, spec.Tier{Name: name, Numbers: numbers})
+		o.base.Tiers = append(o.base.Tiers, spec.Tier{Name: name, Numbers: numbers})
 	}
-	_, plans, err := o.own.Policies()
+	_, plans, err := o.base.Policies()
 	if err != nil {
 		return nil, err
 	}
 	for i, p := range plans {
 		o.plans[names[i]] = p
 	}
-	if o.other = own; o.Unknown == "refuse" {
-		o.other = engine.Blocked()
+	if o.unknown = policy; o.Unknown == "refuse" {
+		o.unknown = engine.Blocked()
 	}
 	return o, nil
 }
 
 // lookup returns the key whose text is looked up in the file or the hash.
 func (l *Limit) lookup() (*key.Key, []string, error) {
-	by := l.Key
+	templates := l.Key
 	if l.Quotas.By != "" {
-		by = []string{l.Quotas.By}
+		templates = []string{l.Quotas.By}
 	}
-	if len(by) > 1 {
-		return nil, nil, fmt.Errorf("the key has %d parts: name the part that has limits, such as by %s", len(by), by[0])
+	if len(templates) > 1 {
+		return nil, nil, fmt.Errorf("the key has %d parts: name the part that has limits, such as by %s", len(templates), templates[0])
 	}
-	return l.keyOf(by)
+	return l.keyOf(templates)
 }
 
-// source returns the function that reads the file or the hash. Its last argument converts each key of the file or the
-// hash to the form of the texts that are looked up.
-func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) string) (quotas.Source, error) {
-	numbers, err := o.own.Quotas()
+// source returns the function that reads the file or the hash. The function normalize converts each key of the file or
+// the hash to the form of the texts that are looked up.
+func (o *outsideQuotas) source(app *zone.App, storeSpec zone.Spec, normalize func(string) string) (quotas.Source, error) {
+	numbers, err := o.base.Quotas()
 	if err != nil {
 		return nil, err
 	}
 	app.AtEnd(numbers.Close)
-	in := quotas.Reader{Plans: o.plans, Policy: numbers.Policy, Key: func(text string) (string, error) { return meant(text), nil }}
+	reader := quotas.Reader{Plans: o.plans, Policy: numbers.Policy, Key: func(text string) (string, error) { return normalize(text), nil }}
 	if o.File != "" {
 		var file quotas.FileReader
-		return func(context.Context) (*quotas.Table, error) { return file.Read(in, o.File) }, nil
+		return func(context.Context) (*quotas.Table, error) { return file.Read(reader, o.File) }, nil
 	}
-	client, err := app.Store(store)
+	client, err := app.Store(storeSpec)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (*quotas.Table, error) {
-		return in.Pairs(func(yield func(key, limit string) error) error { return client.Hash(ctx, o.Hash, yield) })
+		return reader.Pairs(func(yield func(key, limit string) error) error { return client.Hash(ctx, o.Hash, yield) })
 	}, nil
 }
 
-func (o *outside) header() func(*http.Request) (engine.Policy, error) {
-	field := quotas.Field{Limit: o.own, Name: o.Item}
+func (o *outsideQuotas) header() func(*http.Request) (engine.Policy, error) {
+	field := quotas.Field{Limit: o.base, Name: o.Item}
 	if field.Name == "" {
 		field.Name = o.name
 	}
 	name := http.CanonicalHeaderKey(o.Header)
 	return func(r *http.Request) (engine.Policy, error) {
 		lines := r.Header[name]
-		if len(lines) == 0 || !trusts(r) {
-			return o.other, nil
+		if len(lines) == 0 || !isTrusted(r) {
+			return o.unknown, nil
 		}
 		p, ok, err := quotas.Read(&field, lines, httpsfv.UnmarshalList, asItem)
 		switch {
 		case err != nil:
 			return p, fmt.Errorf("the header %s: %w", o.Header, err)
 		case !ok:
-			return o.other, nil
+			return o.unknown, nil
 		}
 		return p, nil
 	}

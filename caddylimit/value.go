@@ -14,16 +14,16 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/key"
 )
 
-// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. A fixed cost above the
-// last argument is an error.
-func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
+// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. A fixed cost above
+// maxCost is an error.
+func parseCost(text string, maxCost uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
 	if text == "" {
 		return nil, nil, nil
 	}
 	if !strings.Contains(text, "{") {
 		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil || n < 1 || n > most {
-			return nil, nil, fmt.Errorf("cost %q: want a whole number from 1 to the limit, which is %d, or a placeholder", text, most)
+		if err != nil || n < 1 || n > maxCost {
+			return nil, nil, fmt.Errorf("cost %q: want a whole number from 1 to the limit, which is %d, or a placeholder", text, maxCost)
 		}
 		return func(*http.Request) uint64 { return n }, nil, nil
 	}
@@ -52,22 +52,22 @@ func parseSettle(text string) (*key.Template, []string, error) {
 		return nil, nil, fmt.Errorf("settle %w", err)
 	case strings.Count(text, "{") != 1 || text[0] != '{' || text[len(text)-1] != '}':
 		return nil, nil, fmt.Errorf("settle %q: want one placeholder, such as {http.response.header.X-Tokens}", text)
-	case strings.HasPrefix(text, "{http.") && !ofAnswers.MatchString(text):
+	case strings.HasPrefix(text, "{http.") && !answerPlaceholder.MatchString(text):
 		return nil, nil, fmt.Errorf("settle %q: a client could set its own price: want a placeholder of the answer, "+
 			"such as {http.response.header.X-Tokens}", text)
 	}
 	return &template, warnings, nil
 }
 
-// ofAnswers matches the placeholders of Caddy that the handlers of a request set. Other values, such as a part of a
-// path that a matcher found, come from the request.
-var ofAnswers = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
+// answerPlaceholder matches the placeholders of Caddy that the handlers of a request set. Other values, such as a part
+// of a path that a matcher found, come from the request.
+var answerPlaceholder = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
 
-// ofClients matches the placeholders of Caddy whose values a client can write.
-var ofClients = regexp.MustCompile(`\{http\.(regexp|request\.(header|cookie|uri|orig_uri|host|hostport|method|body))\b`)
+// clientPlaceholder matches the placeholders of Caddy whose values a client can write.
+var clientPlaceholder = regexp.MustCompile(`\{http\.(regexp|request\.(header|cookie|uri|orig_uri|host|hostport|method|body))\b`)
 
-// parseQuota returns a function that returns the quota of a request.
-func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engine.Policy, error), warnings []string, err error) {
+// parseQuota returns a function that returns the quota of a request. The policy is for requests without a quota.
+func parseQuota(text string, policy engine.Policy) (quota func(*http.Request) (engine.Policy, error), warnings []string, err error) {
 	template, warnings, err := key.Parse(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("quota %w", err)
@@ -75,18 +75,18 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engi
 	if !strings.Contains(text, "{") {
 		return nil, nil, fmt.Errorf("quota %q: want a placeholder, such as {http.vars.quota}", text)
 	}
-	if ofClients.MatchString(text) {
+	if clientPlaceholder.MatchString(text) {
 		warnings = append(warnings, fmt.Sprintf("quota %q: a client can write its own limit there, unless a directive before this one sets "+
 			"it: use quotas with a header, which is read of trusted proxies alone, or a placeholder that only the server sets", text))
 	}
-	return func(r *http.Request) (engine.Policy, error) { return quotaOf(template.Of(r), own) }, warnings, nil
+	return func(r *http.Request) (engine.Policy, error) { return quotaOf(template.Of(r), policy) }, warnings, nil
 }
 
 // quotaOf reads a rate, optionally followed by a blank and a burst. Any other text is an error, and the request is
 // answered with 503.
-func quotaOf(text string, own engine.Policy) (engine.Policy, error) {
+func quotaOf(text string, policy engine.Policy) (engine.Policy, error) {
 	if text = strings.TrimSpace(text); text == "" {
-		return own, nil
+		return policy, nil
 	}
 	rate, burstText, found := strings.Cut(text, " ")
 	var burst uint64

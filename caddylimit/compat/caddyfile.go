@@ -42,7 +42,7 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return directive.Read(d, append([]directive.Option{
 		directive.Many("zone", h.readZone),
-		directive.Once("jitter", directive.Fraction(&h.Jitter, 0, mostJitter)),
+		directive.Once("jitter", directive.Fraction(&h.Jitter, 0, maxJitter)),
 		directive.Once("sweep_interval", directive.Duration(&h.SweepInterval)),
 		directive.Once("log_key", directive.Flag(&h.LogKey)),
 		directive.Once("disable_metrics", directive.Flag(&h.DisableMetrics)),
@@ -87,7 +87,7 @@ func (h *Handler) readZone(d *caddyfile.Dispenser) error {
 		directive.Many("match", directive.Matchers(&l.MatcherSets)),
 		directive.Once("key", directive.Text(&l.Key)),
 		directive.Once("window", directive.Duration(&l.Window)),
-		directive.Once("events", directive.Integer(&l.MaxEvents, 1, mostEvents)),
+		directive.Once("events", directive.Integer(&l.MaxEvents, 1, maxEvents)),
 		directive.Once("ipv4_prefix", directive.Integer(&l.IPv4Prefix, 0, 32)),
 		directive.Once("ipv6_prefix", directive.Integer(&l.IPv6Prefix, 0, 128)),
 		directive.Once("max_keys", directive.Integer(&l.MaxKeys, 1, math.MaxInt32)),

@@ -40,7 +40,7 @@ func TestTheTightestZoneIsTriedFirst(t *testing.T) {
 	h := c.Handlers[0].(*Handler)
 	var order []string
 	for i := range 4 {
-		order = append(order, h.by[strconv.Itoa(i)].use.Name())
+		order = append(order, h.byName[strconv.Itoa(i)].use.Name())
 	}
 	assert.Equal(t, []string{"narrow", "a", "b", "wide"}, order)
 }
@@ -89,7 +89,7 @@ func TestMemoryOfKeysIsBounded(t *testing.T) {
 			require.True(t, res.Allowed())
 		}
 		used, formula := resident(t)-before, 24*events*keys
-		_, evicted := h.by["0"].use.Keys()
+		_, evicted := h.byName["0"].use.Keys()
 		t.Logf("%d keys of %d events: %d MB in use, %d keys forgotten; the original reserves %d MB", keys, events, used>>20, evicted, formula>>20)
 		const noise = 30 << 20 // variation of the heap
 		assert.Less(t, used, formula+noise, "%d events", events)
@@ -117,7 +117,7 @@ func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 		return func(r *http.Request) { r.Header.Set("X", key) }
 	}
 	require.Equal(t, 3, passed(c, 10, "192.0.2.1:1", as("victim of its own")))
-	use := c.Handlers[0].(*Handler).by["0"].use
+	use := c.Handlers[0].(*Handler).byName["0"].use
 	for i := range 10_000 {
 		passed(c, 1, "192.0.2.1:1", as(strconv.Itoa(i)))
 	}
@@ -138,9 +138,9 @@ func TestNoStateFilesAreRead(t *testing.T) {
 	} {
 		var h Handler
 		require.NoError(t, json.Unmarshal([]byte(config), &h))
-		assert.Equal(t, warned, h.countsByItself(), config)
+		assert.Equal(t, warned, h.countsAlone(), config)
 		h.Store = "redis://127.0.0.1"
-		assert.False(t, h.countsByItself(), config)
+		assert.False(t, h.countsAlone(), config)
 		c := start(t, config)
 		assert.Equal(t, 1, passed(c, 3, "192.0.2.1:1"), config)
 		c.Stop(t)

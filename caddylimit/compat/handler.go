@@ -57,7 +57,7 @@ type Handler struct {
 	log    *zap.Logger
 	events *caddyevents.App
 	limits *httplimit.Middleware
-	by     map[string]*part // parts by their names in the middleware
+	byName map[string]*zoneLimit // limits by their names in the middleware
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -76,8 +76,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.events = events.(*caddyevents.App)
-	if h.countsByItself() {
-		h.log.Warn(byItself)
+	if h.countsAlone() {
+		h.log.Warn(countsAloneWarning)
 	}
 	app, err := zone.Of(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-const mostJitter = 1000.
+const maxJitter = 1000.
 
 // Distributed contains the original's intervals for writing and reading the counts of machines, and the age at which it
 // drops them.
@@ -99,7 +99,7 @@ type Distributed struct {
 	PurgeAge      caddy.Duration `json:"purge_age,omitempty"`
 }
 
-const byItself = "zones are not shared through caddy's storage: each machine counts separately, so N machines " +
+const countsAloneWarning = "zones are not shared through caddy's storage: each machine counts separately, so N machines " +
 	"together admit N times the events of a zone: use `store redis://host:6379` instead of distributed and storage " +
 	"to count the requests of all machines together"
 
@@ -108,8 +108,8 @@ func (h *Handler) check() error {
 	switch {
 	case h.Distributed != nil && min(h.Distributed.ReadInterval, h.Distributed.WriteInterval, h.Distributed.PurgeAge) < 0:
 		return errors.New("distributed: a duration below 0")
-	case !(h.Jitter >= 0 && h.Jitter <= mostJitter):
-		return fmt.Errorf("jitter %v: want a fraction of the wait, from 0 to %v", h.Jitter, mostJitter)
+	case !(h.Jitter >= 0 && h.Jitter <= maxJitter):
+		return fmt.Errorf("jitter %v: want a fraction of the wait, from 0 to %v", h.Jitter, maxJitter)
 	}
 	if h.SweepInterval == 0 {
 		h.SweepInterval = caddy.Duration(time.Minute)
@@ -120,7 +120,7 @@ func (h *Handler) check() error {
 	return nil
 }
 
-func (h *Handler) countsByItself() bool {
+func (h *Handler) countsAlone() bool {
 	return (h.Distributed != nil || isSet(h.Storage)) && h.Store == ""
 }
 
@@ -139,43 +139,43 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 			return err
 		}
 	}
-	var parts []*part
+	var zones []*zoneLimit
 	for name, limit := range h.RateLimits {
 		if limit == nil {
 			return fmt.Errorf("zone %q: it is null: want a window and max_events", name)
 		}
-		made, err := limit.provision(ctx, app, name, spec)
+		z, err := limit.provision(ctx, app, name, spec)
 		if err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
 		if metrics != nil {
-			made.time = metrics.show(made.use, limit)
+			z.times = metrics.show(z.use, limit)
 		}
-		parts = append(parts, made)
-		for _, note := range made.notes {
+		zones = append(zones, z)
+		for _, note := range z.notes {
 			h.log.Info(note, zap.String("zone", name))
 		}
-		for _, warning := range made.warnings {
+		for _, warning := range z.warnings {
 			h.log.Warn(warning, zap.String("zone", name))
 		}
 	}
-	if len(parts) == 0 {
+	if len(zones) == 0 {
 		return nil // as in the original
 	}
-	slices.SortFunc(parts, func(a, b *part) int {
+	slices.SortFunc(zones, func(a, b *zoneLimit) int {
 		return cmp.Or(cmp.Compare(a.permissiveness, b.permissiveness), cmp.Compare(a.use.Name(), b.use.Name()))
 	})
-	h.by = map[string]*part{}
+	h.byName = map[string]*zoneLimit{}
 	var limits []httplimit.Limit
-	for i, p := range parts {
+	for i, p := range zones {
 		// A zone may have any name, but a limit of the middleware may not. So the limits have numbers, which no client
 		// sees.
-		described := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
-		limits, h.by[described.Name] = append(limits, p.use.Limit(described)), p
+		httpLimit := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
+		limits, h.byName[httpLimit.Name] = append(limits, p.use.Limit(httpLimit)), p
 	}
 	h.limits, err = httplimit.New(limits, httplimit.Headers(httplimit.NoHeaders),
 		httplimit.OnError(func(limit string, err error) {
-			h.log.Error("the store of the zone failed", zap.String("zone", h.by[limit].use.Name()), zap.Error(err))
+			h.log.Error("the store of the zone failed", zap.String("zone", h.byName[limit].use.Name()), zap.Error(err))
 		}))
 	return err
 }
@@ -190,11 +190,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		began = time.Now()
 	}
 	res := h.limits.Decide(r)
-	zone.Count(&res, func(limit string) *zone.Use { return h.by[limit].use })
+	zone.Count(&res, func(limit string) *zone.Use { return h.byName[limit].use })
 	if !h.DisableMetrics {
 		took := time.Since(began).Seconds()
 		for i := range res.Len() {
-			h.by[res.Check(i).Name()].time.Observe(took)
+			h.byName[res.Check(i).Name()].times.Observe(took)
 		}
 	}
 	if !res.Allowed() {
@@ -210,14 +210,14 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	if !ok || res.Status() != http.StatusTooManyRequests {
 		return caddyhttp.Error(res.Status(), errors.New("the store of a rate limit does not answer"))
 	}
-	exceeded, wait := h.by[c.Name()], c.Decision.RetryAfter
+	tightest, wait := h.byName[c.Name()], c.Decision.RetryAfter
 	if wait != engine.Never {
 		if h.Jitter > 0 {
 			wait = time.Duration(min(float64(wait)*(1+rand.Float64()*h.Jitter), float64(math.MaxInt64/2)))
 		}
 		w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
 	}
-	name := exceeded.use.Name()
+	name := tightest.use.Name()
 	remote, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		remote = r.RemoteAddr
@@ -225,7 +225,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	if entry := h.log.Check(zap.InfoLevel, "rate limit exceeded"); entry != nil {
 		fields := []zap.Field{zap.String("zone", name), zap.Duration("wait", wait), zap.String("remote_ip", remote)}
 		if h.LogKey {
-			fields = append(fields, zap.String("key", exceeded.key.Text(r)))
+			fields = append(fields, zap.String("key", tightest.key.Text(r)))
 		}
 		entry.Write(fields...)
 	}

@@ -111,7 +111,7 @@ func TestTooManyEventsForALog(t *testing.T) {
 	}
 	c := start(t, zones(`"many":{"key":"k","window":"1h","max_events":4097}`))
 	assert.Equal(t, 4097, passed(c, 5000, "192.0.2.1:1"))
-	notes := c.Handlers[0].(*Handler).by["0"].notes
+	notes := c.Handlers[0].(*Handler).byName["0"].notes
 	require.Len(t, notes, 1)
 	assert.Contains(t, notes[0], "4097 events in 1h0m0s are too many for an exact log")
 }

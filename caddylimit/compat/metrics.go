@@ -13,12 +13,12 @@ import (
 
 // metrics contains the metrics of one configuration, under the names of the original. The original's label key is
 // missing, because its value differs for every client. So the number of series does not depend on the clients.
-type metrics struct{ shown []shown }
+type metrics struct{ zones []shownZone }
 
-type shown struct {
+type shownZone struct {
 	use    *zone.Use
 	config []string // values of the labels for the configuration
-	time   *prometheus.HistogramVec
+	times  *prometheus.HistogramVec
 }
 
 var (
@@ -41,12 +41,12 @@ func newTime() *prometheus.HistogramVec {
 
 // show adds a zone once, and returns the observer of its decision times.
 func (m *metrics) show(use *zone.Use, l *RateLimit) prometheus.Observer {
-	taken := zone.Kept(use.Zone, newTime)
-	if !slices.ContainsFunc(m.shown, func(s shown) bool { return s.use == use }) {
-		m.shown = append(m.shown, shown{use, []string{use.Name(), strconv.Itoa(l.MaxEvents), time.Duration(l.Window).String(),
-			strconv.Itoa(l.IPv4Prefix), strconv.Itoa(l.IPv6Prefix)}, taken})
+	times := zone.Kept(use.Zone, newTime)
+	if !slices.ContainsFunc(m.zones, func(s shownZone) bool { return s.use == use }) {
+		m.zones = append(m.zones, shownZone{use, []string{use.Name(), strconv.Itoa(l.MaxEvents), time.Duration(l.Window).String(),
+			strconv.Itoa(l.IPv4Prefix), strconv.Itoa(l.IPv6Prefix)}, times})
 	}
-	return taken.WithLabelValues(use.Name())
+	return times.WithLabelValues(use.Name())
 }
 
 // Describe is called by Prometheus.
@@ -58,17 +58,17 @@ func (m *metrics) Describe(descs chan<- *prometheus.Desc) {
 }
 
 // Collect is called by Prometheus, after the configuration was provisioned.
-func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	for _, s := range m.shown {
-		s.time.Collect(to)
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, s := range m.zones {
+		s.times.Collect(ch)
 		name, requests := s.use.Name(), uint64(0)
 		for _, o := range []limits.Outcome{limits.NotTaken, limits.Allowed, limits.Refused, limits.Failed} {
 			requests += s.use.Counted(o)
 		}
 		live, _ := s.use.Keys()
-		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(requests), name)
-		to <- prometheus.MustNewConstMetric(declinedDesc, prometheus.CounterValue, float64(s.use.Counted(limits.Refused)), name)
-		to <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(live), name)
-		to <- prometheus.MustNewConstMetric(configDesc, prometheus.CounterValue, 1, s.config...)
+		ch <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(requests), name)
+		ch <- prometheus.MustNewConstMetric(declinedDesc, prometheus.CounterValue, float64(s.use.Counted(limits.Refused)), name)
+		ch <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(live), name)
+		ch <- prometheus.MustNewConstMetric(configDesc, prometheus.CounterValue, 1, s.config...)
 	}
 }

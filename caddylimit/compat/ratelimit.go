@@ -38,17 +38,18 @@ type RateLimit struct {
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 
-type part struct {
+// A zoneLimit is a zone as one handler uses it.
+type zoneLimit struct {
 	use             *zone.Use
 	key             *key.Key
 	match           func(*http.Request) bool
 	permissiveness  float64
-	time            prometheus.Observer // observes the times of decisions; nil without metrics
+	times           prometheus.Observer // observes the times of decisions; nil without metrics
 	notes, warnings []string
 }
 
-func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zoned zone.Spec) (*part, error) {
-	p := &part{}
+func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zoneSpec zone.Spec) (*zoneLimit, error) {
+	p := &zoneLimit{}
 	var err error
 	if p.match, err = match.Load(ctx, l, "MatcherSets"); err != nil {
 		return nil, err
@@ -56,30 +57,30 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 	if p.key, p.warnings, err = key.New([]string{l.Key}, l.IPv4Prefix, l.IPv6Prefix); err != nil {
 		return nil, err
 	}
-	if zoned.Policy, err = l.policy(); err != nil {
+	if zoneSpec.Policy, err = l.policy(); err != nil {
 		return nil, err
 	}
-	if zoned.Policy == engine.Blocked() {
-		zoned = zoned.InProcess() // it does not count, so it needs no store
+	if zoneSpec.Policy == engine.Blocked() {
+		zoneSpec = zoneSpec.InProcess() // it does not count, so it needs no store
 	}
-	if zoned.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
+	if zoneSpec.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
 		p.notes = append(p.notes, fmt.Sprintf("%d events in %v are too many for an exact log, which has room for 4096 and less in "+
 			"short windows: a sliding window counter counts them, with an error of at most some percent", l.MaxEvents, time.Duration(l.Window)))
 	}
-	zoned.MaxKeys = l.MaxKeys
-	if keys, err := zoned.Keys(); err != nil {
+	zoneSpec.MaxKeys = l.MaxKeys
+	if keys, err := zoneSpec.Keys(); err != nil {
 		return nil, err
-	} else if zoned.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultLogKeys {
+	} else if zoneSpec.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultLogKeys {
 		p.notes = append(p.notes, fmt.Sprintf("the zone has room for %d keys, whose logs take %d MiB: set max_keys to change this",
 			keys, zone.TableBytes>>20))
 	}
 	p.permissiveness = float64(l.MaxEvents) / float64(l.Window)
-	p.use, err = app.Use(module, name, zoned)
+	p.use, err = app.Use(module, name, zoneSpec)
 	return p, err
 }
 
-// mostEvents is the largest number of events that a sliding window counter counts.
-const mostEvents = 1<<24 - 1
+// maxEvents is the largest number of events that a sliding window counter counts.
+const maxEvents = 1<<24 - 1
 
 // policy returns an exact policy if the numbers allow an exact policy. Otherwise it returns a sliding window counter.
 func (l *RateLimit) policy() (engine.Policy, error) {
@@ -87,8 +88,8 @@ func (l *RateLimit) policy() (engine.Policy, error) {
 	if window < spec.MinWindow || window > spec.MaxWindow {
 		return engine.Policy{}, fmt.Errorf("window %v: want %v to %v", window, spec.MinWindow, spec.MaxWindow)
 	}
-	if l.MaxEvents < 0 || l.MaxEvents > mostEvents {
-		return engine.Policy{}, fmt.Errorf("max_events %d: want 0 to %d", l.MaxEvents, mostEvents)
+	if l.MaxEvents < 0 || l.MaxEvents > maxEvents {
+		return engine.Policy{}, fmt.Errorf("max_events %d: want 0 to %d", l.MaxEvents, maxEvents)
 	}
 	limit := spec.Limit{Algorithm: engine.AlgorithmSlidingLog}
 	if limit.Rate = spec.Of(engine.Per(float64(l.MaxEvents), window)); l.MaxEvents == 0 {

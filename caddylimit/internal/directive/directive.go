@@ -29,16 +29,16 @@ func Register(name string, make func() Handler) {
 
 // An Option describes a line of a block. The line may begin another block.
 type Option struct {
-	name string
-	read Reader
-	many bool
+	name       string
+	read       Reader
+	repeatable bool
 }
 
 // Once returns an option that may occur once in a block.
 func Once(name string, read Reader) Option { return Option{name: name, read: read} }
 
 // Many returns an option that may occur several times in a block.
-func Many(name string, read Reader) Option { return Option{name: name, read: read, many: true} }
+func Many(name string, read Reader) Option { return Option{name: name, read: read, repeatable: true} }
 
 // Read reads a directive without arguments and its block, from the directive's name.
 func Read(d *caddyfile.Dispenser, options ...Option) error {
@@ -50,16 +50,16 @@ func Read(d *caddyfile.Dispenser, options ...Option) error {
 	return Block(d, name, options...)
 }
 
-// Block reads the block that follows. Errors contain the argument what as the name of the block.
-func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
+// Block reads the block that follows. Errors contain the name of the block.
+func Block(d *caddyfile.Dispenser, blockName string, options ...Option) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
 		i := slices.IndexFunc(options, func(o Option) bool { return o.name == name })
 		if i < 0 {
-			return d.Errf("unknown option %q of %s: want %s", name, what, list(options))
+			return d.Errf("unknown option %q of %s: want %s", name, blockName, list(options))
 		}
-		if seen[name] && !options[i].many {
+		if seen[name] && !options[i].repeatable {
 			return d.Errf("%s is given twice", name)
 		}
 		seen[name] = true

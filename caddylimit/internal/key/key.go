@@ -15,9 +15,9 @@ import (
 
 // A Template is a text with placeholders. Its methods are safe for concurrent use.
 type Template struct {
-	text     string
-	constant bool
-	name     string // of the placeholder, if the text is only one placeholder; otherwise ""
+	text       string
+	isConstant bool
+	name       string // of the placeholder, if the text is only one placeholder; otherwise ""
 }
 
 // Parse reads a template. Placeholders are replaced once for each request, so their values contain no placeholders. An
@@ -29,7 +29,7 @@ func Parse(text string) (t Template, warnings []string, err error) {
 		return t, nil, err
 	}
 	for _, name := range names {
-		warning, err := look(name)
+		warning, err := checkPlaceholder(name)
 		if err != nil {
 			return t, nil, fmt.Errorf("%q: %w", text, err)
 		}
@@ -37,7 +37,7 @@ func Parse(text string) (t Template, warnings []string, err error) {
 			warnings = append(warnings, fmt.Sprintf("%q: %s", text, warning))
 		}
 	}
-	t = Template{text: text, constant: len(names) == 0 && !strings.Contains(text, `\`)}
+	t = Template{text: text, isConstant: len(names) == 0 && !strings.Contains(text, `\`)}
 	if len(names) == 1 && text == "{"+names[0]+"}" {
 		t.name = names[0]
 	}
@@ -46,7 +46,7 @@ func Parse(text string) (t Template, warnings []string, err error) {
 
 // Of returns the text of the template for a request.
 func (t *Template) Of(r *http.Request) string {
-	if t.constant {
+	if t.isConstant {
 		return t.text
 	}
 	replacer := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
@@ -68,11 +68,11 @@ type Key struct {
 func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []string, err error) {
 	k = &Key{}
 	for _, text := range templates {
-		t, more, err := Parse(text)
+		t, moreWarnings, err := Parse(text)
 		if err != nil {
 			return nil, nil, fmt.Errorf("key %w", err)
 		}
-		k.templates, warnings = append(k.templates, t), append(warnings, more...)
+		k.templates, warnings = append(k.templates, t), append(warnings, moreWarnings...)
 	}
 	if ipv4Prefix < 0 || ipv4Prefix > 32 {
 		return nil, nil, fmt.Errorf("ipv4_prefix %d: want 1 to 32, or 0 for the whole address", ipv4Prefix)
@@ -80,9 +80,9 @@ func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []str
 	if ipv6Prefix < 0 || ipv6Prefix > 128 {
 		return nil, nil, fmt.Errorf("ipv6_prefix %d: want 1 to 128, or 0 for the whole address", ipv6Prefix)
 	}
-	bits := func(n, whole int) int {
+	bits := func(n, full int) int {
 		if n == 0 {
-			return whole
+			return full
 		}
 		return n
 	}
@@ -105,7 +105,7 @@ func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 func (k *Key) part(h httplimit.Hasher, r *http.Request, i int) engine.Key {
 	t := &k.templates[i]
 	text := t.Of(r)
-	if addr, ok := readAddr(text); ok && !t.constant {
+	if addr, ok := readAddr(text); ok && !t.isConstant {
 		return h.KeyAddr(k.ip.PrefixOf(addr).Addr())
 	}
 	return h.Key(text)
@@ -137,9 +137,9 @@ func (k *Key) Meant(text string) string {
 
 // readAddr parses an address. It first rejects texts that cannot be an address, because ParseAddr allocates its error.
 func readAddr(text string) (netip.Addr, bool) {
-	const longest = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
-	text, zone, zoned := strings.Cut(text, "%")
-	if len(text) < len("::") || len(text) > longest || !strings.ContainsAny(text, ".:") || zoned && zone == "" {
+	const maxLen = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
+	text, zone, hasZone := strings.Cut(text, "%")
+	if len(text) < len("::") || len(text) > maxLen || !strings.ContainsAny(text, ".:") || hasZone && zone == "" {
 		return netip.Addr{}, false
 	}
 	for i := range len(text) {
@@ -148,7 +148,7 @@ func readAddr(text string) (netip.Addr, bool) {
 		}
 	}
 	addr, err := netip.ParseAddr(text)
-	if err != nil || zoned && addr.Is4() {
+	if err != nil || hasZone && addr.Is4() {
 		return netip.Addr{}, false
 	}
 	return addr.Unmap(), true

@@ -34,8 +34,8 @@ func placeholders(text string) (names []string, err error) {
 	return names, nil
 }
 
-// look returns an error for a placeholder that no request can have, and a warning for a probable mistake.
-func look(name string) (warning string, err error) {
+// checkPlaceholder returns an error for a placeholder that no request can have, and a warning for a probable mistake.
+func checkPlaceholder(name string) (warning string, err error) {
 	switch {
 	case name == "http.request.remote" || strings.HasSuffix(name, ".remote.port"):
 		return "the port of a client differs for every connection: want {http.request.remote.host}", nil
@@ -53,7 +53,7 @@ func look(name string) (warning string, err error) {
 
 // isOfRequests reports whether Caddy may have a value for the placeholder in a request. It tries a made-up request, and
 // returns true if Caddy cannot evaluate the placeholder for this request.
-func isOfRequests(name string) (known bool) {
+func isOfRequests(name string) (found bool) {
 	if strings.HasPrefix(name, "http.request.tls.") {
 		return true
 	}
@@ -65,9 +65,9 @@ func isOfRequests(name string) (known bool) {
 	r = r.WithContext(ctx)
 	defer func() {
 		if recover() != nil {
-			known = true
+			found = true
 		}
 	}()
-	_, known = caddyhttp.NewTestReplacer(r).Get(name)
-	return known
+	_, found = caddyhttp.NewTestReplacer(r).Get(name)
+	return found
 }

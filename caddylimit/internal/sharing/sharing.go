@@ -39,13 +39,13 @@ func Options(s *Sharing) []directive.Option {
 	return []directive.Option{
 		directive.Once("store", directive.Text(&s.Store)),
 		directive.Once("on_loss", directive.Text(&s.OnLoss)),
-		directive.Once("nodes", directive.Integer(&s.Nodes, 1, mostNodes)),
+		directive.Once("nodes", directive.Integer(&s.Nodes, 1, maxNodes)),
 		directive.Once("share", directive.Text(&s.Share)),
 		directive.Once("timeout", directive.Duration(&s.Timeout)),
 	}
 }
 
-const mostNodes = 100_000
+const maxNodes = 100_000
 
 // Spec returns the settings that all zones of the handler share.
 func Spec(s *Sharing) (spec zone.Spec, err error) {
@@ -60,8 +60,8 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 	}
 	spec.Nodes, spec.Timeout = s.Nodes, time.Duration(s.Timeout)
 	switch {
-	case s.Nodes < 0 || s.Nodes > mostNodes:
-		return spec, fmt.Errorf("nodes %d: want 1 to %d, or 0 for 4", s.Nodes, mostNodes)
+	case s.Nodes < 0 || s.Nodes > maxNodes:
+		return spec, fmt.Errorf("nodes %d: want 1 to %d, or 0 for 4", s.Nodes, maxNodes)
 	case s.Timeout != 0 && (spec.Timeout < time.Millisecond || spec.Timeout > 10*time.Second):
 		return spec, fmt.Errorf("timeout %v: want 1ms to 10s", spec.Timeout)
 	case spec.Store == "" && s.Timeout != 0:
@@ -109,8 +109,8 @@ func parseShare(text string) (percent int, err error) {
 	if text == "" {
 		return 0, nil
 	}
-	number, is := strings.CutSuffix(text, "%")
-	if percent, err = strconv.Atoi(number); err != nil || !is || percent < 1 || percent > 100 {
+	number, hasPercent := strings.CutSuffix(text, "%")
+	if percent, err = strconv.Atoi(number); err != nil || !hasPercent || percent < 1 || percent > 100 {
 		return 0, fmt.Errorf("share %q: want 1%% to 100%%", text)
 	}
 	return percent, nil

@@ -21,8 +21,8 @@ type Config struct {
 	cancel   context.CancelFunc
 }
 
-// quiet turns off Caddy's log and its admin endpoint.
-const quiet = `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{"logs":{"default":{"level":"WARN","writer":{"output":"discard"}}}}}`
+// quietConfig turns off Caddy's log and its admin endpoint.
+const quietConfig = `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{"logs":{"default":{"level":"WARN","writer":{"output":"discard"}}}}}`
 
 // provisioning guards caddy.ProvisionContext, which sets variables of the process.
 var provisioning sync.Mutex
@@ -34,7 +34,7 @@ func Provision(t testing.TB, module string, handlers ...string) (*Config, error)
 	provisioning.Lock()
 	defer provisioning.Unlock()
 	config := new(caddy.Config)
-	require.NoError(t, json.Unmarshal([]byte(quiet), config))
+	require.NoError(t, json.Unmarshal([]byte(quietConfig), config))
 	base, err := caddy.ProvisionContext(config)
 	require.NoError(t, err)
 	c := &Config{}
@@ -98,8 +98,8 @@ func (c *Config) Do(r *http.Request) *httptest.ResponseRecorder { return c.DoBy(
 func (c *Config) DoBy(handler int, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	err := c.Handlers[handler].ServeHTTP(w, Prepare(r, w), Next)
-	if failed, ok := err.(caddyhttp.HandlerError); ok {
-		w.WriteHeader(failed.StatusCode)
+	if handlerErr, ok := err.(caddyhttp.HandlerError); ok {
+		w.WriteHeader(handlerErr.StatusCode)
 	}
 	return w
 }
@@ -111,8 +111,8 @@ func (c *Config) DoTrusted(r *http.Request, trusted bool) *httptest.ResponseReco
 	r = Prepare(r, w)
 	caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, trusted)
 	err := c.Handlers[0].ServeHTTP(w, r, Next)
-	if failed, ok := err.(caddyhttp.HandlerError); ok {
-		w.WriteHeader(failed.StatusCode)
+	if handlerErr, ok := err.(caddyhttp.HandlerError); ok {
+		w.WriteHeader(handlerErr.StatusCode)
 	}
 	return w
 }

@@ -29,7 +29,7 @@ type App struct {
 	collectors map[string]prometheus.Collector
 	atEnd      []func()
 	users      atomic.Int64 // requests in progress that keep the zones, plus one for the configuration
-	once       sync.Once    // makes end run once
+	endOnce    sync.Once    // makes end run once
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -81,7 +81,7 @@ func (a *App) Leave() {
 // Use returns the zone of a module by its name. A second call in the configuration must have the same spec.
 func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	id := id{module, name}
-	if u, again := a.uses[id]; again {
+	if u, found := a.uses[id]; found {
 		spec.Sweep = u.Spec.Sweep // a sweep interval does not affect decisions
 		if u.Spec != spec {
 			return nil, fmt.Errorf("it is %v here, and %v in another handler of this configuration: handlers that "+
@@ -99,7 +99,7 @@ func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 		switch {
 		case spec.Store != "":
 			note = "its store keeps counting if the numbers are the same"
-		case u.carries():
+		case u.keepsCounts():
 			note = "the tokens that keys have used still count"
 		}
 		a.log.Info("the limiter does not accept the new options, so the zone has a new one; "+note,
@@ -121,8 +121,8 @@ func (a *App) Uses(module string) (uses []*Use) {
 // Collector returns the collector of a module's metrics for a configuration. The first call makes the collector, with
 // its last argument.
 func Collector[C prometheus.Collector](a *App, module string, make func() C) (c C, err error) {
-	if known, again := a.collectors[module]; again {
-		return known.(C), nil
+	if collector, found := a.collectors[module]; found {
+		return collector.(C), nil
 	}
 	c = make()
 	a.collectors[module] = c
@@ -177,7 +177,7 @@ func (a *App) Cleanup() error {
 }
 
 func (a *App) end() (err error) {
-	a.once.Do(func() { err = a.endAll() })
+	a.endOnce.Do(func() { err = a.endAll() })
 	return err
 }
 

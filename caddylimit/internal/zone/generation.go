@@ -8,7 +8,7 @@ import (
 
 // A generation is a limiter that a zone has or had.
 type generation struct {
-	made    Spec
+	spec    Spec                // the spec with which the limiter was made
 	limiter *live.Limiter       // the limiter, if it is in this process
 	backend *redislimit.Limiter // or the limiter, if it is in a store
 	store   *store
@@ -17,9 +17,9 @@ type generation struct {
 }
 
 // newGeneration makes a limiter for a zone. The new limiter also counts the tokens that keys owe to the limiter of the
-// generation before.
-func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
-	g := &generation{made: spec}
+// previous generation.
+func newGeneration(id id, spec Spec, host host, previous *generation) (*generation, error) {
+	g := &generation{spec: spec}
 	var err error
 	if spec.Store == "" {
 		limiter, err := spec.limiter()
@@ -27,11 +27,11 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 			return nil, err
 		}
 		// The new limiter does not take over debts in a file, because other processes may still count in the file.
-		if before == nil || !hasTokens(before.made) || before.made.State != "" || !hasTokens(spec) {
+		if previous == nil || !hasTokens(previous.spec) || previous.spec.State != "" || !hasTokens(spec) {
 			g.limiter = live.New(limiter)
 			return g, nil
 		}
-		if g.limiter, err = before.limiter.Replace(limiter); err != nil {
+		if g.limiter, err = previous.limiter.Replace(limiter); err != nil {
 			_ = limiter.Close() // always nil
 		}
 		return g, err
@@ -39,7 +39,7 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	if g.store, err = host.store(spec.Store, spec.Timeout, spec.OnLoss != redislimit.FailClosed); err != nil {
 		return nil, err
 	}
-	if g.backend, err = redislimit.New(g.store.client, id.stored(), spec.Policy, spec.storeOptions()...); err != nil {
+	if g.backend, err = redislimit.New(g.store.client, id.storeName(), spec.Policy, spec.storeOptions()...); err != nil {
 		g.store.release()
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 
 // hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It returns false for
 // requests in flight, for a limit in a store, and for a fixed answer.
-func hasTokens(made Spec) bool {
-	a := made.Policy.Algorithm()
-	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
+func hasTokens(spec Spec) bool {
+	a := spec.Policy.Algorithm()
+	return spec.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
 // close ends the background work of the generation. The limiter of the generation still decides, and renews places of

@@ -58,11 +58,11 @@ func (s *Spec) tiers() []engine.Policy {
 func (s *Spec) policies() []engine.Policy { return append([]engine.Policy{s.Policy}, s.tiers()...) }
 
 // Largest returns the largest limit among the policy and the tiers.
-func (s *Spec) Largest() (most uint64) {
+func (s *Spec) Largest() (largest uint64) {
 	for _, p := range s.policies() {
-		most = max(most, p.Limit())
+		largest = max(largest, p.Limit())
 	}
-	return most
+	return largest
 }
 
 // InProcess returns the spec without a store.
@@ -156,20 +156,19 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 		options = append(options, engine.SweepInterval(s.Sweep))
 	}
 	if s.State != "" {
-		return s.shared(options)
+		return s.sharedLimiter(options)
 	}
 	return engine.New(s.Policy, options...)
 }
 
-// follows reports whether a limiter can be changed to the spec s. The limiter was made with the spec in the argument
-// made.
-func (s Spec) follows(made Spec) bool {
-	if made.Store != "" {
-		return s == made
+// follows reports whether a limiter can be changed to the spec s. The limiter was made with the spec original.
+func (s Spec) follows(original Spec) bool {
+	if original.Store != "" {
+		return s == original
 	}
 	policies := s.policies()
-	s.Policy, s.Tiers, s.Sweep = made.Policy, made.Tiers, made.Sweep // a sweep does not affect decisions
-	return s == made && engine.CheckChange(made.policies(), policies) == nil
+	s.Policy, s.Tiers, s.Sweep = original.Policy, original.Tiers, original.Sweep // a sweep does not affect decisions
+	return s == original && engine.CheckChange(original.policies(), policies) == nil
 }
 
 // String returns a description of the limit.

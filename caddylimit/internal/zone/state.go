@@ -32,21 +32,21 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 }
 
 // stem returns the beginning of the paths of a limit's files: the limit's name and a hash of the formatted values.
-func stem(folder, name, format string, says ...any) string {
-	said := fnv.New64a()
-	_, _ = fmt.Fprintf(said, format, says...) // never returns an error
-	plain := strings.Map(func(c rune) rune {
+func stem(folder, name, format string, values ...any) string {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, format, values...) // never returns an error
+	safeName := strings.Map(func(c rune) rune {
 		if strings.ContainsRune("/\\. ", c) {
 			return '_'
 		}
 		return c
 	}, name)
-	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", plain, said.Sum64()))
+	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", safeName, hash.Sum64()))
 }
 
-// shared makes the limiter that uses the spec's file. If possible, the limiter keeps the numbers in the file until the
-// zone's use starts. So a configuration that never starts affects no other process.
-func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
+// sharedLimiter makes the limiter that uses the spec's file. If possible, the limiter keeps the numbers in the file
+// until the zone's use starts. So a configuration that never starts affects no other process.
+func (s Spec) sharedLimiter(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
 	if table, err := engine.ReadShared(s.State); err == nil {
 		if l, err := engine.New(table.Policies[0], append(options, engine.Tiers(table.Policies[1:]...))...); err == nil {

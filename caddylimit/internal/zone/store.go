@@ -41,7 +41,7 @@ func (h host) store(address string, timeout time.Duration, joinsLater bool) (*st
 	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {
 		log := new(relay)
-		log.to.Store(h.log)
+		log.logger.Store(h.log)
 		options := []redislimit.ClientOption{redislimit.Logger(slog.New(log))}
 		if timeout != 0 {
 			options = append(options, redislimit.Timeout(timeout))

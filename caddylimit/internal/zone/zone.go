@@ -21,33 +21,33 @@ var zones = caddy.NewUsagePool()
 // use.
 type Zone struct {
 	id     id
-	counts [len(counted)]atomic.Uint64
+	counts [len(countedOutcomes)]atomic.Uint64
 
 	mu      sync.Mutex
-	kept    any    // a value that a module keeps across configurations
+	value   any    // a value that a module keeps across configurations
 	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored returns the zone's name in a store. For package compat, the name includes the module, so that the zone shares
-// no count with package caddylimit.
-func (i id) stored() string {
+// storeName returns the zone's name in a store. For package compat, the name includes the module, so that the zone
+// shares no count with package caddylimit.
+func (i id) storeName() string {
 	if i.module == "weir" {
 		return i.name
 	}
 	return i.module + "/" + i.name
 }
 
-// counted are the outcomes that a zone counts.
-var counted = [...]limits.Outcome{
+// countedOutcomes are the outcomes that a zone counts.
+var countedOutcomes = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts the outcomes of a request: one outcome for each limit of the request. Its last argument returns the use
-// of the zone in which a limit's outcome counts.
-func Count(res *httplimit.Result, of func(limit string) *Use) {
+// Count counts the outcomes of a request: one outcome for each limit of the request. The function useOf returns the
+// use of the zone in which a limit's outcome counts.
+func Count(res *httplimit.Result, useOf func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)
-		of(c.Name()).counts[c.Outcome].Add(1)
+		useOf(c.Name()).counts[c.Outcome].Add(1)
 	}
 }
 
@@ -59,10 +59,10 @@ func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
 func Kept[T any](z *Zone, make func() T) T {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	if z.kept == nil {
-		z.kept = make()
+	if z.value == nil {
+		z.value = make()
 	}
-	return z.kept.(T)
+	return z.value.(T)
 }
 
 // Destruct does nothing. It exists because Caddy's pool of zones requires it.
@@ -81,7 +81,7 @@ type Use struct {
 
 // newUse returns a new use of a zone for a configuration with this spec. The new use does not affect active uses.
 func newUse(id id, spec Spec, host host) (*Use, error) {
-	if err := spec.check(id.stored()); err != nil {
+	if err := spec.check(id.storeName()); err != nil {
 		return nil, err
 	}
 	shared, _, err := zones.LoadOrNew(id, func() (caddy.Destructor, error) { return &Zone{id: id}, nil })
@@ -96,14 +96,14 @@ func newUse(id id, spec Spec, host host) (*Use, error) {
 	if n := len(z.started); n > 0 {
 		current = z.started[n-1]
 	}
-	if current != nil && spec.follows(current.gen.made) {
+	if current != nil && spec.follows(current.gen.spec) {
 		u.gen = current.gen
 	} else {
-		var before *generation
+		var previous *generation
 		if current != nil {
-			before, u.Renewed = current.gen, true
+			previous, u.Renewed = current.gen, true
 		}
-		if u.gen, err = newGeneration(id, spec, host, before); err != nil {
+		if u.gen, err = newGeneration(id, spec, host, previous); err != nil {
 			_, _ = zones.Delete(id)
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (u *Use) start() error {
 // limit, apply sets the limiter's policy to the policy of the use.
 func (u *Use) apply() error {
 	if u.gen.store != nil {
-		u.gen.store.log.to.Store(u.host.log)
+		u.gen.store.log.logger.Store(u.host.log)
 	}
 	if u.gen.limiter == nil {
 		return nil
@@ -143,8 +143,8 @@ func (u *Use) apply() error {
 func (u *Use) stop() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for i, other := range u.started {
-		if other == u {
+	for i, use := range u.started {
+		if use == u {
 			u.started = append(u.started[:i:i], u.started[i+1:]...)
 			if n := len(u.started); i > 0 && i == n {
 				return u.started[n-1].apply()
@@ -177,8 +177,8 @@ func (u *Use) Keys() (live, evicted uint64) {
 	return stats.Keys, stats.Evictions
 }
 
-// carries reports whether the tokens used under earlier configurations still count.
-func (u *Use) carries() bool { return u.gen.limiter != nil && u.gen.limiter.Formers().Any() }
+// keepsCounts reports whether the tokens used under earlier configurations still count.
+func (u *Use) keepsCounts() bool { return u.gen.limiter != nil && u.gen.limiter.Formers().Any() }
 
 // Name returns the name of the zone.
 func (u *Use) Name() string { return u.id.name }
@@ -186,10 +186,10 @@ func (u *Use) Name() string { return u.id.name }
 // CheckName returns an error for a name that headers do not accept. Limits of the middleware do not accept such a name
 // either.
 func CheckName(name string) error {
-	const longest = 128
+	const maxLength = 128
 	isPrintable := !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })
-	if name == "" || len(name) > longest || !isPrintable {
-		return fmt.Errorf("the name goes into headers: want 1 to %d printable ASCII characters", longest)
+	if name == "" || len(name) > maxLength || !isPrintable {
+		return fmt.Errorf("the name goes into headers: want 1 to %d printable ASCII characters", maxLength)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (u *Use) Limit(l httplimit.Limit) httplimit.Limit {
 		return l
 	}
 	l.Limiter = u.gen.limiter.Limiter
-	if hasTokens(u.gen.made) {
+	if hasTokens(u.gen.spec) {
 		l.Formers = u.gen.limiter.Formers()
 	}
 	return l

@@ -228,8 +228,8 @@ func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 
 // TestZonesOfTwoModulesAreTwoInAStore: zones of two modules with the same name are different zones in a store.
 func TestZonesOfTwoModulesAreTwoInAStore(t *testing.T) {
-	assert.Equal(t, "login", id{"weir", "login"}.stored())
-	assert.Equal(t, "rate_limit/login", id{"rate_limit", "login"}.stored())
+	assert.Equal(t, "login", id{"weir", "login"}.storeName())
+	assert.Equal(t, "rate_limit/login", id{"rate_limit", "login"}.storeName())
 }
 
 // TestAConfigurationThatFailsChangesNothing: a configuration changes nothing if it is given up before it starts, or
