@@ -108,8 +108,8 @@ func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	return Log(from, to, ticks...)
 }
 
-// marksAround returns the marks around the range from low to high. The first is the last mark at or below low, and the last
-// is the first mark at or above high, as far as these marks exist.
+// marksAround returns the marks around the range from low to high. The first is the last mark at or below low, and the
+// last is the first mark at or above high, as far as these marks exist.
 func marksAround(marks []float64, low, high float64) []float64 {
 	from, to := 0, len(marks)-1
 	for from < to && marks[from+1] <= low {

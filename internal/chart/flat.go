@@ -13,8 +13,8 @@ var (
 
 var colours = []Colour{Ink, Blue, Orange, Green, Grey, Ochre, Purple}
 
-// flatStyle returns the style sheet with values instead of variables, because many SVG renderers draw a variable as black.
-// The rules with the light colors come first. The rules for readers who prefer dark pages follow.
+// flatStyle returns the style sheet with values instead of variables, because many SVG renderers draw a variable as
+// black. The rules with the light colors come first. The rules for readers who prefer dark pages follow.
 func flatStyle() string {
 	_, rest, _ := strings.Cut(style, "@media")
 	scheme, rules, _ := strings.Cut(rest, "\n}\n")

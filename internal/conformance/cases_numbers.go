@@ -202,8 +202,8 @@ var refunds = []*Case{
 	}},
 }
 
-// admitsSoon expects that a request is admitted, at once or a moment later. An earlier request may get its refund a moment
-// after its answer.
+// admitsSoon expects that a request is admitted, at once or a moment later. An earlier request may get its refund a
+// moment after its answer.
 func (c *C) admitsSoon(n *Node, r Request) {
 	c.Soon("what was given back does not come", func() bool { return n.Send(r).Admitted })
 }

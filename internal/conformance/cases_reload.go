@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// reloadCase returns a case in which a limit changes. A key that has used its tokens must not have a full bucket afterwards.
+// reloadCase returns a case in which a limit changes. A key that has used its tokens must not have a full bucket
+// afterwards.
 func reloadCase(name, expects string, from, to Limit) *Case {
 	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
 		n := c.Start(from)
@@ -124,8 +125,8 @@ var reloads = []*Case{
 	}},
 }
 
-// reloadBackCase returns a case in which a limit changes and then changes back. A key that has used its tokens must never
-// have a full bucket.
+// reloadBackCase returns a case in which a limit changes and then changes back. A key that has used its tokens must
+// never have a full bucket.
 func reloadBackCase(name, expects string, from, to Limit) *Case {
 	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
 		n := c.Start(from)

@@ -12,8 +12,8 @@ import (
 const (
 	// paces is the number of rates for which the peaks of a key are computed.
 	paces = 24
-	// slowestRate is the first of these rates, in tokens per second. It is half a token per day. Each further rate is twice
-	// the previous rate.
+	// slowestRate is the first of these rates, in tokens per second. It is half a token per day. Each further rate is
+	// twice the previous rate.
 	slowestRate = 0.5 / 86400
 	// smallTotal is a total cost. If the requests of a key cost no more than this, its peaks are not worth the memory.
 	smallTotal = 16

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// ordinaryPercent is a percentage of keys. If a limit refuses at most this share of the keys, it counts as enough for all
-	// other keys.
+	// ordinaryPercent is a percentage of keys. If a limit refuses at most this share of the keys, it counts as enough
+	// for all other keys.
 	ordinaryPercent = 1
 	// A key is abusive if it asks for at least abusiveTimes times the limit that is enough for all other keys.
 	abusiveTimes = 2
@@ -166,7 +166,8 @@ func (s *Suggestion) lowestIndex(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.maxRefused() })
 }
 
-// goalIndex returns the index of the lowest limit of a period that reaches the goal, or -1 if the engine cannot make it.
+// goalIndex returns the index of the lowest limit of a period that reaches the goal, or -1 if the engine cannot make
+// it.
 func (s *Suggestion) goalIndex(c *Curve) int {
 	i := s.lowestIndex(c)
 	if !s.Abusive {
@@ -206,6 +207,6 @@ func (s *Suggestion) choose(rulePeriod, span time.Duration) {
 	s.Reason = fmt.Sprintf("%d times %v, which is enough for 99 of 100 keys of a day", abusiveTimes, p.Rate)
 }
 
-// isSupported reports whether a log of length span is long enough for a period. The log's times are whole seconds, so its
-// last second must be added.
+// isSupported reports whether a log of length span is long enough for a period. The log's times are whole seconds, so
+// its last second must be added.
 func isSupported(period, span time.Duration) bool { return period <= (span+time.Second)/minPeriods }
