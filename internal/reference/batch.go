@@ -40,30 +40,30 @@ func NewBatchRefill(refill uint64, interval time.Duration, burst uint64) *BatchR
 	return &BatchRefill{integer(refill), integer(burst), int64(interval), integer(burst), 0}
 }
 
-// The method at returns the tokens in the bucket at an instant. The result is below zero if the instant is far enough
+// tokensAt returns the tokens in the bucket at an instant. The result is below zero if the instant is far enough
 // before the last instant.
-func (b *BatchRefill) at(nanos int64) *big.Int {
+func (b *BatchRefill) tokensAt(nanos int64) *big.Int {
 	tokens := big.NewInt(nanos/b.interval - b.last)
 	tokens.Mul(tokens, b.refill)
-	return least(tokens.Add(tokens, b.tokens), b.burst)
+	return minimum(tokens.Add(tokens, b.tokens), b.burst)
 }
 
 func (b *BatchRefill) set(nanos int64, tokens *big.Int) {
-	b.tokens, b.last = least(tokens, b.burst), nanos/b.interval
+	b.tokens, b.last = minimum(tokens, b.burst), nanos/b.interval
 }
 
 // Take takes n tokens if the bucket has them.
 func (b *BatchRefill) Take(nanos int64, n uint64) bool {
-	left := b.at(nanos)
-	if left.Sub(left, integer(n)).Sign() < 0 {
+	remaining := b.tokensAt(nanos)
+	if remaining.Sub(remaining, integer(n)).Sign() < 0 {
 		return false
 	}
-	b.set(nanos, left)
+	b.set(nanos, remaining)
 	return true
 }
 
 // Remaining returns how many tokens are in the bucket.
-func (b *BatchRefill) Remaining(nanos int64) uint64 { return notNegative(b.at(nanos)) }
+func (b *BatchRefill) Remaining(nanos int64) uint64 { return notNegative(b.tokensAt(nanos)) }
 
 // RetryAfter returns how long it takes until a refill brings the bucket to n tokens.
 func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
@@ -74,7 +74,7 @@ func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
 	if lack.Cmp(b.burst) > 0 {
 		return math.MaxInt64
 	}
-	if lack.Sub(lack, b.at(nanos)).Sign() <= 0 {
+	if lack.Sub(lack, b.tokensAt(nanos)).Sign() <= 0 {
 		return 0
 	}
 	refills := quotientUp(lack, b.refill)
@@ -91,18 +91,18 @@ func (b *BatchRefill) ResetAfter(nanos int64) int64 { return b.RetryAfter(nanos,
 
 // Refund gives n tokens back, even to a bucket with less than zero tokens.
 func (b *BatchRefill) Refund(nanos int64, n uint64) {
-	b.set(nanos, new(big.Int).Add(b.at(nanos), integer(n)))
+	b.set(nanos, new(big.Int).Add(b.tokensAt(nanos), integer(n)))
 }
 
 // Reset fills the bucket.
 func (b *BatchRefill) Reset() { b.tokens = b.burst }
 
 // Idle reports whether the bucket is full.
-func (b *BatchRefill) Idle(nanos int64) bool { return b.at(nanos).Cmp(b.burst) == 0 }
+func (b *BatchRefill) Idle(nanos int64) bool { return b.tokensAt(nanos).Cmp(b.burst) == 0 }
 
 // Debt returns how many tokens are missing until the bucket is full.
 func (b *BatchRefill) Debt(nanos int64) uint64 {
-	return notNegative(new(big.Int).Sub(b.burst, b.at(nanos)))
+	return notNegative(new(big.Int).Sub(b.burst, b.tokensAt(nanos)))
 }
 
 // Change returns the bucket with other numbers. Tokens that were already taken still count.
@@ -116,14 +116,14 @@ func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
 // quotientUp returns a / b, rounded up. Neither is negative.
 func quotientUp(a, b *big.Int) *big.Int {
-	quotient, rest := new(big.Int).QuoRem(a, b, new(big.Int))
-	if rest.Sign() > 0 {
+	quotient, remainder := new(big.Int).QuoRem(a, b, new(big.Int))
+	if remainder.Sign() > 0 {
 		quotient.Add(quotient, big.NewInt(1))
 	}
 	return quotient
 }
 
-func least(a, b *big.Int) *big.Int {
+func minimum(a, b *big.Int) *big.Int {
 	if a.Cmp(b) < 0 {
 		return a
 	}

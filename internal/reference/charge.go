@@ -12,16 +12,16 @@ type Debtor interface {
 
 // Charge takes tokens from the bucket, which may then have less than zero tokens.
 func (b *BatchRefill) Charge(nanos int64, n, bound uint64) uint64 {
-	at := b.at(nanos)
-	charged := fits(n, b.Debt(nanos), bound)
-	b.set(nanos, new(big.Int).Sub(at, integer(charged)))
+	tokens := b.tokensAt(nanos)
+	charged := maxCharge(n, b.Debt(nanos), bound)
+	b.set(nanos, new(big.Int).Sub(tokens, integer(charged)))
 	return charged
 }
 
 // Charge counts in the current window.
 func (w *FixedWindow) Charge(nanos int64, n, bound uint64) uint64 {
-	end, taken := w.at(nanos)
-	charged := fits(n, taken, bound)
+	end, taken := w.current(nanos)
+	charged := maxCharge(n, taken, bound)
 	if charged > 0 {
 		w.end, w.taken = end, taken+charged
 	}
@@ -30,9 +30,9 @@ func (w *FixedWindow) Charge(nanos int64, n, bound uint64) uint64 {
 
 // Charge counts in the current window.
 func (w *SlidingWindow) Charge(nanos int64, n, bound uint64) uint64 {
-	charged := fits(n, w.Estimate(nanos), bound)
+	charged := maxCharge(n, w.Estimate(nanos), bound)
 	if charged > 0 {
-		*w = w.at(nanos)
+		*w = w.stateAt(nanos)
 		w.current += charged
 	}
 	return charged
@@ -40,7 +40,7 @@ func (w *SlidingWindow) Charge(nanos int64, n, bound uint64) uint64 {
 
 // Charge adds entries at the instant nanos, or at the time of the newest entry if that time is later.
 func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
-	charged := fits(n, l.Count(nanos), bound)
+	charged := maxCharge(n, l.Count(nanos), bound)
 	if charged > 0 {
 		l.newest = max(l.newest, nanos)
 		l.entries = append(l.entries, entry{l.newest, charged})
@@ -48,6 +48,6 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n further tokens may be taken. The argument taken is the number of tokens that are already
-// taken. The argument bound is the largest number of tokens that may be taken in all.
-func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }
+// maxCharge returns how many of n further tokens may be taken. The argument taken is the number of tokens that are
+// already taken. The argument bound is the largest number of tokens that may be taken in all.
+func maxCharge(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

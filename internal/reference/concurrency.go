@@ -20,27 +20,27 @@ func NewConcurrency(limit uint64, length time.Duration) *Concurrency {
 	return &Concurrency{limit: limit, length: int64(length)}
 }
 
-// The method at returns the state at an instant. If c's period begins after the instant, it returns the state at the
+// stateAt returns the state at an instant. If c's period begins after the instant, it returns the state at the
 // beginning of this period.
-func (c *Concurrency) at(nanos int64) Concurrency {
-	is := *c
-	for is.period < nanos/c.length && is.older+is.newer > 0 {
-		is.period, is.older, is.newer = is.period+1, is.newer, 0
+func (c *Concurrency) stateAt(nanos int64) Concurrency {
+	state := *c
+	for state.period < nanos/c.length && state.older+state.newer > 0 {
+		state.period, state.older, state.newer = state.period+1, state.newer, 0
 	}
-	is.period = max(is.period, nanos/c.length)
-	return is
+	state.period = max(state.period, nanos/c.length)
+	return state
 }
 
 // InFlight returns how many tokens are in flight.
 func (c *Concurrency) InFlight(nanos int64) uint64 {
-	is := c.at(nanos)
-	return is.older + is.newer
+	state := c.stateAt(nanos)
+	return state.older + state.newer
 }
 
 // Take lets n tokens enter if the limit allows it.
 func (c *Concurrency) Take(nanos int64, n uint64) bool {
-	inside := c.InFlight(nanos)
-	if inside > c.limit || n > c.limit-inside {
+	inFlight := c.InFlight(nanos)
+	if inFlight > c.limit || n > c.limit-inFlight {
 		return false
 	}
 	c.enter(nanos, n)
@@ -48,7 +48,7 @@ func (c *Concurrency) Take(nanos int64, n uint64) bool {
 }
 
 func (c *Concurrency) enter(nanos int64, n uint64) {
-	*c = c.at(nanos)
+	*c = c.stateAt(nanos)
 	c.newer += n
 }
 
@@ -75,17 +75,17 @@ func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
 	if n > c.limit {
 		return math.MaxInt64
 	}
-	return c.until(nanos, c.limit-n)
+	return c.waitFor(nanos, c.limit-n)
 }
 
 // ResetAfter returns how long it takes until everything in flight is forgotten, if no token leaves.
-func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.until(nanos, 0) }
+func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.waitFor(nanos, 0) }
 
-// The method until returns how long it takes until no more than the given number of tokens (most) are in flight, if no
-// token leaves. The wait is 0, or it ends when a period ends.
-func (c *Concurrency) until(nanos int64, most uint64) int64 {
+// waitFor returns how long it takes until at most maxTokens tokens are in flight, if no token leaves. The wait is 0, or
+// it ends when a period ends.
+func (c *Concurrency) waitFor(nanos int64, maxTokens uint64) int64 {
 	for at := nanos; ; at = (at/c.length + 1) * c.length {
-		if c.InFlight(at) <= most {
+		if c.InFlight(at) <= maxTokens {
 			return at - nanos
 		}
 	}
@@ -118,7 +118,7 @@ func (c *Concurrency) Change(limit uint64) *Concurrency {
 
 // Charge lets up to n tokens enter, even above the limit, as long as the number of tokens in flight is at most bound.
 func (c *Concurrency) Charge(nanos int64, n, bound uint64) uint64 {
-	charged := fits(n, c.InFlight(nanos), bound)
+	charged := maxCharge(n, c.InFlight(nanos), bound)
 	if charged > 0 {
 		c.enter(nanos, charged)
 	}

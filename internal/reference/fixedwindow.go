@@ -32,21 +32,21 @@ func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 	return &FixedWindow{limit: limit, periods: periods}
 }
 
-// The method at returns the end and the count of the current window, or of a new window if none is current.
-func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
+// current returns the end and the count of the current window, or of a new window if none is current.
+func (w *FixedWindow) current(nanos int64) (end int64, taken uint64) {
 	switch {
 	case nanos < w.end && (w.taken > 0 || !w.aligned): // otherwise a late call would use an empty window
 		return w.end, w.taken
 	case w.periods != nil:
 		return w.periods.End(nanos), 0
 	case w.aligned: // the first whole window since the length changed, or a later one
-		return max(w.end, max(nanos-nanos%w.length, w.up(w.since))+w.length), 0
+		return max(w.end, max(nanos-nanos%w.length, w.roundUp(w.since))+w.length), 0
 	}
 	return nanos + w.length, 0
 }
 
-// The method up returns the first time, from the given instant on, at which a window of the clock begins.
-func (w *FixedWindow) up(nanos int64) int64 {
+// roundUp returns the first time, from the given instant on, at which a window of the clock begins.
+func (w *FixedWindow) roundUp(nanos int64) int64 {
 	if part := nanos % w.length; part > 0 {
 		return nanos - part + w.length
 	}
@@ -55,7 +55,7 @@ func (w *FixedWindow) up(nanos int64) int64 {
 
 // Take takes n tokens if the window has them.
 func (w *FixedWindow) Take(nanos int64, n uint64) bool {
-	end, taken := w.at(nanos)
+	end, taken := w.current(nanos)
 	if taken > w.limit || n > w.limit-taken {
 		return false
 	}
@@ -65,7 +65,7 @@ func (w *FixedWindow) Take(nanos int64, n uint64) bool {
 
 // Remaining returns the tokens that the window still has.
 func (w *FixedWindow) Remaining(nanos int64) uint64 {
-	_, taken := w.at(nanos)
+	_, taken := w.current(nanos)
 	return w.limit - min(taken, w.limit)
 }
 
@@ -116,7 +116,7 @@ func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 //   - If the window becomes longer, its end moves by the difference of the lengths. It does not move beyond the end of
 //     a new window that begins at the time latest, nor beyond the time at which the tokens have come back at the new
 //     rate.
-func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
+func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, limits Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if to.since = w.since; to.length != w.length {
 		to.since = nanos
@@ -125,17 +125,17 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 		return to
 	}
 	to.taken, to.end = w.taken, w.end
-	latest := max(nanos, known.Latest)
+	latest := max(nanos, limits.Latest)
 	switch longer := to.length - w.length; {
 	case longer == 0:
 		return to
 	case w.aligned:
-		to.end = w.changeAligned(to, latest, known)
+		to.end = w.changeAligned(to, latest, limits)
 		return to
 	case longer > 0:
 		to.end = max(w.end, min(w.end+longer, latest+to.length))
 	}
-	to.end = min(to.end, after(latest, known.lasts(w.taken, to.length, big.NewInt(known.Longest))))
+	to.end = min(to.end, addClamped(latest, limits.duration(w.taken, to.length, big.NewInt(limits.Longest))))
 	return to
 }
 
@@ -143,10 +143,10 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 // window of the clock in which it would have ended. But at least one whole new window must have passed since a certain
 // time. This is the time one old length before the old end, or the time latest if it is earlier. If fewer new windows
 // are enough to grant the tokens taken, the window ends after that many.
-func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
-	whole := to.up(min(w.end-w.length, latest))
-	longest := big.NewInt((known.Longest + to.length - 1) / to.length * to.length)
-	all := quotientUp(known.lasts(w.taken, to.length, longest), big.NewInt(to.length))
-	all.Mul(all, big.NewInt(to.length))
-	return min(max(to.up(w.end), whole+to.length), after(max(latest-latest%to.length, whole), all))
+func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, limits Limits) int64 {
+	firstWhole := to.roundUp(min(w.end-w.length, latest))
+	longest := big.NewInt((limits.Longest + to.length - 1) / to.length * to.length)
+	windows := quotientUp(limits.duration(w.taken, to.length, longest), big.NewInt(to.length))
+	windows.Mul(windows, big.NewInt(to.length))
+	return min(max(to.roundUp(w.end), firstWhole+to.length), addClamped(max(latest-latest%to.length, firstWhole), windows))
 }

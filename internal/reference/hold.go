@@ -17,8 +17,8 @@ type Mark struct {
 func (w *FixedWindow) Mark() Mark { return Mark{place: w.end} }
 
 // GiveBack gives tokens back if the take was in the current window.
-func (w *FixedWindow) GiveBack(nanos int64, of Mark, n uint64) {
-	if of.place == w.end {
+func (w *FixedWindow) GiveBack(nanos int64, mark Mark, n uint64) {
+	if mark.place == w.end {
 		w.Refund(nanos, n)
 	}
 }
@@ -27,9 +27,9 @@ func (w *FixedWindow) GiveBack(nanos int64, of Mark, n uint64) {
 func (w *SlidingWindow) Mark() Mark { return Mark{place: w.index} }
 
 // GiveBack gives tokens back to the window of the take, if this window is the current or the previous window.
-func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
-	*w = w.at(nanos)
-	switch of.place {
+func (w *SlidingWindow) GiveBack(nanos int64, mark Mark, n uint64) {
+	*w = w.stateAt(nanos)
+	switch mark.place {
 	case w.index:
 		w.current -= min(n, w.current)
 	case w.index - 1:
@@ -41,14 +41,14 @@ func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
 func (l *SlidingLog) Mark() Mark { return Mark{at: l.newest} }
 
 // GiveBack removes tokens whose entries have the instant of the take.
-func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
+func (l *SlidingLog) GiveBack(nanos int64, mark Mark, n uint64) {
 	if l.isFull(nanos) {
 		return
 	}
-	for i, e := range l.inside(nanos) {
-		if e.at == of.at {
+	for i, e := range l.entriesInWindow(nanos) {
+		if e.at == mark.at {
 			given := min(n, e.n)
-			l.inside(nanos)[i].n -= given
+			l.entriesInWindow(nanos)[i].n -= given
 			n -= given
 		}
 	}
@@ -59,7 +59,7 @@ func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
 func (c *Concurrency) Mark() Mark { return Mark{place: c.period} }
 
 // GiveBack removes tokens that entered in the period of the take.
-func (c *Concurrency) GiveBack(_ int64, of Mark, n uint64) { c.Leave(of.place, n) }
+func (c *Concurrency) GiveBack(_ int64, mark Mark, n uint64) { c.Leave(mark.place, n) }
 
 // An Owed is one key's token bucket in which a token is a whole number of ticks. It records the tick at which the
 // bucket is full. It also records how often tokens of a take were given back after other calls had changed the bucket.
@@ -104,8 +104,8 @@ func (o *Owed) Take(nanos int64, n uint64) bool {
 // bound.
 func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
 	now, owed := o.owed(nanos)
-	most := bound * o.token
-	charged := min(n, (most-min(owed, most))/o.token)
+	maxDebt := bound * o.token
+	charged := min(n, (maxDebt-min(owed, maxDebt))/o.token)
 	if charged > 0 {
 		o.full = now + int64(owed+charged*o.token)
 	}
@@ -128,17 +128,17 @@ func (o *Owed) Mark() Mark { return o.last }
 //   - If tokens were only taken since, GiveBack gives back at most what the bucket would owe now without these later
 //     takes.
 //   - If tokens were also given back since, it gives back at most the cost of the take minus the time since the take.
-func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
+func (o *Owed) GiveBack(nanos int64, mark Mark, n uint64) {
 	now, owed := o.owed(nanos)
-	back := min(owed, n*o.token)
+	refund := min(owed, n*o.token)
 	switch {
-	case o.changes == of.changes && o.full == of.place:
+	case o.changes == mark.changes && o.full == mark.place:
 		o.full -= int64(n * o.token)
 		return
-	case o.changes == of.changes:
-		back = min(back, uint64(max(of.place-now, 0)))
+	case o.changes == mark.changes:
+		refund = min(refund, uint64(max(mark.place-now, 0)))
 	default:
-		back = min(back, of.cost-min(of.cost, uint64(now-of.at)))
+		refund = min(refund, mark.cost-min(mark.cost, uint64(now-mark.at)))
 	}
-	o.full, o.changes = now+int64(owed-back), o.changes+1
+	o.full, o.changes = now+int64(owed-refund), o.changes+1
 }

@@ -7,32 +7,32 @@ import (
 // Limits has what is known about a key when its window changes.
 type Limits struct {
 	Latest int64  // nothing was taken at a later time
-	Lowest uint64 // the lowest limit that the key may have after the change; 0: not known
+	Lowest uint64 // the lowest limit that the key may have after the change; 0 means not known
 
 	Longest int64 // the longest window that the key has ever had
 }
 
-// The method lasts returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The
-// argument window is the least result, and the argument most is the largest.
-func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
-	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
-	times := longest
+// duration returns the nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The smallest
+// result is window, and the largest is maximum.
+func (l Limits) duration(taken uint64, window int64, maximum *big.Int) *big.Int {
+	longest := new(big.Rat).SetFrac(maximum, big.NewInt(window))
+	factor := longest
 	if l.Lowest > 0 {
-		times = new(big.Rat).SetFrac(integer(taken), integer(l.Lowest))
+		factor = new(big.Rat).SetFrac(integer(taken), integer(l.Lowest))
 	}
-	if times.Cmp(longest) > 0 {
-		times = longest
+	if factor.Cmp(longest) > 0 {
+		factor = longest
 	}
-	if one := big.NewRat(1, 1); times.Cmp(one) < 0 {
-		times = one
+	if one := big.NewRat(1, 1); factor.Cmp(one) < 0 {
+		factor = one
 	}
-	all := new(big.Int).Mul(times.Num(), big.NewInt(window))
-	all.Add(all, new(big.Int).Sub(times.Denom(), big.NewInt(1)))
-	return all.Quo(all, times.Denom())
+	product := new(big.Int).Mul(factor.Num(), big.NewInt(window))
+	product.Add(product, new(big.Int).Sub(factor.Denom(), big.NewInt(1)))
+	return product.Quo(product, factor.Denom())
 }
 
-// The function after returns nanos + more, or the latest instant if the sum overflows.
-func after(nanos int64, more *big.Int) int64 {
+// addClamped returns nanos + more, or the latest instant if the sum overflows.
+func addClamped(nanos int64, more *big.Int) int64 {
 	if at := more.Add(more, big.NewInt(nanos)); at.IsInt64() {
 		return at.Int64()
 	}

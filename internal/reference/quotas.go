@@ -20,9 +20,9 @@ func (d *Debt) Owed(nanos int64) *big.Rat {
 	return owed
 }
 
-// owedAt returns how long the owed tokens take to come back if a token has another price. The result is rounded up to
-// ticks.
-func (d *Debt) owedAt(nanos int64, token *big.Rat) *big.Rat {
+// owedUnderPrice returns how long the owed tokens take to come back if a token has another price. The result is rounded
+// up to ticks.
+func (d *Debt) owedUnderPrice(nanos int64, token *big.Rat) *big.Rat {
 	ticks := new(big.Rat).Quo(d.Owed(nanos), d.tick)
 	ticks.Mul(ticks, new(big.Rat).Quo(token, d.token))
 	return ticks.Mul(d.tick, new(big.Rat).SetInt(quotientUp(ticks.Num(), ticks.Denom())))
@@ -30,7 +30,7 @@ func (d *Debt) owedAt(nanos int64, token *big.Rat) *big.Rat {
 
 // Take takes n tokens at a price. It takes them only if the record owes at most limit tokens afterwards.
 func (d *Debt) Take(nanos int64, token *big.Rat, n, limit uint64) bool {
-	owed := d.owedAt(nanos, token)
+	owed := d.owedUnderPrice(nanos, token)
 	owed.Add(owed, times(token, n))
 	if owed.Cmp(times(token, limit)) > 0 {
 		if n > 0 && token.Cmp(d.token) < 0 { // from now on the debt comes back faster
@@ -47,12 +47,12 @@ func (d *Debt) Take(nanos int64, token *big.Rat, n, limit uint64) bool {
 
 // Remaining returns how many tokens could be taken.
 func (d *Debt) Remaining(nanos int64, token *big.Rat, limit uint64) uint64 {
-	left := times(token, limit)
-	if left.Sub(left, d.owedAt(nanos, token)).Sign() <= 0 {
+	remaining := times(token, limit)
+	if remaining.Sub(remaining, d.owedUnderPrice(nanos, token)).Sign() <= 0 {
 		return 0
 	}
-	left.Quo(left, token)
-	return new(big.Int).Quo(left.Num(), left.Denom()).Uint64()
+	remaining.Quo(remaining, token)
+	return new(big.Int).Quo(remaining.Num(), remaining.Denom()).Uint64()
 }
 
 // RetryAfter returns the nanoseconds until n tokens, n <= limit, can be taken. The debt comes back at the price of the

@@ -9,12 +9,12 @@ import (
 // A SlidingLog is the list of the takes of one key, with their times. A take at the instant t counts until the instant
 // t + length.
 type SlidingLog struct {
-	limit   uint64
-	length  int64
-	entries []entry // the oldest first
-	newest  int64   // the time of the newest entry, even if it was refunded
-	stays   int64   // entries stay for this time even if the window is shorter: see Keep
-	size    uint64  // for how many tokens there is room
+	limit     uint64
+	length    int64
+	entries   []entry // the oldest first
+	newest    int64   // the time of the newest entry, even if it was refunded
+	retention int64   // how long entries stay, even if the window is shorter: see Keep
+	size      uint64  // for how many tokens there is room
 }
 
 type entry struct {
@@ -27,7 +27,7 @@ func NewSlidingLog(limit uint64, length time.Duration) *SlidingLog {
 	return &SlidingLog{limit: limit, length: int64(length)}
 }
 
-func (l *SlidingLog) inside(nanos int64) []entry {
+func (l *SlidingLog) entriesInWindow(nanos int64) []entry {
 	for i, e := range l.entries {
 		if nanos-e.at < l.length {
 			return l.entries[i:]
@@ -39,7 +39,7 @@ func (l *SlidingLog) inside(nanos int64) []entry {
 // Count returns how many tokens were taken in the window that ends at an instant.
 func (l *SlidingLog) Count(nanos int64) uint64 {
 	sum := uint64(0)
-	for _, e := range l.inside(nanos) {
+	for _, e := range l.entriesInWindow(nanos) {
 		sum += e.n
 	}
 	return sum
@@ -79,7 +79,7 @@ func (l *SlidingLog) RetryAfter(nanos int64, n uint64) int64 {
 
 // ResetAfter returns how long it takes until the oldest entry leaves the window.
 func (l *SlidingLog) ResetAfter(nanos int64) int64 {
-	if entries := l.inside(nanos); len(entries) > 0 {
+	if entries := l.entriesInWindow(nanos); len(entries) > 0 {
 		return entries[0].at + l.length - nanos
 	}
 	return 0
@@ -88,46 +88,48 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 // Refund removes the n oldest tokens of the window that ends at the time of the refund. It also removes the entries
 // that can never count again.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
-	inside := l.inside(nanos)
-	if len(inside) == 0 || n == 0 || l.isFull(nanos) {
+	entries := l.entriesInWindow(nanos)
+	if len(entries) == 0 || n == 0 || l.isFull(nanos) {
 		return
 	}
-	for i := range inside {
-		e := &inside[i]
+	for i := range entries {
+		e := &entries[i]
 		given := min(n, e.n)
 		n, e.n = n-given, e.n-given
 	}
-	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.stays) })
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.retention) })
 }
 
-// Keep sets how long entries stay, and for how many tokens there is room. Entries may stay for longer than the window,
-// because they may count in a longer window. If the entries take up all the room, a refund gives nothing back, because
-// there may be older entries that also count but had no room.
-func (l *SlidingLog) Keep(stays time.Duration, size uint64) { l.stays, l.size = int64(stays), size }
+// Keep sets how long entries stay (retention), and for how many tokens there is room (size). Entries may stay for
+// longer than the window, because they may count in a longer window. If the entries take up all the room, a refund
+// gives nothing back, because there may be older entries that also count but had no room.
+func (l *SlidingLog) Keep(retention time.Duration, size uint64) {
+	l.retention, l.size = int64(retention), size
+}
 
 func (l *SlidingLog) isFull(nanos int64) bool {
 	sum := uint64(0)
 	for _, e := range l.entries {
-		if nanos-e.at < l.stays {
+		if nanos-e.at < l.retention {
 			sum += e.n
 		}
 	}
-	return l.stays > l.length && sum >= l.size
+	return l.retention > l.length && sum >= l.size
 }
 
 // Reset empties the list.
 func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
 
 // Idle reports whether all entries have left the window.
-func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
+func (l *SlidingLog) Idle(nanos int64) bool { return len(l.entriesInWindow(nanos)) == 0 }
 
 // Stays reports whether a Reset could change something even if the log is idle. The entries of an idle log still take
 // up room until the newest one, even if it was refunded, is older than [SlidingLog.Keep] says.
 func (l *SlidingLog) Stays(nanos int64) bool {
-	return len(l.entries) > 0 && nanos-l.newest < max(l.length, l.stays)
+	return len(l.entries) > 0 && nanos-l.newest < max(l.length, l.retention)
 }
 
 // Change returns the same list under another limit. The new window must not be longer than the current window.
 func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
-	return &SlidingLog{limit, int64(length), l.entries, l.newest, l.stays, l.size}
+	return &SlidingLog{limit, int64(length), l.entries, l.newest, l.retention, l.size}
 }

@@ -21,48 +21,48 @@ func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
 	return &SlidingWindow{limit: limit, length: int64(length)}
 }
 
-// The method at returns the state at an instant: the window of the clock that contains the instant, and the counts. If
+// stateAt returns the state at an instant: the window of the clock that contains the instant, and the counts. If
 // the instant is before the last counted window, it returns the state at the beginning of that window.
-func (w *SlidingWindow) at(nanos int64) SlidingWindow {
-	now := *w
-	now.index = max(nanos/w.length, w.index)
-	switch now.index - w.index {
+func (w *SlidingWindow) stateAt(nanos int64) SlidingWindow {
+	state := *w
+	state.index = max(nanos/w.length, w.index)
+	switch state.index - w.index {
 	case 0:
 	case 1:
-		now.previous, now.current = w.current, 0
+		state.previous, state.current = w.current, 0
 	default:
-		now.previous, now.current = 0, 0
+		state.previous, state.current = 0, 0
 	}
-	return now
+	return state
 }
 
 // Estimate returns the counters' estimate of how many tokens were taken in the window that ends at an instant.
 func (w *SlidingWindow) Estimate(nanos int64) uint64 {
-	now := w.at(nanos)
-	inside := now.inside(nanos)
-	return inside.Quo(inside, big.NewInt(w.length)).Uint64() + now.current
+	state := w.stateAt(nanos)
+	weighted := state.weighted(nanos)
+	return weighted.Quo(weighted, big.NewInt(w.length)).Uint64() + state.current
 }
 
 // estimateUp returns the estimate rounded up, but 0 if Estimate returns 0.
 func (w *SlidingWindow) estimateUp(nanos int64) uint64 {
-	now := w.at(nanos)
+	state := w.stateAt(nanos)
 	if w.Estimate(nanos) == 0 {
 		return 0
 	}
-	return quotientUp(now.inside(nanos), big.NewInt(w.length)).Uint64() + now.current
+	return quotientUp(state.weighted(nanos), big.NewInt(w.length)).Uint64() + state.current
 }
 
-// The method inside returns the tokens of the previous window, multiplied by a number of nanoseconds. These are the
+// weighted returns the tokens of the previous window, multiplied by a number of nanoseconds. These are the
 // nanoseconds of the previous window that the window ending at the instant covers.
-func (w *SlidingWindow) inside(nanos int64) *big.Int {
-	left := big.NewInt((w.index+1)*w.length - max(nanos, w.index*w.length))
-	return left.Mul(left, integer(w.previous))
+func (w *SlidingWindow) weighted(nanos int64) *big.Int {
+	covered := big.NewInt((w.index+1)*w.length - max(nanos, w.index*w.length))
+	return covered.Mul(covered, integer(w.previous))
 }
 
 // Counts returns the tokens taken in the clock's previous window and in the current one.
 func (w *SlidingWindow) Counts(nanos int64) (previous, current uint64) {
-	now := w.at(nanos)
-	return now.previous, now.current
+	state := w.stateAt(nanos)
+	return state.previous, state.current
 }
 
 // Take takes n tokens if the estimate allows it.
@@ -70,7 +70,7 @@ func (w *SlidingWindow) Take(nanos int64, n uint64) bool {
 	if n > w.Remaining(nanos) {
 		return false
 	}
-	*w = w.at(nanos)
+	*w = w.stateAt(nanos)
 	w.current += n
 	return true
 }
@@ -86,36 +86,36 @@ func (w *SlidingWindow) RetryAfter(nanos int64, n uint64) int64 {
 	if n > w.limit {
 		return math.MaxInt64
 	}
-	no, yes := nanos-1, max(nanos, (w.index+2)*w.length)
-	for yes-no > 1 {
-		if middle := no + (yes-no)/2; w.Remaining(middle) >= n {
-			yes = middle
+	refused, admitted := nanos-1, max(nanos, (w.index+2)*w.length)
+	for admitted-refused > 1 {
+		if middle := refused + (admitted-refused)/2; w.Remaining(middle) >= n {
+			admitted = middle
 		} else {
-			no = middle
+			refused = middle
 		}
 	}
-	return yes - nanos
+	return admitted - nanos
 }
 
 // ResetAfter returns how long it takes until the clock's window is over. If the counters are zero, it returns 0.
 func (w *SlidingWindow) ResetAfter(nanos int64) int64 {
-	now := w.at(nanos)
+	state := w.stateAt(nanos)
 	if w.Estimate(nanos) == 0 {
 		return 0
 	}
-	return (now.index+1)*w.length - nanos
+	return (state.index+1)*w.length - nanos
 }
 
 // Refund gives n tokens back, first to the current window.
 func (w *SlidingWindow) Refund(nanos int64, n uint64) {
-	now := w.at(nanos)
-	if now.previous == 0 && now.current == 0 {
+	state := w.stateAt(nanos)
+	if state.previous == 0 && state.current == 0 {
 		return // nothing to give back; a late call may still see the counts
 	}
-	*w = now
-	first := min(n, w.current)
-	w.current -= first
-	w.previous -= min(n-first, w.previous)
+	*w = state
+	fromCurrent := min(n, w.current)
+	w.current -= fromCurrent
+	w.previous -= min(n-fromCurrent, w.previous)
 }
 
 // Reset forgets both counts.
@@ -129,26 +129,26 @@ func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 // is the window in which the last tokens may have been taken, or a later window. There are two times: when the count
 // would have disappeared without the change, and when the tokens have come back at the new rate. The count does not
 // disappear before the earlier of the two times.
-func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
+func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, limits Limits) *SlidingWindow {
 	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
 	if w.Estimate(nanos) == 0 { // an idle key has taken nothing
 		return &to
 	}
-	now := w.at(nanos)
+	state := w.stateAt(nanos)
 	if to.length == w.length {
-		now.limit = limit
-		return &now
+		state.limit = limit
+		return &state
 	}
 	to.current = w.estimateUp(nanos)
-	gone := (now.index + 2) * w.length
-	if now.current == 0 {
+	gone := (state.index + 2) * w.length
+	if state.current == 0 {
 		gone -= w.length
 	}
 	gone += max(0, to.length-w.length)
-	latest := max(nanos, known.Latest)
-	few := integer(max(to.current, 2)) // one token may be above the limit, because the estimate is rounded up
-	longest := quotientUp(new(big.Int).Mul(big.NewInt(known.Longest), few), new(big.Int).Sub(few, big.NewInt(1)))
-	gone = min(gone, after(latest, known.lasts(to.current, to.length, longest)))
+	latest := max(nanos, limits.Latest)
+	count := integer(max(to.current, 2)) // one token may be above the limit, because the estimate is rounded up
+	longest := quotientUp(new(big.Int).Mul(big.NewInt(limits.Longest), count), new(big.Int).Sub(count, big.NewInt(1)))
+	gone = min(gone, addClamped(latest, limits.duration(to.current, to.length, longest)))
 	to.index = max(latest/to.length, (gone-1)/to.length-1)
 	return &to
 }

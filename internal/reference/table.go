@@ -56,9 +56,9 @@ func (t *Table[K]) Known(key K) bool { return t.buckets[key] != nil }
 // or an earlier instant.
 func (t *Table[K]) FullAt(key K) *big.Rat {
 	b := t.bucket(key)
-	lack := new(big.Rat).Sub(b.burst, b.tokens)
-	lack.Quo(lack, b.perNano)
-	return lack.Add(lack, new(big.Rat).SetInt64(b.last))
+	debt := new(big.Rat).Sub(b.burst, b.tokens)
+	debt.Quo(debt, b.perNano)
+	return debt.Add(debt, new(big.Rat).SetInt64(b.last))
 }
 
 // Indebted returns the known keys whose buckets are not full at an instant.
