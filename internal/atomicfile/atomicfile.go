@@ -55,7 +55,7 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err er
 	old, err := os.Stat(name)
 	switch {
 	case err == nil && !old.Mode().IsRegular():
-		return direct(name, write)
+		return writeDirectly(name, write)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -73,7 +73,7 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err er
 		err = f.Chmod(old.Mode().Perm())
 	}
 	if err == nil {
-		err = buffered(f, write)
+		err = writeBuffered(f, write)
 	}
 	if err == nil {
 		// Without this flush, a crash of the machine soon after the rename could leave an empty file under the new
@@ -86,16 +86,16 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err er
 	return os.Rename(temporary, name)
 }
 
-// direct writes to the existing file, without a temporary file.
-func direct(name string, write func(io.Writer) error) error {
+// writeDirectly writes to the existing file, without a temporary file.
+func writeDirectly(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(buffered(f, write), f.Close())
+	return errors.Join(writeBuffered(f, write), f.Close())
 }
 
-func buffered(f *os.File, write func(io.Writer) error) error {
+func writeBuffered(f *os.File, write func(io.Writer) error) error {
 	b := bufio.NewWriter(f)
 	if err := write(b); err != nil {
 		return err

@@ -48,15 +48,15 @@ func Read(root string) (map[string]string, error) {
 }
 
 var (
-	fenced   = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```\n")
-	printed  = regexp.MustCompile(`^\n(?:\S[^\n]*:\n\n)?((?:    [^\n]*\n|\n)+)`) // a sentence may precede it
-	indented = regexp.MustCompile(`(?m)^    (.*)$`)
-	span     = regexp.MustCompile("`([^`]+)`")
-	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"`)
-	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fencedBlock  = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```\n")
+	outputBlock  = regexp.MustCompile(`^\n(?:\S[^\n]*:\n\n)?((?:    [^\n]*\n|\n)+)`) // a sentence may precede it
+	indentedLine = regexp.MustCompile(`(?m)^    (.*)$`)
+	codeSpan     = regexp.MustCompile("`([^`]+)`")
+	link         = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-func withoutBlocks(text string) string { return fenced.ReplaceAllString(text, "") }
+func withoutBlocks(text string) string { return fencedBlock.ReplaceAllString(text, "") }
 
 // An Example is a fenced block of code and its output. The output is the indented block that follows the code, or "" if
 // there is no such block.
@@ -70,39 +70,39 @@ type Block struct {
 
 // Blocks returns the fenced blocks of a document.
 func Blocks(text string) []Block {
-	var all []Block
-	for _, at := range fenced.FindAllStringSubmatchIndex(text, -1) {
-		b := Block{text[at[2]:at[3]], Example{Code: text[at[4]:at[5]]}}
-		if m := printed.FindStringSubmatch(text[at[1]:]); m != nil {
-			b.Output = strings.TrimRight(indented.ReplaceAllString(m[1], "$1"), "\n ")
+	var blocks []Block
+	for _, match := range fencedBlock.FindAllStringSubmatchIndex(text, -1) {
+		b := Block{text[match[2]:match[3]], Example{Code: text[match[4]:match[5]]}}
+		if m := outputBlock.FindStringSubmatch(text[match[1]:]); m != nil {
+			b.Output = strings.TrimRight(indentedLine.ReplaceAllString(m[1], "$1"), "\n ")
 		}
-		all = append(all, b)
+		blocks = append(blocks, b)
 	}
-	return all
+	return blocks
 }
 
 // Examples returns the blocks of a document in a language, such as go.
 func Examples(text, language string) []Example {
-	var all []Example
+	var examples []Example
 	for _, b := range Blocks(text) {
 		if b.Language == language {
-			all = append(all, b.Example)
+			examples = append(examples, b.Example)
 		}
 	}
-	return all
+	return examples
 }
 
 // Code returns the lines of all blocks of a document, and its code spans, which may continue on the next line.
 func Code(text string) []string {
 	var lines []string
-	for _, m := range fenced.FindAllStringSubmatch(text, -1) {
+	for _, m := range fencedBlock.FindAllStringSubmatch(text, -1) {
 		lines = append(lines, strings.Split(m[2], "\n")...)
 	}
 	text = withoutBlocks(text)
-	for _, m := range indented.FindAllStringSubmatch(text, -1) {
+	for _, m := range indentedLine.FindAllStringSubmatch(text, -1) {
 		lines = append(lines, strings.TrimSpace(m[1]))
 	}
-	for _, m := range span.FindAllStringSubmatch(text, -1) {
+	for _, m := range codeSpan.FindAllStringSubmatch(text, -1) {
 		lines = append(lines, strings.Join(strings.Fields(m[1]), " "))
 	}
 	return lines
@@ -111,7 +111,7 @@ func Code(text string) []string {
 // Links returns the targets of the links and pictures of a document that are in this repository.
 func Links(text string) []string {
 	var targets []string
-	for _, m := range link.FindAllStringSubmatch(span.ReplaceAllString(withoutBlocks(text), ""), -1) {
+	for _, m := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(withoutBlocks(text), ""), -1) {
 		if target := m[1] + m[2]; !strings.Contains(target, "://") {
 			targets = append(targets, target)
 		}
@@ -122,7 +122,7 @@ func Links(text string) []string {
 // Anchors returns the names that GitHub gives to the headings of a document.
 func Anchors(text string) []string {
 	var names []string
-	seen := map[string]int{}
+	counts := map[string]int{}
 	for _, m := range heading.FindAllStringSubmatch(withoutBlocks(text), -1) {
 		name := strings.Map(func(r rune) rune {
 			switch {
@@ -133,8 +133,8 @@ func Anchors(text string) []string {
 			}
 			return -1
 		}, m[1])
-		seen[name]++
-		if n := seen[name]; n > 1 {
+		counts[name]++
+		if n := counts[name]; n > 1 {
 			name = fmt.Sprintf("%s-%d", name, n-1)
 		}
 		names = append(names, name)

@@ -14,7 +14,7 @@ const (
 	last  = 32767
 )
 
-var errNone = fmt.Errorf("freeport: no TCP port from %d to %d is free", first, last)
+var errNoPort = fmt.Errorf("freeport: no TCP port from %d to %d is free", first, last)
 
 // Port returns a TCP port of 127.0.0.1 on which nothing listens. No other call of Port returns the same port, in this
 // or in another process, until release is called or this process ends.
@@ -25,13 +25,13 @@ func Port() (port int, release func(), err error) {
 			return port, release, nil
 		}
 	}
-	return 0, nil, errNone
+	return 0, nil, errNoPort
 }
 
 // reserve reserves a port by opening a UDP socket on it, because a second call cannot open the same socket. Servers
 // here do not use UDP.
 func reserve(port int) (release func(), err error) {
-	held, err := net.ListenPacket("udp", address(port))
+	socket, err := net.ListenPacket("udp", address(port))
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +40,10 @@ func reserve(port int) (release func(), err error) {
 		err = l.Close()
 	}
 	if err != nil {
-		_ = held.Close()
+		_ = socket.Close()
 		return nil, err
 	}
-	return func() { _ = held.Close() }, nil
+	return func() { _ = socket.Close() }, nil
 }
 
 // T is the part of testing.TB that Number and Address need.

@@ -32,12 +32,12 @@ var pieces = map[string][]string{
 }
 
 // parts are the keys of pieces in a fixed order.
-var parts = func() (all []string) {
+var parts = func() (names []string) {
 	for part := range pieces {
-		all = append(all, part)
+		names = append(names, part)
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(names)
+	return names
 }()
 
 // Request returns a request of about size bytes. Each part of the request mixes its pieces, or repeats a few of them. A
@@ -48,9 +48,9 @@ func Request(random *rand.Rand, size int) *http.Request {
 	case 0, 1: // all bytes are in one part
 		shares[parts[random.IntN(len(parts))]] = size
 	case 2: // the bytes are in several parts
-		several := 1 + random.IntN(4)
-		for range several {
-			shares[parts[random.IntN(len(parts))]] += size / several
+		count := 1 + random.IntN(4)
+		for range count {
+			shares[parts[random.IntN(len(parts))]] += size / count
 		}
 	case 3:
 		for _, part := range parts {
@@ -63,14 +63,14 @@ func Request(random *rand.Rand, size int) *http.Request {
 	if random.IntN(3) == 0 {
 		shares["host"] = random.IntN(250)
 	}
-	of := func(part string) string { return text(random, pieces[part], shares[part]) }
-	r := request("/"+of("path"), of("query"))
-	if r.Host = of("host"); r.Host == "" {
+	textOf := func(part string) string { return text(random, pieces[part], shares[part]) }
+	r := request("/"+textOf("path"), textOf("query"))
+	if r.Host = textOf("host"); r.Host == "" {
 		r.Host = "a.example"
 	}
 	for _, part := range parts {
 		if part == http.CanonicalHeaderKey(part) && shares[part] > 0 {
-			r.Header[part] = lines(random, part, of(part))
+			r.Header[part] = lines(random, part, textOf(part))
 		}
 	}
 	return r
@@ -78,14 +78,14 @@ func Request(random *rand.Rand, size int) *http.Request {
 
 // text returns size bytes, made of a few of the pieces.
 func text(random *rand.Rand, pieces []string, size int) string {
-	all := append(slices.Clone(pieces), strings.Repeat("x", 1+random.IntN(60)))
-	few := make([]string, 1+random.IntN(3))
-	for i := range few {
-		few[i] = all[random.IntN(len(all))]
+	choices := append(slices.Clone(pieces), strings.Repeat("x", 1+random.IntN(60)))
+	chosen := make([]string, 1+random.IntN(3))
+	for i := range chosen {
+		chosen[i] = choices[random.IntN(len(choices))]
 	}
 	var b strings.Builder
 	for b.Len() < 1<<10 {
-		b.WriteString(few[random.IntN(len(few))])
+		b.WriteString(chosen[random.IntN(len(chosen))])
 	}
 	return strings.Repeat(b.String(), 1+size>>10)[:size]
 }
@@ -98,16 +98,16 @@ func lines(random *rand.Rand, name, text string) []string {
 	}
 	size, equal := 1+random.IntN(40), random.IntN(2) == 0
 	first := text[:min(size, len(text))]
-	var all []string
+	var lines []string
 	for len(text) > size {
 		line := text[:size]
 		if equal {
 			line = first
 		}
-		all = append(all, line)
+		lines = append(lines, line)
 		text = text[min(len(text), size+len(name)+len(": \r\n")):]
 	}
-	return append(all, first)
+	return append(lines, first)
 }
 
 // Plain returns an ordinary request of about size bytes: a path of 1 KiB, and parameters and cookies of some hundred
@@ -120,9 +120,9 @@ func Plain(size int) *http.Request {
 		}
 		return b.String()[:size]
 	}
-	rest := (size - 1<<10) / 2
-	r := request("/users/"+strings.Repeat("abcdefg/", 128), fields("q", "&", rest))
-	r.Header = http.Header{"Cookie": {fields("c", "; ", rest)}, "X-Api-Key": {"key"}, "Authorization": {"Bearer token"}, "X-Kind": {"v1"},
+	share := (size - 1<<10) / 2
+	r := request("/users/"+strings.Repeat("abcdefg/", 128), fields("q", "&", share))
+	r.Header = http.Header{"Cookie": {fields("c", "; ", share)}, "X-Api-Key": {"key"}, "Authorization": {"Bearer token"}, "X-Kind": {"v1"},
 		"X-Tier": {"free"}, "X-Cost": {"1"}, "X-Forwarded-For": {"198.51.100.1"}}
 	return r
 }
@@ -133,8 +133,8 @@ func request(path, query string) *http.Request {
 	u, err := url.ParseRequestURI(path)
 	if err != nil {
 		u = &url.URL{Path: strings.ReplaceAll(path, "%", "%25")}
-		if again, err := url.ParseRequestURI(u.Path); err == nil {
-			u = again
+		if parsed, err := url.ParseRequestURI(u.Path); err == nil {
+			u = parsed
 		}
 	}
 	u.RawQuery = query

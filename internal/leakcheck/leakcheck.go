@@ -20,8 +20,8 @@ const patience = 10 * time.Second
 func Main(m *testing.M) {
 	status := m.Run()
 	if status == 0 {
-		if left := await(patience); len(left) > 0 {
-			fmt.Fprintf(os.Stderr, "leakcheck: %d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
+		if stacks := await(patience); len(stacks) > 0 {
+			fmt.Fprintf(os.Stderr, "leakcheck: %d goroutines are left:\n\n%s\n", len(stacks), strings.Join(stacks, "\n\n"))
 			status = 1
 		}
 	}
@@ -33,27 +33,27 @@ func Main(m *testing.M) {
 func await(patience time.Duration) []string {
 	deadline := time.Now().Add(patience)
 	for wait := time.Microsecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		left := others()
-		if len(left) == 0 || time.Now().After(deadline) {
-			return left
+		stacks := goroutineStacks()
+		if len(stacks) == 0 || time.Now().After(deadline) {
+			return stacks
 		}
 		time.Sleep(wait)
 	}
 }
 
-// The function others returns the stack of every goroutine, except the calling goroutine and the goroutines of package
+// goroutineStacks returns the stack of every goroutine, except the calling goroutine and the goroutines of the packages
 // testing and os/signal.
-func others() (stacks []string) {
-	all := make([]byte, 1<<16)
-	for n := runtime.Stack(all, true); ; n = runtime.Stack(all, true) {
-		if n < len(all) {
-			all = all[:n]
+func goroutineStacks() (stacks []string) {
+	buffer := make([]byte, 1<<16)
+	for n := runtime.Stack(buffer, true); ; n = runtime.Stack(buffer, true) {
+		if n < len(buffer) {
+			buffer = buffer[:n]
 			break
 		}
-		all = make([]byte, 2*len(all))
+		buffer = make([]byte, 2*len(buffer))
 	}
 	// The calling goroutine comes first.
-	for _, stack := range strings.Split(strings.TrimSpace(string(all)), "\n\n")[1:] {
+	for _, stack := range strings.Split(strings.TrimSpace(string(buffer)), "\n\n")[1:] {
 		_, frames, _ := strings.Cut(stack, "\n")
 		if !strings.HasPrefix(frames, "testing.") && !strings.HasPrefix(frames, "os/signal.") &&
 			!strings.Contains(frames, "runtime.ensureSigM") {

@@ -6,15 +6,15 @@ package spelling
 // longer character. So two different texts may become equal, but texts that a server reads as equal never become
 // different. TrimBlanks does not allocate.
 func TrimBlanks(s string) string {
-	begin := 0
-	for begin < len(s) && !isVisible(s[begin]) {
-		size := blankAt(s[begin:])
+	start := 0
+	for start < len(s) && !isVisible(s[start]) {
+		size := blankAt(s[start:])
 		if size == 0 {
 			break
 		}
-		begin += size
+		start += size
 	}
-	s = s[begin:]
+	s = s[start:]
 	end := len(s)
 	for end > 0 && !isVisible(s[end-1]) {
 		size := blankBefore(s[:end])

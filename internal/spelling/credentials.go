@@ -11,11 +11,11 @@ func Credentials(value string) string {
 	if end < 0 {
 		return value
 	}
-	scheme, rest := value[:end], TrimBlanks(value[end:])
-	if isTitle(scheme) && value[end] == ' ' && len(scheme)+1+len(rest) == len(value) {
+	scheme, credentials := value[:end], TrimBlanks(value[end:])
+	if isTitle(scheme) && value[end] == ' ' && len(scheme)+1+len(credentials) == len(value) {
 		return value
 	}
-	return strings.ToUpper(scheme[:1]) + strings.ToLower(scheme[1:]) + " " + rest
+	return strings.ToUpper(scheme[:1]) + strings.ToLower(scheme[1:]) + " " + credentials
 }
 
 // isTitle reports whether the first letter of a word, and no other letter, is in upper case.

@@ -16,9 +16,9 @@ const maxJSON = 4096
 // string, the text is the string. For an object, it is the object's JSON with sorted names. For any other value, it is
 // the string to which JavaScript converts the value. The second result is false if the cookie is not such a text, is
 // too long, or has a value that JavaScript treats as false. In the last case, cookie-parser keeps the cookie's text.
-func jsonCookie(s string) (text string, is bool) {
-	source, is := strings.CutPrefix(s, "j:")
-	if !is || len(source) > maxJSON {
+func jsonCookie(s string) (text string, ok bool) {
+	source, ok := strings.CutPrefix(s, "j:")
+	if !ok || len(source) > maxJSON {
 		return "", false
 	}
 	decoder := json.NewDecoder(strings.NewReader(utf8Of(source)))

@@ -29,10 +29,10 @@ func SameName(a, b string) bool {
 
 // AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same form. There is
 // one difference: SameName decodes no escapes or plus signs in b. The canonical form of a long name is cut off.
-func AppendName(to []byte, name string) []byte {
-	const longest = 256
-	begin := len(to)
-	for i := 0; i < len(name) && len(to)-begin < longest; i++ {
+func AppendName(dst []byte, name string) []byte {
+	const maxBytes = 256
+	start := len(dst)
+	for i := 0; i < len(name) && len(dst)-start < maxBytes; i++ {
 		c := name[i]
 		switch {
 		case c == '+':
@@ -42,13 +42,13 @@ func AppendName(to []byte, name string) []byte {
 			i += 2
 		}
 		if c == 0 {
-			return to
+			return dst
 		}
-		if c != ' ' || len(to) > begin {
-			to = append(to, foldName(c))
+		if c != ' ' || len(dst) > start {
+			dst = append(dst, foldName(c))
 		}
 	}
-	return to
+	return dst
 }
 
 func foldName(c byte) byte {

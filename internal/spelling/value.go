@@ -30,23 +30,23 @@ func Value(s string) (text string, ok bool) {
 // U+00FF that takes two bytes in UTF-8 by its one byte in Latin-1. It repeats this until nothing changes, so a text
 // that was encoded as UTF-8 several times gives the same bytes.
 func fold(s string) string {
-	kept, n := make([]byte, len(s)), 0
+	folded, n := make([]byte, len(s)), 0
 	for i := range len(s) {
 		c := s[i]
 		if c < ' ' || c == '+' || c == 0x7f {
 			c = ' '
 		}
-		kept[n] = c
+		folded[n] = c
 		n++
 		if !isContinuation(c) {
 			continue
 		}
-		for n >= 2 && isContinuation(kept[n-1]) && kept[n-2]|1 == 0xc3 {
-			kept[n-2] = kept[n-1] | kept[n-2]<<6
+		for n >= 2 && isContinuation(folded[n-1]) && folded[n-2]|1 == 0xc3 {
+			folded[n-2] = folded[n-1] | folded[n-2]<<6
 			n--
 		}
 	}
-	return string(kept[:n])
+	return string(folded[:n])
 }
 
 func isContinuation(c byte) bool { return c&0xc0 == 0x80 }

@@ -21,15 +21,15 @@ const (
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()
-	least := math.Inf(1)
-	for round := 0; round < rounds && least > 0; round++ {
+	minimum := math.Inf(1)
+	for round := 0; round < rounds && minimum > 0; round++ {
 		before := objects()
 		for range calls {
 			f()
 		}
-		least = min(least, float64(objects()-before)/calls)
+		minimum = min(minimum, float64(objects()-before)/calls)
 	}
-	return least
+	return minimum
 }
 
 func objects() uint64 {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Clock stands still until the test moves it. It is safe for concurrent use.
-type Clock struct{ nanos, hurry atomic.Int64 }
+// A Clock stands still until the test moves it, except after Hurry. It is safe for concurrent use.
+type Clock struct{ nanos, step atomic.Int64 }
 
 // New returns a clock whose time is noon of a fixed day.
 func New() *Clock {
@@ -22,13 +22,13 @@ func New() *Clock {
 }
 
 // Now reads the clock.
-func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Add(c.hurry.Load())) }
+func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Add(c.step.Load())) }
 
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
 // Hurry makes the clock advance by step whenever it is read. A step of 0 ends this mode.
-func (c *Clock) Hurry(step time.Duration) { c.hurry.Store(int64(step)) }
+func (c *Clock) Hurry(step time.Duration) { c.step.Store(int64(step)) }
 
 // Pause replaces a wait of d: it moves the clock by d.
 func (c *Clock) Pause(ctx context.Context, d time.Duration) error {

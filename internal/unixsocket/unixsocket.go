@@ -30,14 +30,14 @@ var ErrInUse = errors.New("another program listens there; stop it, or choose ano
 // left behind, if no program listens on the socket. The file has its mode from the start: otherwise any user could
 // connect before the mode is set.
 func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
-	if err := isFree(path); err != nil {
+	if err := checkFree(path); err != nil {
 		return nil, err
 	}
-	beside := path + "~"
-	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	temporary := path + "~"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: beside, Net: "unix"})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
@@ -45,17 +45,17 @@ func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	defer func() {
 		if err != nil {
 			_ = l.Close() // the earlier error is returned
-			_ = os.Remove(beside)
+			_ = os.Remove(temporary)
 		}
 	}()
-	if err := os.Chmod(beside, mode); err != nil {
+	if err := os.Chmod(temporary, mode); err != nil {
 		return nil, err
 	}
-	file, err := os.Lstat(beside)
+	file, err := os.Lstat(temporary)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Rename(beside, path); err != nil {
+	if err := os.Rename(temporary, path); err != nil {
 		return nil, err
 	}
 	return &Listener{UnixListener: l, path: path, file: file, unlink: true}, nil
@@ -79,8 +79,9 @@ func Adopt(l *net.UnixListener, path string) (*Listener, error) {
 	return &Listener{UnixListener: l, path: path, file: file}, nil
 }
 
-// isFree returns nil if there is no file, or only a socket on which no program listens. Otherwise it returns an error.
-func isFree(path string) error {
+// checkFree returns nil if there is no file, or only a socket on which no program listens. Otherwise it returns an
+// error.
+func checkFree(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -110,8 +111,8 @@ func (l *Listener) SetUnlinkOnClose(unlink bool) { l.unlink = unlink }
 // UnlinkOnClose reports whether Close removes the file. In any case, Close does not remove a file that now belongs to
 // another program.
 func (l *Listener) UnlinkOnClose() bool {
-	now, err := os.Lstat(l.path)
-	return l.unlink && err == nil && os.SameFile(now, l.file)
+	current, err := os.Lstat(l.path)
+	return l.unlink && err == nil && os.SameFile(current, l.file)
 }
 
 // FileIsGone reports whether there is no file at the path of the socket, so that no client can connect.
