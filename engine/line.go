@@ -27,9 +27,9 @@ type Turn struct {
 	plan    *shard.Plan // the plan at the time of the reservation
 
 	// lines.mu of the limiter guards the following fields.
-	parts []part // n tokens in all, in the order of their reservation; none after the turn has ended
-	due   int64  // when the tokens are available, by the limiter's clock
-	moved func() // if not nil, called when due becomes earlier
+	parts  []part // n tokens in all, in the order of their reservation; none after the turn has ended
+	due    int64  // when the tokens are available, by the limiter's clock
+	onMove func() // if not nil, called when due becomes earlier
 }
 
 // A part has the tokens of one reservation that belong to one turn.
@@ -70,12 +70,12 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 }
 
 // Until returns how long the caller must still wait, by the limiter's clock, or 0 or less if the tokens are available.
-// Until also registers the function moved, which is called whenever the wait becomes shorter. The function may be nil.
+// Until also registers the function onMove, which is called whenever the wait becomes shorter. The function may be nil.
 // It must not block, and must not call a method of a Turn.
-func (t *Turn) Until(moved func()) time.Duration {
+func (t *Turn) Until(onMove func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
-	t.moved = moved
+	t.onMove = onMove
 	return time.Duration(t.due - t.limiter.clock.exactNanos())
 }
 
@@ -107,9 +107,9 @@ func (t *Turn) Leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	followers := l.remove(t)
-	var moved []*Turn
+	var movedTurns []*Turn
 	if slices.ContainsFunc(followers, func(follower *Turn) bool { return follower.n != t.n }) {
-		moved = t.shift(followers)
+		movedTurns = t.shift(followers)
 	} else {
 		for _, follower := range followers {
 			if t.due > follower.due { // the follower's reserved tokens may have been given back
@@ -118,7 +118,7 @@ func (t *Turn) Leave() {
 			t.parts, follower.parts = follower.parts, t.parts
 			if t.due < follower.due {
 				t.due, follower.due = follower.due, t.due
-				moved = append(moved, follower)
+				movedTurns = append(movedTurns, follower)
 			}
 		}
 	}
@@ -126,13 +126,13 @@ func (t *Turn) Leave() {
 		last.reservation.receipt.Refund(last.n)
 	}
 	t.parts = nil
-	notifyMoved(moved)
+	notifyMoved(movedTurns)
 }
 
 // shift moves turns up by the tokens of a turn that has left, and returns the turns whose wait is now shorter. It stops
 // where a caller outside of the line has reserved. A turn that moved past that reservation would proceed at the same
 // time as that caller.
-func (t *Turn) shift(followers []*Turn) (moved []*Turn) {
+func (t *Turn) shift(followers []*Turn) (movedTurns []*Turn) {
 	end := t.due
 	for _, follower := range followers {
 		if follower.due == end { // the tokens of both turns come at the same time
@@ -141,15 +141,15 @@ func (t *Turn) shift(followers []*Turn) (moved []*Turn) {
 		}
 		gap := follower.due - int64(follower.plan.Span(follower.n, follower.key.quota)) - end
 		if !follower.isNegligible(gap) {
-			return moved // another caller has reserved in between, or the rate was changed
+			return movedTurns // another caller has reserved in between, or the rate was changed
 		}
 		end = follower.due
 		gain := min(t.plan.Span(t.n, t.key.quota), follower.plan.Span(t.n, follower.key.quota))
 		follower.due -= int64(gain)
 		t.parts, follower.parts = redistribute(t.parts, follower.parts, follower.n)
-		moved = append(moved, follower)
+		movedTurns = append(movedTurns, follower)
 	}
-	return moved
+	return movedTurns
 }
 
 // redistribute divides the tokens of a turn that leaves and of the turn that stays. The turn that stays is behind the
@@ -192,13 +192,13 @@ func (t *Turn) isNegligible(gap int64) bool {
 	return -half <= gap && gap <= half
 }
 
-// notifyMoved calls each turn's function moved, even if the function of an earlier turn panics. The line must be up to
+// notifyMoved calls each turn's function onMove, even if the function of an earlier turn panics. The line must be up to
 // date before the call.
 func notifyMoved(turns []*Turn) {
 	if len(turns) > 0 {
 		defer notifyMoved(turns[1:])
-		if moved := turns[0].moved; moved != nil {
-			moved()
+		if onMove := turns[0].onMove; onMove != nil {
+			onMove()
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // plan checks the policies and returns a plan for them. The argument previous is the algorithm of the table's records,
 // or nil for a new table.
 func (s policySet) plan(previous atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
-	own, tiers, maxTokens := s.byTier[0], s.byTier[1:], s.maxTokens()
+	policy, tiers, maxTokens := s.byTier[0], s.byTier[1:], s.maxTokens()
 	if s.base.algorithm != AlgorithmTokenBucket && s.base.algorithm != AlgorithmBatchRefill {
 		maxTokens = max(maxTokens, terms.maxQuota)
 		if maxDebt := max(terms.maxDebt, 1); maxTokens > math.MaxUint64/maxDebt {
@@ -43,7 +43,7 @@ func (s policySet) plan(previous atomicbucket.Algorithm, terms terms) (*shard.Pl
 	}
 	if previous != nil {
 		if algorithm, err = algorithm.Following(previous); err != nil {
-			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", own, len(tiers), err)
+			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", policy, len(tiers), err)
 		}
 	}
 	quotas, err := s.tierQuotas(algorithm)

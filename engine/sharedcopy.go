@@ -217,8 +217,8 @@ func (d *debts) now() (now int64) {
 func (d *debts) copyDebts(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0
-		faulted := d.view.Read(func() { lost, done, err = d.copyDebtsUnder(table.Plan(), table, terms, clock) })
-		err = errors.Join(err, faulted)
+		faultErr := d.view.Read(func() { lost, done, err = d.copyDebtsUnder(table.Plan(), table, terms, clock) })
+		err = errors.Join(err, faultErr)
 	}
 	return lost, err
 }

@@ -123,8 +123,8 @@ func (c *config) layoutFor(policies policySet) (shard.Config, error) {
 }
 
 func (c *config) tableOf(view *sharedfile.View) (table *shard.Table, err error) {
-	faulted := view.Read(func() { table, err = c.mapTable(view) })
-	return table, errors.Join(faulted, err)
+	faultErr := view.Read(func() { table, err = c.mapTable(view) })
+	return table, errors.Join(faultErr, err)
 }
 
 // mapTable does the work of tableOf. The memory must be mapped during the call.
@@ -171,8 +171,8 @@ func (t *sharedTable) header() SharedTable {
 
 func (t *sharedTable) read() (s SharedTable, err error) {
 	s = t.header()
-	faulted := t.view.Read(func() { err = t.count(&s) })
-	return s, errors.Join(faulted, err)
+	faultErr := t.view.Read(func() { err = t.count(&s) })
+	return s, errors.Join(faultErr, err)
 }
 
 // count counts the slots and the seats. The memory must be mapped during the call.

@@ -20,7 +20,7 @@ type Result[R any] struct {
 	retry    time.Duration
 	err      error // the error of the context that ended a wait
 	inline   [inlineChecks]Check[R]
-	more     []Check[R] // the checks that are not in inline
+	overflow []Check[R] // the checks that are not in inline
 }
 
 // needs is a set of bits: what a limit needs in addition to a take in memory.
@@ -99,12 +99,12 @@ func (res *Result[R]) at(i int) *Check[R] {
 	if i < inlineChecks {
 		return &res.inline[i]
 	}
-	return &res.more[i-inlineChecks]
+	return &res.overflow[i-inlineChecks]
 }
 
 func (res *Result[R]) add() *Check[R] {
 	if res.n >= inlineChecks {
-		res.more = append(res.more, Check[R]{})
+		res.overflow = append(res.overflow, Check[R]{})
 	}
 	res.n++
 	return res.at(res.n - 1)

@@ -55,7 +55,7 @@ func (res *Result[R]) mayWaitFor(ctx context.Context, i int, w *waiting) bool {
 // remainingWait returns how much longer the request may wait for the check's tokens, or false if they come too late.
 func (c *Check[R]) remainingWait(ctx context.Context, waited time.Duration) (maxWait time.Duration, ok bool) {
 	maxWait = c.limit.MaxWait - waited
-	if deadline, has := ctx.Deadline(); has {
+	if deadline, hasDeadline := ctx.Deadline(); hasDeadline {
 		maxWait = min(maxWait, time.Until(deadline))
 	}
 	return maxWait, c.Decision.RetryAfter <= maxWait && !c.Never()

@@ -47,9 +47,9 @@ func (l *SlidingLog) GiveBack(nanos int64, mark Mark, n uint64) {
 	}
 	for i, e := range l.entriesInWindow(nanos) {
 		if e.at == mark.at {
-			given := min(n, e.n)
-			l.entriesInWindow(nanos)[i].n -= given
-			n -= given
+			part := min(n, e.n)
+			l.entriesInWindow(nanos)[i].n -= part
+			n -= part
 		}
 	}
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 })

@@ -31,9 +31,9 @@ func (l Limits) duration(taken uint64, window int64, maximum *big.Int) *big.Int 
 	return product.Quo(product, factor.Denom())
 }
 
-// addClamped returns nanos + more, or the latest instant if the sum overflows.
-func addClamped(nanos int64, more *big.Int) int64 {
-	if at := more.Add(more, big.NewInt(nanos)); at.IsInt64() {
+// addClamped returns nanos + duration, or the latest instant if the sum overflows.
+func addClamped(nanos int64, duration *big.Int) int64 {
+	if at := duration.Add(duration, big.NewInt(nanos)); at.IsInt64() {
 		return at.Int64()
 	}
 	return 1<<63 - 1

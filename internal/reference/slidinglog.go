@@ -94,8 +94,8 @@ func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	}
 	for i := range entries {
 		e := &entries[i]
-		given := min(n, e.n)
-		n, e.n = n-given, e.n-given
+		part := min(n, e.n)
+		n, e.n = n-part, e.n-part
 	}
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.retention) })
 }

@@ -34,8 +34,8 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBu
 
 // Tokens returns the tokens in the bucket at an instant. The instant must not be earlier than the previous instant.
 func (b *TokenBucket) Tokens(nanos int64) *big.Rat {
-	back := new(big.Rat).SetInt64(nanos - b.last)
-	now := back.Mul(back, b.perNano)
+	refilled := new(big.Rat).SetInt64(nanos - b.last)
+	now := refilled.Mul(refilled, b.perNano)
 	now.Add(now, b.tokens)
 	if now.Cmp(b.burst) > 0 {
 		now.Set(b.burst)

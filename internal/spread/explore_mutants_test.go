@@ -79,7 +79,7 @@ var mutants = []mutant{
 		{cellGo, "\tif c.kind() == drawing {\n\t\treturn c &^ (kindMask << kindShift)\n\t}\n\treturn c.emptied()", "\treturn c &^ (kindMask << kindShift)"},
 	}},
 	{"S4", "a request passes what is being given back", "a large taker beside a large one", "U3", []edit{
-		{takeGo, "\t\tcase c.kind() == returning:\n\t\t\tb.finish(v, other, c)\n\t\t\treturn o, false\n", ""},
+		{takeGo, "\t\tcase c.kind() == returning:\n\t\t\tb.finish(v, otherNumber, c)\n\t\t\treturn o, false\n", ""},
 	}},
 	{"S4", "a look passes what is being given back", "a look for all beside a large taker", "U3", []edit{
 		{verbsGo, "\t\t\tcase returning:\n\t\t\t\tsettled = false\n\t\t\t\tb.finish(v, k+1, c)\n", ""},

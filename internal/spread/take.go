@@ -112,11 +112,11 @@ func (b *Bucket) takeFromBucket(v view, number int, c cell, n uint64) (o Outcome
 func (b *Bucket) gather(v view, number int, n uint64) (o Outcome, ok bool) {
 	held := uint64(0)
 	for k := range b.cells {
-		other := (number+k)&b.mask + 1
-		h := &b.cells[other-1]
+		otherNumber := (number+k)&b.mask + 1
+		h := &b.cells[otherNumber-1]
 		switch c := cell(h.word.Load()); {
 		case c.kind() == returning:
-			b.finish(v, other, c)
+			b.finish(v, otherNumber, c)
 			return o, false
 		case c.canSpend(n):
 			h.count.Store(0)

@@ -117,8 +117,8 @@ func (c *refCounted) settle() {
 	c.handovers.Range(func(key, _ any) bool {
 		debt, recordDebt, lastKey := c.owed(key.(engine.Key))
 		h := c.handover(key.(engine.Key), debt)
-		if back := h.moved + h.shared; back > 0 {
-			c.takeBack(lastKey, recordDebt, recordDebt-debt+back)
+		if amount := h.moved + h.shared; amount > 0 {
+			c.takeBack(lastKey, recordDebt, recordDebt-debt+amount)
 		}
 		return true
 	})
@@ -142,18 +142,18 @@ func (c *refCounted) forgive(k engine.Key) {
 }
 
 // takeBack reduces a key's debt. No other call may take tokens meanwhile.
-func (c *refCounted) takeBack(k engine.Key, debt, back uint64) {
+func (c *refCounted) takeBack(k engine.Key, debt, amount uint64) {
 	if c.Spread != nil {
 		c.forgive(k)
-		c.Spread.Charge(debt - back)
+		c.Spread.Charge(debt - amount)
 		return
 	}
-	if back < debt { // the rest of the debt stays in the record
-		c.Refund(k, back)
-		if left, _ := c.Owed(k); left < debt {
+	if amount < debt { // the rest of the debt stays in the record
+		c.Refund(k, amount)
+		if remaining, _ := c.Owed(k); remaining < debt {
 			return
 		}
 	}
 	c.Reset(k)
-	c.Charge(k, debt-back) // in case Refund did nothing, because a reservation is not due yet
+	c.Charge(k, debt-amount) // in case Refund did nothing, because a reservation is not due yet
 }

@@ -33,21 +33,21 @@ func ParseRate(text string) (Rate, error) {
 			return r, nil
 		}
 	}
-	number, period, _ := strings.Cut(text, "/")
-	for _, per := range []engine.Period{engine.Day, engine.Week, engine.Month} {
-		if period != per.String() {
+	number, periodText, _ := strings.Cut(text, "/")
+	for _, period := range []engine.Period{engine.Day, engine.Week, engine.Month} {
+		if periodText != period.String() {
 			continue
 		}
-		rate, err := engine.ParseRate(number + "/" + per.Longest().String())
+		rate, err := engine.ParseRate(number + "/" + period.Longest().String())
 		if err != nil {
-			return Rate{}, fmt.Errorf("rate %q: want a number of tokens up to 1e9 a second, such as 1000/%v", text, per)
+			return Rate{}, fmt.Errorf("rate %q: want a number of tokens up to 1e9 a second, such as 1000/%v", text, period)
 		}
-		return Rate{Rate: rate, calendar: per}, nil
+		return Rate{Rate: rate, calendar: period}, nil
 	}
 	rate, err := engine.ParseRate(text)
-	if _, periodErr := engine.ParseRate("1/" + period); err != nil && periodErr != nil && period != "" {
+	if _, periodErr := engine.ParseRate("1/" + periodText); err != nil && periodErr != nil && periodText != "" {
 		err = fmt.Errorf("rate %q: %q is not a period: want ms, s, m, h, d, a duration such as 1500ms, or the day, week or "+
-			"month of the calendar", text, period)
+			"month of the calendar", text, periodText)
 	}
 	return Rate{Rate: rate}, err
 }
