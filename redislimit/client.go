@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,9 +161,9 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	if err != nil {
 		return nil, err
 	}
-	redisOptions, err := rueidis.ParseURL(address)
+	redisOptions, err := parseAddress(address)
 	if err != nil {
-		return nil, badAddress(address, err)
+		return nil, err
 	}
 	if config.tls != nil {
 		if redisOptions.TLSConfig == nil {
@@ -199,6 +202,42 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		c.startLost(redisOptions, err)
 	}
 	return c, nil
+}
+
+// CheckAddress returns an error if [Open] would not accept the address. It connects to nothing.
+func CheckAddress(address string) error {
+	_, err := parseAddress(address)
+	return err
+}
+
+// parseAddress accepts only the parameters that [Open] describes. [rueidis.ParseURL] ignores a misspelled parameter. It
+// has others that must not come with an address: skip_verify would accept every certificate, and limiters that wait for
+// a store depend on the timeouts that Open sets.
+func parseAddress(address string) (rueidis.ClientOption, error) {
+	redisOptions, err := rueidis.ParseURL(address)
+	if err != nil {
+		return redisOptions, badAddress(address, err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return redisOptions, badAddress(address, err)
+	}
+	parameters, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return redisOptions, badAddress(address, err)
+	}
+	if strings.Contains(u.RawQuery, "@") { // it may be a part of the password
+		return redisOptions, badAddress(address, nil)
+	}
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if name != "addr" && name != "master_set" {
+			return redisOptions, fmt.Errorf("redislimit: parameter %q of the store's address: want addr or master_set", name)
+		}
+	}
+	if names := parameters["master_set"]; len(names) > 1 {
+		return redisOptions, fmt.Errorf("redislimit: the store's address has %d parameters master_set: want one", len(names))
+	}
+	return redisOptions, nil
 }
 
 // badAddress returns the error for an invalid address, without a part that may be the password.

@@ -176,6 +176,14 @@ func TestBadOptionsAreNamed(t *testing.T) {
 			return err
 		},
 		"the store's address is not redis": func() error { _, err := redislimit.Open(t.Context(), "http://localhost"); return err },
+		`parameter "skip_verify" of the store's address: want addr or master_set`: func() error {
+			_, err := redislimit.Open(t.Context(), "rediss://user:password@localhost:6379?skip_verify=1&addr=localhost:6380")
+			return err
+		},
+		"has 2 parameters master_set: want one": func() error {
+			return redislimit.CheckAddress("redis://localhost?master_set=a&master_set=b")
+		},
+		"in a password write %40 for @": func() error { return redislimit.CheckAddress("redis://:pass?word@localhost:6379") },
 	} {
 		assert.ErrorContains(t, make(), want)
 	}

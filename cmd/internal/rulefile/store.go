@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize/english"
-	"github.com/redis/rueidis"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
@@ -204,12 +204,16 @@ var storeURL = scalar(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?:/
 		d.Fail(n, "%s: %s: the port %s is not valid: want 1 to 65535", keyName, yamlfile.Quote(redacted(u)), u.Port())
 		return ""
 	}
-	if _, err := rueidis.ParseURL(s); err != nil {
+	if err := redislimit.CheckAddress(s); err != nil {
 		if u.User == nil && strings.Contains(s, "@") || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
 			d.Fail(n, "%s: a part of the password is cut off by its special characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", keyName)
 			return ""
 		}
-		d.Fail(n, "%s: %s: %s", keyName, yamlfile.Quote(redacted(u)), strings.TrimPrefix(err.Error(), "redis: "))
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause
+		}
+		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redislimit: "), "redis: ")
+		d.Fail(n, "%s: %s: %s", keyName, yamlfile.Quote(redacted(u)), text)
 		return ""
 	}
 	return s
