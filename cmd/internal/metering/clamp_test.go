@@ -113,4 +113,12 @@ func TestModelIn(t *testing.T) {
 	}
 	assert.Equal(t, "anthropic.claude-3", modelIn(rulefile.APIBedrock, "/model/anthropic.claude-3/converse"))
 	assert.Empty(t, modelIn(rulefile.APIOpenAI, "/model/a/b"))
+	for path, want := range map[string]string{
+		"/openai/deployments/big/chat/completions": "big", "/OpenAI/Deployments/big/chat/completions": "big",
+		"/v1/engines/big/completions": "big", "/deployments/big": "", "/v1/chat/completions": "",
+	} {
+		assert.Equal(t, want, modelIn(rulefile.APIOpenAI, path), path)
+	}
+	assert.Equal(t, "claude", modelIn(rulefile.APIAnthropic, "/v1/projects/p/publishers/anthropic/models/claude:rawPredict"))
+	assert.Empty(t, modelIn(rulefile.APIAnthropic, "/v1/messages"))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -98,14 +99,25 @@ func IsFree(r *http.Request) bool {
 	}) && !strings.Contains(name, "..")
 }
 
+// modelPaths find the model in the path of a request. Servers of these APIs then ignore a model in the body. The letter
+// case does not matter, because it does not matter at Azure. Azure's deployments stand for models.
+var modelPaths = map[rulefile.API]*regexp.Regexp{
+	rulefile.APIOpenAI:    regexp.MustCompile(`(?i)/(?:deployments|engines)/([^/]*)/`),
+	rulefile.APIAnthropic: regexp.MustCompile(`(?i)/models/([^:]*):`), // at Vertex AI
+	rulefile.APIGemini:    regexp.MustCompile(`(?i)/models/([^:]*):`),
+	rulefile.APIBedrock:   regexp.MustCompile(`(?i)/model/([^/]*)/`),
+}
+
+// modelIn returns the model that the path of a request names, or "".
 func modelIn(api rulefile.API, path string) string {
-	prefix := map[rulefile.API]string{rulefile.APIGemini: "/models/", rulefile.APIBedrock: "/model/"}[api]
-	if prefix == "" {
+	pattern := modelPaths[api]
+	if pattern == nil {
 		return ""
 	}
-	_, model, _ := strings.Cut(path, prefix)
-	end := strings.IndexAny(model, map[rulefile.API]string{rulefile.APIGemini: ":", rulefile.APIBedrock: "/"}[api])
-	return model[:max(end, 0)]
+	if found := pattern.FindStringSubmatch(path); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // model returns the model that the request names. It is "" if the request was not read completely or names several

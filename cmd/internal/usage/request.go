@@ -48,7 +48,8 @@ func (b *batch) add(item *tally) {
 }
 
 const (
-	qModel field = iota + 1
+	qModel  field = iota + 1
+	qModels       // other models, which OpenRouter tries if the first one fails
 	qStream
 	qOptions
 	qIncludeUsage
@@ -63,7 +64,7 @@ const (
 var requestFields = func() *node {
 	root := &node{}
 	setFields(root, map[string]field{
-		"model": qModel, "stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qIncludeUsage,
+		"model": qModel, "models": qModels, "models.[]": qModel, "stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qIncludeUsage,
 		"generationconfig.candidatecount": qTimes, "generation_config.candidate_count": qTimes,
 		"generationconfig.candidate_count": qTimes, "generation_config.candidatecount": qTimes,
 		"n": qTimes, "best_of": qTimes, "requests.[]": qItem, "requests.[].params": qItemObject,
@@ -163,6 +164,10 @@ func (a *requestReader) field(d *document, f field, k kind, text []byte) {
 	switch f {
 	case qModel:
 		a.noteModel(k == kindString, string(text))
+	case qModels:
+		if k != kindArray && k != kindLiteral {
+			a.noteModel(false, "")
+		}
 	case qStream:
 		q.Stream = q.Stream || k != kindLiteral || string(text) == "true"
 	case qOptions:
@@ -196,7 +201,7 @@ func (a *requestReader) path(d *document, from int) string {
 
 func (a *requestReader) documentDone(*document) { a.documents++ }
 
-// name notes the name of a model. If a request names two different models, a server may use either of them. So the
+// noteModel notes the name of a model. If a request names two different models, a server may use either of them. So the
 // request then counts as one without a model.
 func (a *requestReader) noteModel(ok bool, model string) {
 	switch {

@@ -114,6 +114,19 @@ func TestBounds(t *testing.T) {
 	assert.Equal(t, uint64(standard), cut.Output(standard), "the rest may have another bound")
 }
 
+// TestModelOfARequest: a request for several models counts as one without a model. A server may use any of them.
+func TestModelOfARequest(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"model":"cheap"}`: "cheap", `{"model":"cheap","Model":"cheap"}`: "cheap", `{"model":"cheap","MODEL":"big"}`: "",
+		`{"model":"cheap","models":["big"]}`: "", `{"models":["big","cheap"]}`: "", `{"models":"big","model":"cheap"}`: "",
+		`{"model":"cheap","models":[{"id":"big"}]}`: "", `{"model":"cheap","models":{}}`: "",
+		`{"model":"cheap","models":["cheap"]}`: "cheap", `{"models":["cheap"]}`: "cheap", `{"model":"cheap","models":[]}`: "cheap",
+		`{"model":"cheap","models":null}`: "cheap", `{"messages":[{"model":"big"}],"model":"cheap"}`: "cheap",
+	} {
+		assert.Equal(t, want, ask(body).Model, body)
+	}
+}
+
 // TestPrompt (pitfalls 8, 10, 12): a text counts by its length, and a list of tokens by the number of tokens. Media
 // count as media and not as text.
 func TestPrompt(t *testing.T) {
