@@ -37,6 +37,8 @@ func readLines(f *quotas.Field, lines []string, parse func([]string) ([]quotas.I
 func TestField(t *testing.T) {
 	five := uint64(5)
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute)), Burst: &five}, Quota: 1000}
+	costly := bucket
+	costly.Cost = 3
 	window := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute))}, Algorithm: engine.AlgorithmSlidingWindow, Quota: 1000}
 	month, err := spec.ParseRate("60/month")
 	require.NoError(t, err)
@@ -53,6 +55,7 @@ func TestField(t *testing.T) {
 		"with a unit":      {bucket, params{"q": int64(7), "qu": "requests", "pk": []byte("a")}, engine.TokenBucket(engine.Per(7, time.Minute), 7)},
 		"a window":         {window, params{"q": int64(7), "w": int64(60)}, engine.SlidingWindow(7, time.Minute)},
 		"a window without": {window, params{"q": int64(7)}, engine.SlidingWindow(7, time.Minute)},
+		"below the cost":   {costly, params{"q": int64(2)}, engine.TokenBucket(engine.Per(2, time.Minute), 2)},
 		"a month":          {calendar, params{"q": int64(7)}, engine.CalendarWindow(7, engine.Month, time.UTC)},
 	} {
 		for _, value := range []any{"a", token("a")} {
@@ -89,7 +92,6 @@ func TestBadField(t *testing.T) {
 		`item "a": w=true: want`:                                    {bucket, params{"q": int64(7), "w": true}},
 		`item "a": qu="content-bytes": want "requests"`:             {bucket, params{"q": int64(7), "qu": "content-bytes"}},
 		`item "a": limit of 1001 tokens: want at most 1000`:         {bucket, params{"q": int64(1001)}},
-		`item "a": limit of 2 tokens: a request may cost 3`:         {bucket, params{"q": int64(2)}},
 		`item "a": all limits of a fixed-window have one period`:    {window, params{"q": int64(7), "w": int64(10)}},
 		`item "a": no w, and a rate of 0 has no time`:               {blocked, params{"q": int64(7)}},
 	} {

@@ -143,11 +143,12 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	if err != nil {
 		return engine.Policy{}, err
 	}
-	return p, q.checkAccepted(p)
+	return p, q.check(p)
 }
 
 // Other returns the policy for numbers that come with a request. The limit must have a Quota. A rate or burst that is
-// missing is taken from the limit, as for a [Tier]. A limiter may still not accept the policy ([engine.Limiter.Quota]).
+// missing is taken from the limit, as for a [Tier]. The policy may be below the limit's Cost. A limiter may still not
+// accept the policy ([engine.Limiter.Quota]).
 func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	limit := *l
 	if limit.Algorithm == engine.NoAlgorithm {
@@ -158,23 +159,23 @@ func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	if len(problems) > 0 {
 		return engine.Policy{}, problems
 	}
-	return p, limit.checkOther(p)
+	return p, l.checkMax(p)
 }
 
-func (l *Limit) checkOther(p engine.Policy) error {
-	switch {
-	case !counts(p):
-	case p.Limit() > l.Quota:
+func (l *Limit) checkMax(p engine.Policy) error {
+	if counts(p) && p.Limit() > l.Quota {
 		return fmt.Errorf("limit of %d tokens: want at most %d, the max", p.Limit(), l.Quota)
-	case l.Cost > p.Limit():
-		return fmt.Errorf("limit of %d tokens: a request may cost %d, and could never pass", p.Limit(), l.Cost)
 	}
 	return nil
 }
 
+// check checks numbers that a key has until its file or plan changes.
 func (q *Quotas) check(p engine.Policy) error {
-	if err := q.limit.checkOther(p); err != nil {
+	if err := q.limit.checkMax(p); err != nil {
 		return err
+	}
+	if counts(p) && q.limit.Cost > p.Limit() {
+		return fmt.Errorf("limit of %d tokens: a request may cost %d, and could never pass", p.Limit(), q.limit.Cost)
 	}
 	return q.checkAccepted(p)
 }

@@ -157,6 +157,24 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Equal(t, 1, passed)
 }
 
+// TestALimitBelowTheLargestCost: a trusted proxy may set a limit that the most expensive requests exceed. Such requests
+// are refused. The others have the proxy's limit, and not the rule's own limit, which may be higher.
+func TestALimitBelowTheLargestCost(t *testing.T) {
+	s := start(t, "trusted_proxies: 127.0.0.1\n"+administered+"rules: [{name: a, rate: 100/h, key: header:X-Key, max_keys: 100, "+
+		"cost: {header: X-Cost, max: 10}, quota: {header: X-RateLimit-Policy}}]\n")
+	const five = `X-RateLimit-Policy: "a";q=5;w=3600`
+	a, h := s.ask("/", five, "X-Key: anna", "X-Cost: 6")
+	assert.Equal(t, 429, a.status)
+	assert.Empty(t, h.Get("Retry-After"), "it can never pass")
+	passed := 0
+	for range 12 {
+		if a, _ := s.ask("/", five, "X-Key: anna"); a.status == 200 {
+			passed++
+		}
+	}
+	assert.Equal(t, 5, passed)
+}
+
 // TestTheLimitOfAProxyProtocolIsTheClientS: if a balancer sends the PROXY protocol, its client is never a trusted
 // proxy.
 func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
