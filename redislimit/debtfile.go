@@ -126,7 +126,7 @@ func (l *Limiter) noteLeases(includeBrief bool) {
 		}
 	}
 	l.leases.Range(func(key string, keyLease *lease.Lease) bool {
-		_, debt := keyLease.Held()
+		_, debt := keyLease.Balance()
 		if before := l.debtFile.leases[key]; before != debt && (before > 0 || includeBrief || l.isLost(key)) {
 			l.debtFile.noteLease(key, debt)
 		}
@@ -135,7 +135,7 @@ func (l *Limiter) noteLeases(includeBrief bool) {
 }
 
 func (l *Limiter) takeOver(isStart bool) {
-	err := l.debtFile.TakeOver(func(f journal.Former) bool {
+	err := l.debtFile.TakeOver(func(f journal.Leftover) bool {
 		isOld := time.Since(f.Last) > l.longestDebt()
 		switch {
 		case f.Owed == nil:
@@ -207,7 +207,7 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 // start, it also takes the tokens from the node's share.
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 	id := debtID{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
-	if !l.limit.Holds(id.numbers) {
+	if !l.limit.Accepts(id.numbers) {
 		id.numbers = script.Quota{} // the limit has changed: keep the number of tokens
 	}
 	n = min(n, l.limit.MaxDebt(max(id.numbers.Tokens, l.policy.Limit())))

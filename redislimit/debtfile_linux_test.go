@@ -128,7 +128,7 @@ func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	lose(t, server, old.ownQuota)
 	require.True(t, old.share.take("k", &old.ownQuota, 15).Allowed)
 	other.takeOver(false)
-	assert.Zero(t, other.debts.Of(debtID{key: "k"}), "its process lives")
+	assert.Zero(t, other.debts.Owed(debtID{key: "k"}), "its process lives")
 	require.NoError(t, old.Close())
 	require.NoError(t, old.client.Close())
 	server.Resume()
@@ -169,7 +169,7 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 		require.NoError(t, os.WriteFile(copied+".AAAAAAAAAAAAAAAAAAAAAAAAAA.debts", content, 0o600))
 		j, err := journal.Open(copied, l.agreement.baseSettings+" name=debts", func(err error) { t.Error(err) })
 		require.NoError(t, err)
-		require.NoError(t, j.TakeOver(func(f journal.Former) bool {
+		require.NoError(t, j.TakeOver(func(f journal.Leftover) bool {
 			require.NoError(t, f.Err)
 			for e, n := range f.Owed {
 				assert.True(t, e.IsLease)
@@ -184,7 +184,7 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, clients[0].Close())
 	l = begin(clients[1])
-	assert.EqualValues(t, debt, l.debts.Of(debtID{key: "k"}))
+	assert.EqualValues(t, debt, l.debts.Owed(debtID{key: "k"}))
 	server.Resume()
 	require.Eventually(t, func() bool { owing, _ := l.countAllDebts(); return owing == 0 }, 20*time.Second, time.Millisecond)
 	assert.Zero(t, said())
@@ -268,7 +268,7 @@ func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
 	j, err := journal.Open(stem, l.agreement.baseSettings+" name=debts", func(err error) { t.Error(err) })
 	require.NoError(t, err)
 	owed := map[journal.Entry]uint64{}
-	require.NoError(t, j.TakeOver(func(f journal.Former) bool { owed = f.Owed; return true }))
+	require.NoError(t, j.TakeOver(func(f journal.Leftover) bool { owed = f.Owed; return true }))
 	assert.Equal(t, map[journal.Entry]uint64{{Tier: 1, Key: "k"}: 5}, owed)
 	require.NoError(t, j.Close())
 }

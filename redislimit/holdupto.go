@@ -102,7 +102,7 @@ func (l *Limiter) takeInHand(key string, n uint64) uint64 {
 	if !ok {
 		return 0
 	}
-	tokens, _ := keyLease.Held()
+	tokens, _ := keyLease.Balance()
 	if n = min(n, tokens); n == 0 {
 		return 0
 	}

@@ -49,7 +49,7 @@ func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint
 // inHand returns a key's tokens in hand, and the tokens that were admitted and are not charged.
 func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	if keyLease, ok := l.leases.Load(key); ok {
-		tokens, owed = keyLease.Held()
+		tokens, owed = keyLease.Balance()
 	}
 	if l.firstRequests != nil {
 		owed += l.terms.First - l.firstRequests.Peek(l.firstRequests.Key(key), 1).Remaining

@@ -89,7 +89,7 @@ func (q *queue) put(newQuestion question) error {
 }
 
 func (q *queue) startCall() {
-	if len(q.waiting) > 0 && q.pace.Begins(q.isFull()) {
+	if len(q.waiting) > 0 && q.pace.MayBegin(q.isFull()) {
 		q.pace.Begin()
 		go q.send()
 	}
@@ -182,7 +182,7 @@ func (q *queue) next() (next call, ok bool) {
 	}
 	limit := q.client.callTime()
 	turn := q.pace.Turn(now, oldest, q.client.timeout, q.breaker.IsFailing(now, limit))
-	if q.pace.GoesOn() {
+	if q.pace.Continues() {
 		next.questions, q.waiting = waiting.Next(q.waiting, script.Full, turn.IsNewest, question.weight, func(w question) bool {
 			return turn.IsTooLate(now - w.since)
 		}, question.isGivenUp, func(w question) { lateQuestions = append(lateQuestions, w) })

@@ -32,7 +32,7 @@ func testQueue(t *testing.T, now func() int64) *queue {
 		client: &Client{clientConfig: clientConfig{timeout: time.Second}},
 	}
 	q.pace.Begin()
-	q.pace.Send(defaults.MostCalls * script.Full)
+	q.pace.Send(defaults.MaxFullCalls * script.Full)
 	return q
 }
 
@@ -129,12 +129,12 @@ func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")
 	q.pace.Begin()
-	q.pace.Send(defaults.MostCalls * script.Full)
+	q.pace.Send(defaults.MaxFullCalls * script.Full)
 	decided := make(chan engine.Decision)
 	go func() { d, _ := l.Take(context.Background(), "k", 1); decided <- d }()
 	require.Eventually(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return len(q.waiting) == 1 }, 10*time.Second, time.Millisecond)
 	l.after(20 * time.Second)
-	q.pace.Send(-defaults.MostCalls * script.Full)
+	q.pace.Send(-defaults.MaxFullCalls * script.Full)
 	_, ok := q.next()
 	assert.False(t, ok)
 	d := <-decided

@@ -22,16 +22,16 @@ func newRegistry() registry {
 }
 
 // join adds a limiter, whose share begins without the tokens that are missing from the limit's other shares.
-func (k *registry) join(l *Limiter) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, other := range k.limiters[l.life.identity] {
+func (r *registry) join(l *Limiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.limiters[l.life.identity] {
 		if l.share != nil && other.share != nil {
 			l.share.slow = other.share.slow
 		}
 	}
-	l.inherit(deficits(k.sameLimit(l)))
-	k.add(l)
+	l.inherit(deficits(r.sameLimit(l)))
+	r.add(l)
 }
 
 // A deficit is a number of tokens that are missing from the shares of a limit. They are tokens of the given limiter.
@@ -46,7 +46,7 @@ func deficits(limiters []*Limiter) map[debtID]deficit {
 	found := map[debtID]deficit{}
 	for _, l := range limiters {
 		for id := range l.debts.Keys {
-			found[id] = deficit{l, found[id].n + l.debts.Of(id)}
+			found[id] = deficit{l, found[id].n + l.debts.Owed(id)}
 		}
 	}
 	for _, l := range limiters {
@@ -70,8 +70,8 @@ func (l *Limiter) inherit(missing map[debtID]deficit) {
 }
 
 // sameLimit returns all limiters of l's limit. The caller has the lock.
-func (k *registry) sameLimit(l *Limiter) (limiters []*Limiter) {
-	for _, other := range k.limiters[l.life.identity] {
+func (r *registry) sameLimit(l *Limiter) (limiters []*Limiter) {
+	for _, other := range r.limiters[l.life.identity] {
 		if other.life.numbers == l.life.numbers {
 			limiters = append(limiters, other)
 		}
@@ -80,14 +80,14 @@ func (k *registry) sameLimit(l *Limiter) (limiters []*Limiter) {
 }
 
 // unite makes one limit of the limits of two limiters, if both have the same [SharedName].
-func (k *registry) unite(l, previous *Limiter) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (r *registry) unite(l, previous *Limiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if l.life.identity != previous.life.identity || l.life.numbers == previous.life.numbers {
 		return
 	}
-	k.add(previous) // it may have been closed and removed
-	ours, theirs := k.sameLimit(l), k.sameLimit(previous)
+	r.add(previous) // it may have been closed and removed
+	ours, theirs := r.sameLimit(l), r.sameLimit(previous)
 	ourDeficits, theirDeficits := deficits(ours), deficits(theirs)
 	for _, limiter := range ours {
 		limiter.inherit(theirDeficits)
@@ -98,40 +98,40 @@ func (k *registry) unite(l, previous *Limiter) {
 	}
 }
 
-func (k *registry) add(l *Limiter) {
-	if !slices.Contains(k.limiters[l.life.identity], l) {
-		k.limiters[l.life.identity] = append(k.limiters[l.life.identity], l)
+func (r *registry) add(l *Limiter) {
+	if !slices.Contains(r.limiters[l.life.identity], l) {
+		r.limiters[l.life.identity] = append(r.limiters[l.life.identity], l)
 	}
 }
 
-func (k *registry) remove(l *Limiter) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.limiters[l.life.identity] = slices.DeleteFunc(k.limiters[l.life.identity], func(other *Limiter) bool { return other == l })
-	if len(k.limiters[l.life.identity]) == 0 {
-		delete(k.limiters, l.life.identity)
+func (r *registry) remove(l *Limiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limiters[l.life.identity] = slices.DeleteFunc(r.limiters[l.life.identity], func(other *Limiter) bool { return other == l })
+	if len(r.limiters[l.life.identity]) == 0 {
+		delete(r.limiters, l.life.identity)
 	}
 }
 
 // change calls run, which changes the share and the debts of l, while no other change happens. If the limit has other
 // shares, run must change them in the same way.
-func (k *registry) change(l *Limiter, run func(siblings []*Limiter)) {
-	k.mu.RLock()
-	if len(k.siblings(l)) == 0 && !l.life.isClosed.Load() {
+func (r *registry) change(l *Limiter, run func(siblings []*Limiter)) {
+	r.mu.RLock()
+	if len(r.siblings(l)) == 0 && !l.life.isClosed.Load() {
 		run(nil)
-		k.mu.RUnlock()
+		r.mu.RUnlock()
 		return
 	}
-	k.mu.RUnlock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.add(l) // it may have been closed and removed
-	run(k.siblings(l))
+	r.mu.RUnlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(l) // it may have been closed and removed
+	run(r.siblings(l))
 }
 
 // siblings returns the other limiters of l's limit that have shares. The caller has the lock.
-func (k *registry) siblings(l *Limiter) (siblings []*Limiter) {
-	for _, sibling := range k.limiters[l.life.identity] {
+func (r *registry) siblings(l *Limiter) (siblings []*Limiter) {
+	for _, sibling := range r.limiters[l.life.identity] {
 		if sibling != l && sibling.share != nil && sibling.life.numbers == l.life.numbers {
 			siblings = append(siblings, sibling)
 		}
@@ -140,35 +140,35 @@ func (k *registry) siblings(l *Limiter) (siblings []*Limiter) {
 }
 
 // begin reports whether a closed limiter may charge the store. It may until the client is closed.
-func (k *registry) begin() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.isEnded {
-		k.charging.Add(1)
+func (r *registry) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isEnded {
+		r.charging.Add(1)
 	}
-	return !k.isEnded
+	return !r.isEnded
 }
 
-func (k *registry) end() {
-	k.mu.Lock()
-	isEnded := k.isEnded
-	k.isEnded = true
-	k.mu.Unlock()
-	if !isEnded && k.ended != nil { // the zero Client has no such channel
-		close(k.ended)
+func (r *registry) end() {
+	r.mu.Lock()
+	isEnded := r.isEnded
+	r.isEnded = true
+	r.mu.Unlock()
+	if !isEnded && r.ended != nil { // the zero Client has no such channel
+		close(r.ended)
 	}
-	k.charging.Wait()
+	r.charging.Wait()
 }
 
 // countDebts returns how many keys of the limit owe the store something, and how many of them are in a lost part of the
 // store.
-func (k *registry) countDebts(l *Limiter) (keys, lostKeys int) {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
+func (r *registry) countDebts(l *Limiter) (keys, lostKeys int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	for _, l := range append([]*Limiter{l}, l.tiers...) {
 		n, nLost := l.countDebts()
 		keys, lostKeys = keys+n, lostKeys+nLost
-		for _, other := range k.limiters[l.life.identity] {
+		for _, other := range r.limiters[l.life.identity] {
 			if other != l && other.life.numbers == l.life.numbers {
 				n, nLost = other.countDebts()
 				keys, lostKeys = keys+n, lostKeys+nLost

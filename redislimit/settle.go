@@ -74,7 +74,7 @@ func (l *Limiter) countDebts() (keys, lostKeys int) {
 	}
 	if l.leases != nil {
 		l.leases.Range(func(key string, keyLease *lease.Lease) bool {
-			if _, debt := keyLease.Held(); debt > 0 {
+			if _, debt := keyLease.Balance(); debt > 0 {
 				count(key)
 			}
 			return true

@@ -71,7 +71,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 				// The debt is charged without a further request.
 				failed := l.client.Health().Failures
 				proxy.Clear()
-				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.debts.Of(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,
+				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.debts.Owed(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,
 					"loss %d: what the share admitted is owed still", loss)
 				require.LessOrEqual(t, left(), whole-taken-part)
 				unsure += uint64(l.client.Health().Failures - failed)
@@ -104,7 +104,7 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 		return admitted >= limit*3/4 // the share is a quarter
 	}, 20*time.Second, time.Millisecond)
 	proxy.Clear()
-	require.Eventually(t, func() bool { return l.share.debts.Of(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.share.debts.Owed(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
 	var d engine.Decision
 	require.Eventually(t, func() bool { d, err = l.Peek(t.Context(), "k", 1); return err == nil }, 10*time.Second, time.Millisecond)
 	assert.LessOrEqual(t, d.Remaining, limit-admitted)
@@ -123,7 +123,7 @@ func TestSettlementsDoNotOverlap(t *testing.T) {
 	for range 50 {
 		l.chargeDebt(debtID{key: "k"})
 	}
-	require.Eventually(t, func() bool { return l.share.debts.Of(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.share.debts.Owed(debtID{key: "k"}) == 0 }, 10*time.Second, time.Millisecond)
 	d, err := l.Peek(t.Context(), "k", 1)
 	require.NoError(t, err)
 	assert.EqualValues(t, 93, d.Remaining)
@@ -170,11 +170,11 @@ func TestSharesHaveQuotas(t *testing.T) {
 	d, err = day.Charge(t.Context(), "k", 10)
 	require.NoError(t, err)
 	assert.False(t, d.Allowed)
-	assert.EqualValues(t, 28, l.share.debts.Of(debtID{"k", day.numbers}))
+	assert.EqualValues(t, 28, l.share.debts.Owed(debtID{"k", day.numbers}))
 	failed := l.client.Health().Failures
 	proxy.Clear()
 	require.Eventually(t, func() bool {
-		return !l.isLost("k") && l.share.debts.Of(debtID{"k", day.numbers})+l.share.debts.Of(debtID{"k", large.numbers}) == 0
+		return !l.isLost("k") && l.share.debts.Owed(debtID{"k", day.numbers})+l.share.debts.Owed(debtID{"k", large.numbers}) == 0
 	}, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool { d, err = day.Peek(t.Context(), "k", 1); return err == nil }, 10*time.Second, time.Millisecond)
 	if l.client.Health().Failures == failed {
@@ -209,7 +209,7 @@ func TestFallbackAsksNoStore(t *testing.T) {
 	_, err = Quota{}.Fallback("k", 1, ErrStore)
 	assert.ErrorContains(t, err, "zero Quota")
 	assert.Equal(t, calls, client.Health().Calls)
-	assert.EqualValues(t, 5, l.share.debts.Of(debtID{"k", quota.numbers}))
+	assert.EqualValues(t, 5, l.share.debts.Owed(debtID{"k", quota.numbers}))
 }
 
 // TestWhatIsAdmittedWithoutAStoreIsFromNowhere: the receipt says that tokens of a request that FailOpen admits were

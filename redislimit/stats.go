@@ -34,7 +34,7 @@ func (l *Limiter) Stats() Stats {
 	}
 	if l.terms != nil {
 		l.leases.Range(func(_ string, keyLease *lease.Lease) bool {
-			tokens, debt := keyLease.Held()
+			tokens, debt := keyLease.Balance()
 			s.Leases, s.Held, s.Debt = s.Leases+1, s.Held+tokens, s.Debt+debt
 			return true
 		})

@@ -14,11 +14,11 @@ func (s *Server) scriptCalls(ctx context.Context) (int64, error) {
 	}
 	total := int64(0)
 	for line := range strings.Lines(info) {
-		name, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		name, fields, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if name != "cmdstat_evalsha" && name != "cmdstat_eval" {
 			continue
 		}
-		calls, _, _ := strings.Cut(strings.TrimPrefix(rest, "calls="), ",")
+		calls, _, _ := strings.Cut(strings.TrimPrefix(fields, "calls="), ",")
 		n, err := strconv.ParseInt(calls, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("overshoot: INFO commandstats: %q: %w", line, err)

@@ -51,42 +51,42 @@ func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c C
 	var leases, locals, ratios []float64
 	for range rounds {
 		const batches = 20
-		var l, e time.Duration
+		var leaseTime, engineTime time.Duration
 		for range batches {
-			took, err := timedInHand(ctx, leased, key)
+			elapsed, err := timedInHand(ctx, leased, key)
 			if err != nil {
 				return c, err
 			}
-			l += took
+			leaseTime += elapsed
 			local.Reset(local.Key(key))
-			took, admitted := timed(local.Allow, key)
+			elapsed, admitted := timed(local.Allow, key)
 			if admitted != batch {
 				return c, fmt.Errorf("overshoot: %d of %d of a full bucket", admitted, batch)
 			}
-			e += took
+			engineTime += elapsed
 		}
-		leases = append(leases, float64(l)/(batches*batch))
-		locals = append(locals, float64(e)/(batches*batch))
-		ratios = append(ratios, float64(l)/float64(e))
+		leases = append(leases, float64(leaseTime)/(batches*batch))
+		locals = append(locals, float64(engineTime)/(batches*batch))
+		ratios = append(ratios, float64(leaseTime)/float64(engineTime))
 	}
 	return Cost{median(leases), median(locals), median(ratios), slices.Min(ratios), slices.Max(ratios), rounds}, nil
 }
 
 // timedInHand measures the time of a batch of decisions that spend tokens in hand.
-func timedInHand(ctx context.Context, leased *redislimit.Limiter, key string) (took time.Duration, err error) {
+func timedInHand(ctx context.Context, leased *redislimit.Limiter, key string) (elapsed time.Duration, err error) {
 	var admitted int
 	for range 1000 {
 		if err := leased.Refund(ctx, key, batch); err != nil { // into the tokens in hand
 			return 0, err
 		}
-		if took, admitted = timed(leased.Allow, key); admitted == batch {
-			return took, nil
+		if elapsed, admitted = timed(leased.Allow, key); admitted == batch {
+			return elapsed, nil
 		}
 	}
 	return 0, fmt.Errorf("overshoot: %d of %d with tokens in hand", admitted, batch)
 }
 
-func timed(allow func(string) bool, key string) (took time.Duration, admitted int) {
+func timed(allow func(string) bool, key string) (elapsed time.Duration, admitted int) {
 	begin := time.Now()
 	for range batch {
 		if allow(key) {

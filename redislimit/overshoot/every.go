@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-type every struct {
+type periodic struct {
 	stop     context.CancelFunc
 	done     chan struct{}
 	failures int
@@ -13,14 +13,14 @@ type every struct {
 
 // settleEvery calls settle once per interval, and first after offset plus one interval. Nodes with different offsets do
 // not settle at the same moment.
-func settleEvery(interval, offset time.Duration, settle func(context.Context) error) *every {
+func settleEvery(interval, offset time.Duration, settle func(context.Context) error) *periodic {
 	ctx, stop := context.WithCancel(context.Background())
-	e := &every{stop: stop, done: make(chan struct{})}
+	e := &periodic{stop: stop, done: make(chan struct{})}
 	go e.run(ctx, interval, offset, settle)
 	return e
 }
 
-func (e *every) run(ctx context.Context, interval, offset time.Duration, settle func(context.Context) error) {
+func (e *periodic) run(ctx context.Context, interval, offset time.Duration, settle func(context.Context) error) {
 	defer close(e.done)
 	select {
 	case <-ctx.Done():
@@ -41,7 +41,7 @@ func (e *every) run(ctx context.Context, interval, offset time.Duration, settle 
 	}
 }
 
-func (e *every) close() int {
+func (e *periodic) close() int {
 	e.stop()
 	<-e.done
 	return e.failures

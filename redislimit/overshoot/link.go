@@ -11,20 +11,20 @@ import (
 // A link is the connection of one node to the server. Data that is sent while the link is cut arrives afterwards.
 type link struct {
 	listener net.Listener
-	to       string
+	target   string
 	cut      atomic.Bool
 
-	mu     sync.Mutex
-	closed bool
-	ends   []net.Conn
+	mu       sync.Mutex
+	isClosed bool
+	conns    []net.Conn
 }
 
-func newLink(to string) (*link, error) {
+func newLink(target string) (*link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	l := &link{listener: listener, to: to}
+	l := &link{listener: listener, target: target}
 	go l.accept()
 	return l, nil
 }
@@ -35,12 +35,12 @@ func (l *link) accept() {
 		if err != nil {
 			return // closed
 		}
-		out, err := net.Dial("tcp", l.to)
+		out, err := net.Dial("tcp", l.target)
 		if err != nil {
 			_ = in.Close()
 			continue
 		}
-		if !l.keep(in, out) {
+		if !l.track(in, out) {
 			return
 		}
 		go l.carry(in, out)
@@ -48,16 +48,16 @@ func (l *link) accept() {
 	}
 }
 
-// keep records connections, so that close can close them. If the link is already closed, keep closes them itself and
+// track records connections, so that close can close them. If the link is already closed, track closes them itself and
 // returns false.
-func (l *link) keep(ends ...net.Conn) bool {
+func (l *link) track(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ends = append(l.ends, ends...)
-	if l.closed {
-		l.closeEnds()
+	l.conns = append(l.conns, conns...)
+	if l.isClosed {
+		l.closeConns()
 	}
-	return !l.closed
+	return !l.isClosed
 }
 
 func (l *link) carry(from, to net.Conn) {
@@ -83,13 +83,13 @@ func (l *link) close() {
 	_ = l.listener.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
-	l.closeEnds()
+	l.isClosed = true
+	l.closeConns()
 }
 
-func (l *link) closeEnds() {
-	for _, end := range l.ends {
-		_ = end.Close()
+func (l *link) closeConns() {
+	for _, conn := range l.conns {
+		_ = conn.Close()
 	}
 }
 

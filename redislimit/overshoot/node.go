@@ -49,8 +49,8 @@ type decider struct {
 
 func newDecider(ctx context.Context, t Task) (*decider, error) {
 	policy := engine.TokenBucket(engine.PerSecond(t.Scenario.Rate), t.Scenario.Burst)
-	if kind, after, ok := strings.Cut(t.Way, " "); ok {
-		return newHybrid(t, kind, after)
+	if kind, interval, ok := strings.Cut(t.Way, " "); ok {
+		return newHybrid(t, kind, interval)
 	}
 	mode, ok := map[string]redislimit.Mode{"strict": redislimit.Strict, "lease": redislimit.Leased}[t.Way]
 	if !ok {
@@ -99,8 +99,8 @@ func (t Task) options(mode redislimit.Mode) []redislimit.Option {
 	}
 }
 
-func newHybrid(t Task, kind, after string) (*decider, error) {
-	interval, err := time.ParseDuration(after)
+func newHybrid(t Task, kind, intervalText string) (*decider, error) {
+	interval, err := time.ParseDuration(intervalText)
 	if err != nil || interval <= 0 || kind != "settle" && kind != "window" {
 		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
 	}
@@ -165,33 +165,33 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 	gap := float64(time.Second) / perSecond
 	phase := (float64(t.Node) + 0.5) / float64(len(t.Scenario.Shares))
 	type outcome struct {
-		allowed   bool
-		err       error
-		took, end int64
+		allowed       bool
+		err           error
+		duration, end int64
 	}
 	outcomes := make([]outcome, n)
 	var r NodeResult
-	var all sync.WaitGroup
+	var requests sync.WaitGroup
 	for i := range n {
 		due := start.Add(time.Duration((float64(i) + phase) * gap))
 		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
 			time.Sleep(wait)
 		}
 		r.Late = max(r.Late, time.Since(due))
-		all.Go(func() {
+		requests.Go(func() {
 			begin := time.Since(start)
 			allowed, err := d.allow(t.Scenario.cost(i))
 			end := time.Since(start)
 			outcomes[i] = outcome{allowed, err, int64(end - begin), int64(end)}
 		})
 	}
-	all.Wait()
-	took := make([]int64, n)
+	requests.Wait()
+	durations := make([]int64, n)
 	for i, o := range outcomes {
-		took[i] = o.took
+		durations[i] = o.duration
 		cost := int64(t.Scenario.cost(i))
 		r.Offered += cost
-		r.Begins = append(r.Begins, o.end-o.took)
+		r.Begins = append(r.Begins, o.end-o.duration)
 		r.End = max(r.End, o.end)
 		if o.allowed {
 			r.Admitted += cost
@@ -202,8 +202,8 @@ func offer(t Task, d *decider, start time.Time) NodeResult {
 		}
 	}
 	if n > 0 {
-		slices.Sort(took)
-		r.Median = took[n/2]
+		slices.Sort(durations)
+		r.Median = durations[n/2]
 	}
 	return r
 }

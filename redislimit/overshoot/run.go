@@ -55,8 +55,8 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 		}
 		for _, n := range nodes {
 			_ = n.in.Close()
-			if e := n.process.Wait(); e != nil && err == nil {
-				err = fmt.Errorf("overshoot: a node: %w", e)
+			if waitErr := n.process.Wait(); waitErr != nil && err == nil {
+				err = fmt.Errorf("overshoot: a node: %w", waitErr)
 			}
 		}
 	}()
@@ -100,10 +100,10 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 			return r, err
 		}
 	}
-	disturbing, calm := context.WithCancel(ctx)
-	defer calm()
+	disturbCtx, stopDisturbing := context.WithCancel(ctx)
+	defer stopDisturbing()
 	if links != nil {
-		go scenario.disturb(disturbing, start, links)
+		go scenario.disturb(disturbCtx, start, links)
 	}
 	results := make([]NodeResult, len(nodes))
 	for i, n := range nodes {

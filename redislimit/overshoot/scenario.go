@@ -33,9 +33,9 @@ func Even(n int) []float64 {
 
 // Scenarios returns the scenarios that are measured, each for the time t.
 func Scenarios(t time.Duration) []Scenario {
-	var all []Scenario
+	var scenarios []Scenario
 	add := func(rate float64, burst uint64, factor float64, shares []float64, shape string) {
-		all = append(all, Scenario{
+		scenarios = append(scenarios, Scenario{
 			Name: fmt.Sprintf("%d nodes, %s, %gx of %g/s", len(shares), shape, factor, rate),
 			Rate: rate, Burst: burst, Offered: factor * rate, Shares: shares, Time: t,
 		})
@@ -51,22 +51,22 @@ func Scenarios(t time.Duration) []Scenario {
 	add(1000, 200, 2, Even(2), "even")
 	add(1000, 200, 2, Even(16), "even")
 	add(1000, 200, 0.5, Even(4), "cost 5, even")
-	all[len(all)-1].Costs = []uint64{5}
+	scenarios[len(scenarios)-1].Costs = []uint64{5}
 	add(1000, 200, 0.5, Even(4), "cost 60, even")
-	all[len(all)-1].Costs = []uint64{60}
+	scenarios[len(scenarios)-1].Costs = []uint64{60}
 	add(1000, 200, 2, Even(4), "cost 60, even")
-	all[len(all)-1].Costs = []uint64{60}
+	scenarios[len(scenarios)-1].Costs = []uint64{60}
 	add(1000, 200, 0.8, Even(4), "costs 1 and 60, even")
-	all[len(all)-1].Costs = []uint64{1, 60}
+	scenarios[len(scenarios)-1].Costs = []uint64{1, 60}
 	add(1000, 200, 2, Even(4), "unlike each other, even")
-	all[len(all)-1].Differ = true
+	scenarios[len(scenarios)-1].Differ = true
 	add(1000, 200, 2, Even(4), "100 ms of each second out of reach, even")
-	all[len(all)-1].Stall, all[len(all)-1].StallEvery = 100*time.Millisecond, time.Second
+	scenarios[len(scenarios)-1].Stall, scenarios[len(scenarios)-1].StallEvery = 100*time.Millisecond, time.Second
 	add(1000, 200, 2, Even(4), "60 ms of each 120 ms out of reach, even")
-	all[len(all)-1].Stall, all[len(all)-1].StallEvery = 60*time.Millisecond, 120*time.Millisecond
+	scenarios[len(scenarios)-1].Stall, scenarios[len(scenarios)-1].StallEvery = 60*time.Millisecond, 120*time.Millisecond
 	add(1000, 200, 2, Even(4), "one cut off for half of the time, even")
-	all[len(all)-1].CutOff = 1
-	return all
+	scenarios[len(scenarios)-1].CutOff = 1
+	return scenarios
 }
 
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }

@@ -21,30 +21,30 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	}
 	slices.Sort(medians)
 	r.Median = medians[len(medians)/2]
-	var asked []request
+	var requests []request
 	for _, n := range nodes {
 		for i, at := range n.Begins {
-			asked = append(asked, request{at, s.cost(i)})
+			requests = append(requests, request{at, s.cost(i)})
 		}
 	}
-	due := s.Rate * r.Time.Seconds()
-	if r.Exact = exact(s, asked); strings.HasPrefix(way, "window ") {
-		r.Exact = exactWindows(s, asked)
+	rateTokens := s.Rate * r.Time.Seconds()
+	if r.Exact = exact(s, requests); strings.HasPrefix(way, "window ") {
+		r.Exact = exactWindows(s, requests)
 	}
-	r.OfRate = 100 * float64(r.Admitted) / due
+	r.OfRate = 100 * float64(r.Admitted) / rateTokens
 	r.OfExact = 100 * float64(r.Admitted) / float64(r.Exact)
 	r.Refused = 100 * float64(r.Offered-r.Admitted) / float64(r.Offered)
 	r.Falsely = 100 * float64(max(r.Exact-r.Admitted, 0)) / float64(r.Offered)
 	switch way {
 	case "strict":
-		r.Bound = s.Burst + uint64(due)
+		r.Bound = s.Burst + uint64(rateTokens)
 	case "lease":
-		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
+		r.Bound = s.Burst + uint64(rateTokens) + uint64(len(nodes))*Overdraft
 	}
 	if r.Bound > 0 && s.isDisturbed() {
 		// With disturbances, the bound also contains the full shares of all nodes, and at most one more burst that
 		// comes back in the store. If only some nodes are cut off, the tokens that come back to their shares are added.
-		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
+		r.Bound += 2*s.Burst + uint64(rateTokens/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r
 }
@@ -56,10 +56,10 @@ type request struct {
 }
 
 // exact returns how many tokens a bucket, full at the start, grants to the requests.
-func exact(s Scenario, asked []request) (admitted int64) {
-	slices.SortFunc(asked, func(a, b request) int { return cmp.Compare(a.at, b.at) })
+func exact(s Scenario, requests []request) (admitted int64) {
+	slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 	tokens, last := float64(s.Burst), int64(0)
-	for _, r := range asked {
+	for _, r := range requests {
 		tokens = min(tokens+float64(r.at-last)/1e9*s.Rate, float64(s.Burst))
 		last = r.at
 		if cost := float64(r.cost); tokens >= cost {
@@ -71,9 +71,9 @@ func exact(s Scenario, asked []request) (admitted int64) {
 }
 
 // exactWindows returns how many tokens fixed windows of one second, counted from the start, grant to the requests.
-func exactWindows(s Scenario, asked []request) (admitted int64) {
+func exactWindows(s Scenario, requests []request) (admitted int64) {
 	counts := map[int64]int64{}
-	for _, r := range asked {
+	for _, r := range requests {
 		if second, cost := r.at/1e9, int64(r.cost); counts[second]+cost <= int64(s.Rate) {
 			counts[second] += cost
 			admitted += cost

@@ -17,7 +17,7 @@ const tooLate = 500 * time.Millisecond
 // next to the simulator's results. The second has the forms of the hybrid that settles later.
 func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	rows := group(results)
-	text, late := "", time.Duration(0)
+	text, maxLate := "", time.Duration(0)
 	for _, row := range rows {
 		strict, leased := row.ways["strict"], row.ways["lease"]
 		if strict == nil && leased == nil {
@@ -34,31 +34,31 @@ func Tables(ctx context.Context, w io.Writer, results []Result) error {
 			leased.cell("%.0f", func(r *Result) float64 { return r.Calls }))
 		for _, r := range []*Result{strict, leased} {
 			if r != nil {
-				late = max(late, r.Late)
+				maxLate = max(maxLate, r.Late)
 			}
 		}
 	}
 	if text != "" {
 		text = "| load | strict | its bound | leased | its bound | falsely refused, leased | script calls a second, strict | leased |\n" +
-			"|---|--:|---|--:|---|--:|--:|--:|\n" + text + fmt.Sprintf("\nRequests came up to %v after their time.\n", late.Round(time.Millisecond))
+			"|---|--:|---|--:|---|--:|--:|--:|\n" + text + fmt.Sprintf("\nRequests came up to %v after their time.\n", maxLate.Round(time.Millisecond))
 	}
-	if later := settling(rows); later != "" {
-		text += "\n" + later
+	if settleTable := settlingTable(rows); settleTable != "" {
+		text += "\n" + settleTable
 	}
 	_, err := io.WriteString(w, text)
 	return err
 }
 
-func settling(rows []row) (text string) {
+func settlingTable(rows []row) (text string) {
 	ways := []string{"window 200ms", "window 50ms", "window 10ms", "settle 200ms", "settle 50ms", "settle 10ms"}
 	for _, row := range rows {
-		measured, cells := false, ""
+		isMeasured, cells := false, ""
 		for _, way := range ways {
 			r := row.ways[way]
-			measured = measured || r != nil
+			isMeasured = isMeasured || r != nil
 			cells += " " + r.cell("%.2f", func(r *Result) float64 { return r.OfExact }) + " |"
 		}
-		if measured {
+		if isMeasured {
 			text += "| " + row.scenario.Name + " |" + cells + "\n"
 		}
 	}
@@ -113,28 +113,28 @@ func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil
 	}
-	like := sim.Default()
-	like.Nodes, like.Traffic, like.Time = len(s.Shares), s.Shares, s.Time
-	like.Rate, like.Burst, like.Load = engine.PerSecond(s.Rate), s.Burst, s.Offered/s.Rate
-	like.Costs, like.Overdraft = s.Costs, Overdraft
-	like.Strategies = []sim.Strategy{sim.Strict(), sim.Lease()}
+	simulated := sim.Default()
+	simulated.Nodes, simulated.Traffic, simulated.Time = len(s.Shares), s.Shares, s.Time
+	simulated.Rate, simulated.Burst, simulated.Load = engine.PerSecond(s.Rate), s.Burst, s.Offered/s.Rate
+	simulated.Costs, simulated.Overdraft = s.Costs, Overdraft
+	simulated.Strategies = []sim.Strategy{sim.Strict(), sim.Lease()}
 	switch {
 	case s.CutOff > 0:
-		like.Away, like.CutOff = sim.Span{From: s.Time / 4, To: s.Time * 3 / 4}, s.CutOff
+		simulated.Away, simulated.CutOff = sim.Span{From: s.Time / 4, To: s.Time * 3 / 4}, s.CutOff
 	case s.Stall > 0:
-		like.Away, like.AwayEvery = sim.Span{From: s.StallEvery, To: s.StallEvery + s.Stall}, s.StallEvery
+		simulated.Away, simulated.AwayEvery = sim.Span{From: s.StallEvery, To: s.StallEvery + s.Stall}, s.StallEvery
 	}
-	report, err := sim.Run(ctx, like, nil)
+	report, err := sim.Run(ctx, simulated, nil)
 	if err != nil {
 		return nil, err
 	}
-	said := map[string]string{}
+	texts := map[string]string{}
 	for _, r := range report.Results {
-		held := ""
+		note := ""
 		if !r.Holds {
-			held = ", bound BROKEN"
+			note = ", bound BROKEN"
 		}
-		said[r.Strategy] = fmt.Sprintf(" (%.2f%s)", 100*float64(r.Admitted)/float64(report.Ideal), held)
+		texts[r.Strategy] = fmt.Sprintf(" (%.2f%s)", 100*float64(r.Admitted)/float64(report.Ideal), note)
 	}
-	return said, nil
+	return texts, nil
 }

@@ -22,13 +22,13 @@ type windower struct {
 
 	mu               sync.Mutex
 	window           int64 // Unix seconds
-	known, unsettled int64 // tokens of this window
+	total, unsettled int64 // tokens of this window
 }
 
 // enter starts the current window, and drops unsettled costs of an earlier window.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
-		w.window, w.known, w.unsettled = now, 0, 0
+		w.window, w.total, w.unsettled = now, 0, 0
 	}
 }
 
@@ -36,7 +36,7 @@ func (w *windower) allow(n uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.enter()
-	if w.known+w.unsettled+int64(n) > w.limit {
+	if w.total+w.unsettled+int64(n) > w.limit {
 		return false
 	}
 	w.unsettled += int64(n)
@@ -56,7 +56,7 @@ func (w *windower) settle(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.window == window {
-		w.known, w.unsettled = total, w.unsettled-count
+		w.total, w.unsettled = total, w.unsettled-count
 	}
 	return nil
 }

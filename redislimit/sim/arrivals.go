@@ -69,21 +69,21 @@ func (s *Scenario) keyWeights() []float64 {
 
 // A lottery draws numbers by weight in constant time, by the alias method.
 type lottery struct {
-	own   []float64 // the part of a box that belongs to its own number
-	other []uint32
-	total float64 // the sum of the weights
+	threshold []float64 // the part of a box that belongs to its own number
+	alias     []uint32  // the number to which the other part of the box belongs
+	total     float64   // the sum of the weights
 }
 
 func newLottery(weights []float64) *lottery {
 	n := len(weights)
-	l := &lottery{own: make([]float64, n), other: make([]uint32, n)}
+	l := &lottery{threshold: make([]float64, n), alias: make([]uint32, n)}
 	for _, w := range weights {
 		l.total += w
 	}
 	var small, large []uint32
 	for i, w := range weights {
-		l.own[i] = w * float64(n) / l.total
-		if l.own[i] < 1 {
+		l.threshold[i] = w * float64(n) / l.total
+		if l.threshold[i] < 1 {
 			small = append(small, uint32(i))
 		} else {
 			large = append(large, uint32(i))
@@ -92,23 +92,23 @@ func newLottery(weights []float64) *lottery {
 	for len(small) > 0 && len(large) > 0 {
 		poor, rich := small[len(small)-1], large[len(large)-1]
 		small = small[:len(small)-1]
-		l.other[poor] = rich
-		l.own[rich] -= 1 - l.own[poor]
-		if l.own[rich] < 1 {
+		l.alias[poor] = rich
+		l.threshold[rich] -= 1 - l.threshold[poor]
+		if l.threshold[rich] < 1 {
 			large = large[:len(large)-1]
 			small = append(small, rich)
 		}
 	}
 	for _, i := range append(small, large...) { // full, apart from rounding
-		l.own[i] = 1
+		l.threshold[i] = 1
 	}
 	return l
 }
 
 func (l *lottery) draw(random *rand.Rand) uint32 {
-	i := uint32(random.Uint64N(uint64(len(l.own))))
-	if random.Float64() < l.own[i] {
+	i := uint32(random.Uint64N(uint64(len(l.threshold))))
+	if random.Float64() < l.threshold[i] {
 		return i
 	}
-	return l.other[i]
+	return l.alias[i]
 }

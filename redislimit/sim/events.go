@@ -4,7 +4,7 @@ type event struct {
 	at    int64  // ns since the start
 	sent  int64  // when the call was sent
 	order uint64 // orders events at the same time: first in, first out
-	what  uint8  // one of the strategy's kinds of events
+	kind  uint8  // one of the strategy's kinds of events
 	node  uint32
 	key   uint32
 	slot  uint32 // identifies the strategy's data about this event

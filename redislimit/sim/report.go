@@ -108,21 +108,22 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss returns the tokens that all losses of the store add to the bound: see docs/distributed.md.
-func (s *Scenario) afterLoss(all float64) float64 {
+// afterLoss returns the tokens that all losses of the store add to the bound: see docs/distributed.md. The argument
+// shareTokens is how many tokens the shares of all nodes contain.
+func (s *Scenario) afterLoss(shareTokens float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
 		return 0
 	case s.Away == Span{}:
-		return all // only single answers are lost or late
+		return shareTokens // only single answers are lost or late
 	}
 	nodes, rate := float64(s.cutOff()), s.perMicrosecond()
-	away, noticed := s.Away.To-s.Away.From, breaker.ProbeEvery+s.RTT+s.Jitter
+	awayTime, noticeTime := s.Away.To-s.Away.From, breaker.ProbeEvery+s.RTT+s.Jitter
 	if s.cutOff() == s.Nodes {
-		return all + min(rate*float64((away+noticed)/time.Microsecond), float64(s.Burst))
+		return shareTokens + min(rate*float64((awayTime+noticeTime)/time.Microsecond), float64(s.Burst))
 	}
-	both := min(rate*float64(noticed/time.Microsecond), float64(s.Burst))
-	return all + both + rate*float64(away/time.Microsecond)*nodes/float64(s.Nodes)
+	returned := min(rate*float64(noticeTime/time.Microsecond), float64(s.Burst))
+	return shareTokens + returned + rate*float64(awayTime/time.Microsecond)*nodes/float64(s.Nodes)
 }
 
 const rounding = 1e-6
@@ -133,30 +134,30 @@ func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {
 	if strategy.kind == kindStrict || note != "" { // strict, or strict instead of a lease
 		overdraft = 0
 	}
-	o := Result{
+	result := Result{
 		Strategy: strategy.String(), Title: strategy.Title(), Note: note,
 		FirstAdmitted:  first.admitted,
 		FirstOfLimit:   float64(first.admitted) / r.Limit,
 		FirstOfAllowed: float64(first.admitted) / r.Allowed,
-		FirstAsked:     float64(first.asked) / r.Seconds,
+		FirstAsked:     float64(first.questions) / r.Seconds,
 		Calls:          w.calls,
 		CallsASec:      float64(w.calls) / r.Seconds,
 		Questions:      w.questions,
 		AskedAKey:      float64(w.questions) / float64(max(r.Asked, 1)) / r.Seconds,
-		Held:           uint64(w.most),
+		Held:           uint64(w.maxHeld),
 		WorstBound:     float64(s.Burst) + overdraft + s.afterLoss(float64(max(s.Burst, uint64(s.Nodes)))),
 		Holds:          true,
 	}
-	o.Bound = r.Limit + float64(w.most) + float64(s.Burst) + overdraft + s.afterLoss(float64(s.Burst))
+	result.Bound = r.Limit + float64(w.maxHeld) + float64(s.Burst) + overdraft + s.afterLoss(float64(s.Burst))
 	for key := range w.keys {
 		a, want := &w.keys[key], ideal.keys[key].admitted
-		o.Admitted += a.admitted
-		o.Excess += max(a.admitted, want) - want
-		o.Refused += want - min(a.admitted, want)
-		o.Worst = max(o.Worst, a.excess)
-		o.Holds = o.Holds && float64(a.admitted) <= o.Bound+rounding
+		result.Admitted += a.admitted
+		result.Excess += max(a.admitted, want) - want
+		result.Refused += want - min(a.admitted, want)
+		result.Worst = max(result.Worst, a.excess)
+		result.Holds = result.Holds && float64(a.admitted) <= result.Bound+rounding
 	}
-	o.RefusedShare = float64(o.Refused) / float64(max(r.Tokens, 1))
-	o.Holds = o.Holds && o.Worst <= o.WorstBound+rounding
-	r.Results = append(r.Results, o)
+	result.RefusedShare = float64(result.Refused) / float64(max(r.Tokens, 1))
+	result.Holds = result.Holds && result.Worst <= result.WorstBound+rounding
+	r.Results = append(r.Results, result)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// limiting is a strategy that runs in a world.
-type limiting interface {
+// A strategyRun is a strategy that runs in a world.
+type strategyRun interface {
 	arrive(node, key uint32, n uint64) // a request for n tokens comes now
 	happen(event)
 }
@@ -20,23 +20,23 @@ type Progress struct {
 }
 
 // Run simulates the scenario and returns the report. It returns an error if a field is out of range, or if the context
-// ends before the run is complete. If tell is not nil, Run calls it from time to time in the same goroutine. A request
-// takes about a microsecond for each strategy. A key that all nodes share takes 300 bytes of memory.
-func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, error) {
+// ends before the run is complete. If progress is not nil, Run calls it from time to time in the same goroutine. A
+// request takes about a microsecond for each strategy. A key that all nodes share takes 300 bytes of memory.
+func Run(ctx context.Context, scenario Scenario, progress func(Progress)) (*Report, error) {
 	if err := scenario.Check(); err != nil {
 		return nil, err
 	}
-	if tell == nil {
-		tell = func(Progress) {}
+	if progress == nil {
+		progress = func(Progress) {}
 	}
 	s := &scenario
 	nodes, keys := newLottery(s.nodeWeights()), newLottery(s.keyWeights())
-	parts := float64(len(s.Strategies) + 1)
+	runs := float64(len(s.Strategies) + 1)
 
 	ideal := newCentral(s)
-	step := func(doing string, part int) func(float64) error {
+	step := func(name string, i int) func(float64) error {
 		return func(done float64) error {
-			tell(Progress{doing, (float64(part) + done) / parts})
+			progress(Progress{name, (float64(i) + done) / runs})
 			return ctx.Err()
 		}
 	}
@@ -46,17 +46,17 @@ func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, 
 	r := newReport(s, ideal)
 	for i, strategy := range s.Strategies {
 		w := newWorld(s, uint64(i))
-		limiting, note := strategy.begin(w)
-		if err := play(w, limiting, newArrivals(s, nodes, keys), step(strategy.String(), i+1)); err != nil {
+		run, note := strategy.begin(w)
+		if err := play(w, run, newArrivals(s, nodes, keys), step(strategy.String(), i+1)); err != nil {
 			return nil, err
 		}
 		r.add(strategy, w, ideal, note)
 	}
-	tell(Progress{"done", 1})
+	progress(Progress{"done", 1})
 	return r, nil
 }
 
-func (s Strategy) begin(w *world) (limiting, string) {
+func (s Strategy) begin(w *world) (strategyRun, string) {
 	switch s.kind {
 	case kindLease:
 		if !lease.Suits(w.scenario.policy(), w.scenario.Nodes) {
@@ -72,10 +72,10 @@ func (s Strategy) begin(w *world) (limiting, string) {
 const tooSmall = "the limit is too small for leases on %d nodes, so that they ask the store each time"
 
 // play runs all requests, and the events between and after them.
-func play(w *world, l limiting, a *arrivals, step func(done float64) error) error {
-	const often = 1 << 14
+func play(w *world, l strategyRun, a *arrivals, step func(done float64) error) error {
+	const stepEvery = 1 << 14
 	end := int64(w.scenario.Time)
-	until := func(t int64) {
+	runUntil := func(t int64) {
 		for len(w.events.heap) > 0 && w.events.heap[0].at <= t {
 			e := w.events.take()
 			w.now = e.at
@@ -88,15 +88,15 @@ func play(w *world, l limiting, a *arrivals, step func(done float64) error) erro
 		if at >= end {
 			break
 		}
-		until(at)
+		runUntil(at)
 		l.arrive(node, key, n)
-		if i%often == 0 {
+		if i%stepEvery == 0 {
 			if err := step(float64(at) / float64(end)); err != nil {
 				return err
 			}
 		}
 	}
-	until(end + int64(max(w.scenario.Timeout, w.scenario.RTT+w.scenario.Jitter)))
+	runUntil(end + int64(max(w.scenario.Timeout, w.scenario.RTT+w.scenario.Jitter)))
 	return step(1)
 }
 

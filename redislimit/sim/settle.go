@@ -15,13 +15,13 @@ type settle struct {
 
 // A count is a node's count of a key.
 type count struct {
-	window  int64
-	known   uint64 // tokens of all nodes, by the last reply
-	own     uint64 // own tokens that known does not include
-	told    uint64 // the tokens of own that the last report to the store contained
-	about   int64
-	answer  uint64
-	talking bool
+	window         int64
+	total          uint64 // tokens of all nodes, by the last reply
+	unreported     uint64 // the tokens of this node that total does not include
+	reported       uint64 // the unreported tokens that the latest report contains
+	reportedWindow int64  // the window of the latest report
+	answer         uint64
+	isReporting    bool
 }
 
 // A total is the store's count of a key in each of two windows. Two are necessary because the nodes' clocks differ.
@@ -36,55 +36,55 @@ func newSettle(w *world, interval time.Duration) *settle {
 		interval: int64(interval), period: int64(w.scenario.Rate.Period), limit: uint64(w.scenario.Rate.Tokens),
 		phases: w.phases(int64(interval)), numbers: map[uint64]uint32{}, totals: make([]total, w.scenario.Keys),
 	}
-	s.transport = newTransport(w, s.add, s.answered)
+	s.transport = newTransport(w, s.handle, s.noteAnswer)
 	return s
 }
 
 func (s *settle) arrive(node, key uint32, n uint64) {
 	id := pair(node, key)
-	number, known := s.numbers[id]
-	if !known {
+	number, ok := s.numbers[id]
+	if !ok {
 		number = uint32(len(s.counts))
 		s.numbers[id] = number
 		s.counts = append(s.counts, count{})
 	}
 	c := &s.counts[number]
 	if window := s.clock(node) / s.period; window != c.window {
-		c.window, c.known, c.own = window, 0, 0
+		c.window, c.total, c.unreported = window, 0, 0
 	}
-	if c.known+c.own+n <= s.limit {
-		c.own += n
+	if c.total+c.unreported+n <= s.limit {
+		c.unreported += n
 		s.admit(key, n)
 	}
-	if !c.talking {
-		c.talking = true
+	if !c.isReporting {
+		c.isReporting = true
 		s.events.put(event{at: s.tick(s.phases[node], s.interval), node: node, key: key, slot: number})
 	}
 }
 
 func (s *settle) happen(e event) {
-	if e.what != 0 {
+	if e.kind != 0 {
 		s.transport.happen(e)
 		return
 	}
 	c := &s.counts[e.slot]
-	c.told, c.about = c.own, c.window
-	c.talking = s.put(e.node, question{key: e.key, slot: e.slot})
+	c.reported, c.reportedWindow = c.unreported, c.window
+	c.isReporting = s.put(e.node, question{key: e.key, slot: e.slot})
 }
 
-// add handles a count that has reached the store.
-func (s *settle) add(_ uint32, q *question) {
+// handle handles a count that has reached the store.
+func (s *settle) handle(_ uint32, q *question) {
 	c := &s.counts[q.slot]
-	c.answer = s.totals[q.key].add(c.about, c.told)
+	c.answer = s.totals[q.key].add(c.reportedWindow, c.reported)
 }
 
-// answered ends a report at the node. If the answer was lost, the node reports the same tokens again, so they count
+// noteAnswer ends a report at the node. If the answer was lost, the node reports the same tokens again, so they count
 // twice.
-func (s *settle) answered(_ uint32, q *question) {
+func (s *settle) noteAnswer(_ uint32, q *question) {
 	c := &s.counts[q.slot]
-	c.talking = false
-	if !q.failed && c.window == c.about {
-		c.known, c.own = c.answer, c.own-c.told
+	c.isReporting = false
+	if !q.isFailed && c.window == c.reportedWindow {
+		c.total, c.unreported = c.answer, c.unreported-c.reported
 	}
 }
 

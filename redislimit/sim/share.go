@@ -14,7 +14,7 @@ type localShares struct {
 	*world
 	limit *script.Limit
 	keys  map[uint64]*script.Model
-	owed  *shares.Debts[uint64]
+	debts *shares.Debts[uint64]
 	slow  *shares.Slow[uint64]
 }
 
@@ -24,21 +24,21 @@ const shareCharge uint8 = 100
 func newShares(w *world) *localShares {
 	return &localShares{
 		world: w, limit: mustLimit(w.scenario.share()), keys: map[uint64]*script.Model{},
-		owed: shares.NewDebts[uint64](math.MaxInt, nil), slow: shares.NewSlow[uint64](math.MaxInt),
+		debts: shares.NewDebts[uint64](math.MaxInt, nil), slow: shares.NewSlow[uint64](math.MaxInt),
 	}
 }
 
 // charge sends the debt of a key to the store, after the store has answered the node.
 func (s *localShares) charge(t *transport, node, key uint32) {
 	id := pair(node, key)
-	owed := s.owed.Begin(id)
-	if owed > 0 && !t.put(node, question{what: shareCharge, key: key, debt: owed}) {
-		s.owed.End(id, false)
+	owed := s.debts.Begin(id)
+	if owed > 0 && !t.put(node, question{kind: shareCharge, key: key, debt: owed}) {
+		s.debts.End(id, false)
 	}
 }
 
-func (s *localShares) charged(node uint32, q *question) {
-	s.owed.End(pair(node, q.key), !q.failed)
+func (s *localShares) noteCharge(node uint32, q *question) {
+	s.debts.End(pair(node, q.key), !q.isFailed)
 }
 
 func (s *localShares) arrive(t *transport, node, key uint32, n uint64) {
@@ -55,7 +55,7 @@ func (s *localShares) arrive(t *transport, node, key uint32, n uint64) {
 		allowed := m.Ask(s.limit, s.micros(), script.Ask{Need: n, Want: n}).Granted == n
 		if allowed {
 			s.admit(key, n)
-			s.owed.Add(id, n)
+			s.debts.Add(id, n)
 		}
 		return allowed
 	}

@@ -123,11 +123,11 @@ func TestTheWorstIntervalIsFound(t *testing.T) {
 			switch random.IntN(3) {
 			case 0:
 				n := random.Int64N(5)
-				w.hold(0, n)
+				w.addHeld(0, n)
 				held += float64(n)
 			case 1:
 				if held > 0 {
-					w.hold(0, -1)
+					w.addHeld(0, -1)
 					held--
 				}
 			case 2:
@@ -158,7 +158,7 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	together, r := with(10 * time.Millisecond)
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
-	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
+	assert.InEpsilon(t, 10*defaults.MaxCalls/0.01, together.Calls, 0.01, "eight calls all the time")
 	// More questions come than fit into eight calls, so the node makes more calls, which are full.
 	full, r := with(100 * time.Millisecond)
 	assert.Equal(t, r.Offered, full.Questions)

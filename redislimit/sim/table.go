@@ -30,16 +30,16 @@ func (r *Report) WriteTable(w io.Writer) error {
 		{"", "", "of the", "of the", "beyond", "wrongly", "asked", "", "most", "worst", "", ""},
 		{"strategy", "admitted", "limit", "allowed", "ideal", "refused", "/key/s", "calls/s", "held", "excess", "bound", ""},
 	}
-	for _, o := range r.Results {
-		held := "holds"
-		if !o.Holds {
-			held = "BROKEN"
+	for _, result := range r.Results {
+		bound := "holds"
+		if !result.Holds {
+			bound = "BROKEN"
 		}
 		rows = append(rows, []string{
-			o.Strategy, strconv.FormatUint(o.Admitted, 10), percent(o.FirstOfLimit), percent(o.FirstOfAllowed),
-			strconv.FormatUint(o.Excess, 10), fmt.Sprintf("%.3f %%", 100*o.RefusedShare),
-			fmt.Sprintf("%.1f", o.AskedAKey), fmt.Sprintf("%.1f", o.CallsASec),
-			strconv.FormatUint(o.Held, 10), fmt.Sprintf("%.1f", o.Worst), number(o.WorstBound), held,
+			result.Strategy, strconv.FormatUint(result.Admitted, 10), percent(result.FirstOfLimit), percent(result.FirstOfAllowed),
+			strconv.FormatUint(result.Excess, 10), fmt.Sprintf("%.3f %%", 100*result.RefusedShare),
+			fmt.Sprintf("%.1f", result.AskedAKey), fmt.Sprintf("%.1f", result.CallsASec),
+			strconv.FormatUint(result.Held, 10), fmt.Sprintf("%.1f", result.Worst), number(result.WorstBound), bound,
 		})
 	}
 	widths := make([]int, len(rows[0]))

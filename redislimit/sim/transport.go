@@ -11,15 +11,15 @@ import (
 
 // A question asks the store about one key. It is sent in one call.
 type question struct {
-	what   uint8 // one of the strategy's kinds of questions
-	key    uint32
-	slot   uint32 // identifies the strategy's data about this question
-	cost   uint64 // the cost of a request
-	debt   uint64 // the debt that a shareCharge charges
-	failed bool   // there is no answer, or the answer came too late
-	gone   bool   // the question did not reach the store
-	since  int64  // when it was put into the queue
-	until  int64  // the end of the refusal that the node knew at the time since; 0 for none
+	kind         uint8 // one of the strategy's kinds of questions
+	key          uint32
+	slot         uint32 // identifies the strategy's data about this question
+	cost         uint64 // the cost of a request
+	debt         uint64 // the debt that a shareCharge charges
+	isFailed     bool   // there is no answer, or the answer came too late
+	isLost       bool   // the question did not reach the store
+	since        int64  // when it was put into the queue
+	refusedUntil int64  // the end of the store's refusal, by a node that counts from the time since; 0 for none
 
 	isComing bool // it failed at the node, but is on its way to the store
 }
@@ -28,11 +28,11 @@ type question struct {
 // that reaches it, even if the node no longer waits.
 type transport struct {
 	*world
-	queues []sendQueue // of the nodes; each node has one for each partition
-	under  []flight    // calls in progress
-	free   []uint32    // numbers of calls that have ended
-	reach  func(node uint32, q *question)
-	back   func(node uint32, q *question)
+	queues   []sendQueue // of the nodes; each node has one for each partition
+	flights  []flight    // calls in progress
+	free     []uint32    // numbers of calls that have ended
+	onReach  func(node uint32, q *question)
+	onAnswer func(node uint32, q *question)
 }
 
 // A sendQueue is the queue of a node for a partition.
@@ -60,11 +60,11 @@ const (
 	callEnd         // the answer has reached the node, or the time is over
 )
 
-// newTransport returns a transport. It calls reach when a question has reached the store, and back when a question has
-// an answer or has failed. While the store is unavailable, it calls reach only for questions that the node has given
-// up.
-func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
-	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
+// newTransport returns a transport. It calls onReach when a question has reached the store, and onAnswer when a
+// question has an answer or has failed. While the store is unavailable, it calls onReach only for questions that the
+// node has given up.
+func newTransport(w *world, onReach, onAnswer func(node uint32, q *question)) *transport {
+	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), onReach: onReach, onAnswer: onAnswer}
 }
 
 func (t *transport) queueOf(node, key uint32) *sendQueue {
@@ -94,7 +94,7 @@ func (t *transport) put(node uint32, q question) bool {
 
 func (t *transport) begin(node, key uint32) {
 	queue := t.queueOf(node, key)
-	if len(queue.waiting) > 0 && queue.pace.Begins(len(queue.waiting) >= defaults.PerCall) {
+	if len(queue.waiting) > 0 && queue.pace.MayBegin(len(queue.waiting) >= defaults.PerCall) {
 		queue.pace.Begin()
 		t.depart(node, key)
 	}
@@ -110,15 +110,15 @@ func (t *transport) depart(node, key uint32) {
 	}
 	wait := t.scenario.callTime()
 	turn := queue.pace.Turn(t.now, oldest, t.scenario.Timeout, queue.IsFailing(t.now, wait))
-	if queue.pace.GoesOn() {
+	if queue.pace.Continues() {
 		call, queue.waiting = waiting.Next(queue.waiting, defaults.PerCall, turn.IsNewest, func(question) int { return 1 }, func(q question) bool {
 			return turn.IsTooLate(t.now - q.since)
 		}, func(question) bool { return false }, func(q question) { late = append(late, q) })
 	}
 	defer func() {
 		for i := range late {
-			late[i].failed, late[i].gone = true, true
-			t.back(node, &late[i])
+			late[i].isFailed, late[i].isLost = true, true
+			t.onAnswer(node, &late[i])
 		}
 	}()
 	if len(call) == 0 {
@@ -135,27 +135,27 @@ func (t *transport) depart(node, key uint32) {
 
 func (t *transport) send(node, key uint32, call []question, wait int64) {
 	if len(t.free) == 0 {
-		t.free, t.under = append(t.free, uint32(len(t.under))), append(t.under, flight{})
+		t.free, t.flights = append(t.free, uint32(len(t.flights))), append(t.flights, flight{})
 	}
 	slot := t.free[len(t.free)-1]
 	t.free = t.free[:len(t.free)-1]
-	there, back := t.way(), t.way()
-	t.under[slot] = flight{questions: call, isInTime: there+back <= wait, limit: wait}
+	outbound, inbound := t.oneWayTime(), t.oneWayTime()
+	t.flights[slot] = flight{questions: call, isInTime: outbound+inbound <= wait, limit: wait}
 	t.calls++
-	e := event{at: t.now + there, sent: t.now, what: callReach, node: node, key: key, slot: slot}
+	e := event{at: t.now + outbound, sent: t.now, kind: callReach, node: node, key: key, slot: slot}
 	t.events.put(e)
-	e.at, e.what = t.now+min(there+back, wait), callEnd
+	e.at, e.kind = t.now+min(outbound+inbound, wait), callEnd
 	t.events.put(e)
 }
 
 func (t *transport) happen(e event) {
-	if e.what == callReach {
-		t.arriveAt(e)
+	if e.kind == callReach {
+		t.arriveAtStore(e)
 		return
 	}
-	call := &t.under[e.slot]
-	if over := e.sent + call.limit; !call.isAnswered && t.now < over {
-		e.at = over
+	call := &t.flights[e.slot]
+	if deadline := e.sent + call.limit; !call.isAnswered && t.now < deadline {
+		e.at = deadline
 		t.events.put(e)
 		return
 	}
@@ -170,8 +170,8 @@ func (t *transport) happen(e event) {
 	}
 	questions, isReached, isAnswered := call.questions, call.isReached, call.isAnswered
 	for i := range questions {
-		questions[i].failed, questions[i].isComing = !isAnswered, !isReached
-		t.back(e.node, &questions[i]) // may put another question, which may move t.under, but not the questions
+		questions[i].isFailed, questions[i].isComing = !isAnswered, !isReached
+		t.onAnswer(e.node, &questions[i]) // may put another question, which may move t.flights, but not the questions
 	}
 	if isReached {
 		t.free = append(t.free, e.slot)
@@ -179,25 +179,25 @@ func (t *transport) happen(e event) {
 	t.depart(e.node, e.key)
 }
 
-// arriveAt makes the store carry out a call, unless the node cannot reach the store at that moment.
-func (t *transport) arriveAt(e event) {
-	call := &t.under[e.slot]
+// arriveAtStore makes the store carry out a call, unless the node cannot reach the store at that moment.
+func (t *transport) arriveAtStore(e event) {
+	call := &t.flights[e.slot]
 	isAway := t.isAway(e.node, e.key)
 	call.isReached = true
-	call.isAnswered = !isAway && call.isInTime && !t.lost()
+	call.isAnswered = !isAway && call.isInTime && !t.isAnswerLost()
 	if isAway && !call.isOver {
 		for i := range call.questions {
-			call.questions[i].failed, call.questions[i].gone = true, true
+			call.questions[i].isFailed, call.questions[i].isLost = true, true
 		}
 		return
 	}
 	questions, isAnswered, isOver := call.questions, call.isAnswered, call.isOver
 	for i := range questions {
-		questions[i].failed, questions[i].gone = !isAnswered, isAway
+		questions[i].isFailed, questions[i].isLost = !isAnswered, isAway
 		if !isAway {
-			t.asked(questions[i].key)
+			t.noteQuestion(questions[i].key)
 		}
-		t.reach(e.node, &questions[i])
+		t.onReach(e.node, &questions[i])
 	}
 	if isOver {
 		t.free = append(t.free, e.slot)

@@ -14,7 +14,7 @@ import (
 )
 
 // The method until handles all events up to the time t.
-func (w *world) until(t time.Duration, l limiting) {
+func (w *world) until(t time.Duration, l strategyRun) {
 	for len(w.events.heap) > 0 && w.events.heap[0].at <= int64(t) {
 		e := w.events.take()
 		w.now = e.at
@@ -25,7 +25,7 @@ func (w *world) until(t time.Duration, l limiting) {
 
 // No request is refused because many wait.
 func TestWhatWaitsIsNotRefused(t *testing.T) {
-	const sent = defaults.UnderWay + 4*defaults.PerCall
+	const sent = defaults.MaxCalls + 4*defaults.PerCall
 	const asked = sent + 2*defaults.Waiting
 	s := Default()
 	p := newStrict(newWorld(&s, 0))
@@ -36,15 +36,15 @@ func TestWhatWaitsIsNotRefused(t *testing.T) {
 	p.until(time.Second, p)
 	assert.EqualValues(t, asked, p.questions)
 	assert.False(t, p.isBusy(0, 0))
-	assert.Len(t, p.free, len(p.under), "no call is under way")
-	assert.False(t, p.queues[0].pace.GoesOn(), "no call is under way")
+	assert.Len(t, p.free, len(p.flights), "no call is under way")
+	assert.False(t, p.queues[0].pace.Continues(), "no call is under way")
 }
 
 // A node sends as many questions as the store can answer, even with a long round trip, and drops the others.
 func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	for rate, want := range map[float64]float64{
 		16_000:  16_000,
-		500_000: 0.9 * defaults.MostCalls * defaults.PerCall / 0.04,
+		500_000: 0.9 * defaults.MaxFullCalls * defaults.PerCall / 0.04,
 	} {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Rate, s.Burst, s.Load = 1, 40*time.Millisecond, engine.PerSecond(rate), uint64(rate/5), 0.95
@@ -123,7 +123,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 		for key := range w.keys {
 			assert.Zero(t, w.keys[key].held, "of key %d", key)
 		}
-		assert.Positive(t, w.most)
+		assert.Positive(t, w.maxHeld)
 	}
 }
 
@@ -137,9 +137,9 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 		l.arrive(0, 0, 1)
 	}
 	held := func() (tokens uint64) {
-		for _, one := range l.all.at {
+		for _, one := range l.leases.values {
 			if one != (*lease.Lease)(nil) {
-				n, _ := one.Held()
+				n, _ := one.Balance()
 				tokens += n
 			}
 		}

@@ -15,7 +15,7 @@ type world struct {
 	keys      []account
 	calls     uint64
 	questions uint64
-	most      int64 // the most tokens of one key that all nodes together held at one time
+	maxHeld   int64 // the most tokens of one key that all nodes together held at one time
 	window    int64 // length in µs of windows, which grant their tokens at their start; 0 without windows
 }
 
@@ -30,11 +30,11 @@ type world struct {
 //
 // So for an interval that ends now, the lowest start sum so far gives the largest excess.
 type account struct {
-	admitted uint64  // tokens
-	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
-	asked    uint64  // questions to the store
-	low      float64 // the lowest start sum; 0 for windows, as two adjacent windows may admit two limits at once
-	excess   float64 // of the worst interval
+	admitted    uint64  // tokens
+	held        int64   // tokens that the store has charged and no request has spent: in hand or on the way
+	questions   uint64  // questions to the store
+	lowestStart float64 // the lowest start sum; 0 for windows, as two adjacent windows may admit two limits at once
+	excess      float64 // of the worst interval
 }
 
 func newWorld(s *Scenario, number uint64) *world {
@@ -47,11 +47,11 @@ func newWorld(s *Scenario, number uint64) *world {
 func (w *world) micros() int64 { return w.now / int64(time.Microsecond) }
 
 func (w *world) clock(node uint32) int64 {
-	wrong := int64(0)
+	skew := int64(0)
 	if last := int64(w.scenario.Nodes - 1); last > 0 {
-		wrong = int64(w.scenario.Skew) / last * int64(node)
+		skew = int64(w.scenario.Skew) / last * int64(node)
 	}
-	return w.now + wrong
+	return w.now + skew
 }
 
 func (w *world) sum(a *account) float64 {
@@ -62,37 +62,37 @@ func (w *world) sum(a *account) float64 {
 	return float64(a.admitted) - w.rate*float64(now)
 }
 
-// look notes the start sum of an interval that begins now.
-func (w *world) look(a *account) {
+// noteStart notes the start sum of an interval that begins now.
+func (w *world) noteStart(a *account) {
 	if w.window == 0 {
-		a.low = min(a.low, w.sum(a)+float64(a.held))
+		a.lowestStart = min(a.lowestStart, w.sum(a)+float64(a.held))
 	}
 }
 
 func (w *world) admit(key uint32, n uint64) {
 	a := &w.keys[key]
-	w.look(a)
+	w.noteStart(a)
 	a.admitted += n
-	a.excess = max(a.excess, w.sum(a)-a.low)
+	a.excess = max(a.excess, w.sum(a)-a.lowestStart)
 }
 
-func (w *world) hold(key uint32, n int64) {
+func (w *world) addHeld(key uint32, n int64) {
 	if n == 0 {
 		return
 	}
 	a := &w.keys[key]
-	w.look(a)
+	w.noteStart(a)
 	a.held += n
-	w.most = max(w.most, a.held)
+	w.maxHeld = max(w.maxHeld, a.held)
 }
 
-func (w *world) asked(key uint32) {
+func (w *world) noteQuestion(key uint32) {
 	w.questions++
-	w.keys[key].asked++
+	w.keys[key].questions++
 }
 
-// way returns how long a message takes in one direction.
-func (w *world) way() int64 {
+// oneWayTime returns how long a message takes in one direction.
+func (w *world) oneWayTime() int64 {
 	trip := int64(w.scenario.RTT)
 	if jitter := int64(w.scenario.Jitter); jitter > 0 {
 		trip += w.random.Int64N(2*jitter+1) - jitter
@@ -110,7 +110,7 @@ func (w *world) isAway(node, key uint32) bool {
 	return since >= 0 && since < int64(s.Away.To-s.Away.From) && int(node) < s.cutOff() && int(key)%s.partitions() < s.awayPartitions()
 }
 
-func (w *world) lost() bool {
+func (w *world) isAnswerLost() bool {
 	return w.scenario.Loss > 0 && w.random.Float64() < w.scenario.Loss
 }
 
@@ -121,11 +121,11 @@ func (w *world) tick(phase, interval int64) int64 {
 }
 
 func (w *world) phases(interval int64) []int64 {
-	all := make([]int64, w.scenario.Nodes)
-	for i := range all {
-		all[i] = w.random.Int64N(interval)
+	phases := make([]int64, w.scenario.Nodes)
+	for i := range phases {
+		phases[i] = w.random.Int64N(interval)
 	}
-	return all
+	return phases
 }
 
 // pair returns a number that identifies a key at a node.

@@ -45,12 +45,12 @@ func run(ctx context.Context, args []string) error {
 	quick := flags.Bool("quick", false, "3 s for each scenario and way, not 10")
 	jsonTo := flags.String("json", "", "write everything that was measured to this `file`")
 	markdown := flags.Bool("markdown", false, "print nothing but the tables and the cost, as Markdown")
-	only := flags.String("ways", strings.Join(overshoot.Ways(), ","), "the ways to measure, with commas")
+	wayList := flags.String("ways", strings.Join(overshoot.Ways(), ","), "the ways to measure, with commas")
 	loads := flags.String("loads", "", "measure only loads whose name contains this `text`")
 	cost := flags.Uint64("cost", 0, "what every request costs, in `tokens`; 0 for the costs of the loads")
 	binary := flags.String("redis-server", "redis-server", "the server's `program`")
 	_ = flags.Parse(args) // exits on an error
-	ways := strings.Split(*only, ",")
+	ways := strings.Split(*wayList, ",")
 	for _, way := range ways {
 		if !slices.Contains(overshoot.Ways(), way) {
 			return fmt.Errorf("--ways: %q: want some of %s", way, strings.Join(overshoot.Ways(), ","))
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string) error {
 }
 
 func measure(ctx context.Context, binary, loads string, cost uint64, ways []string, quick bool, progress io.Writer) (r report, err error) {
-	self, err := os.Executable()
+	program, err := os.Executable()
 	if err != nil {
 		return r, err
 	}
@@ -105,11 +105,11 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	if err != nil {
 		return r, err
 	}
-	each := 10 * time.Second
+	runTime := 10 * time.Second
 	if quick {
-		each = 3 * time.Second
+		runTime = 3 * time.Second
 	}
-	for _, scenario := range overshoot.Scenarios(each) {
+	for _, scenario := range overshoot.Scenarios(runTime) {
 		if !strings.Contains(scenario.Name, loads) {
 			continue
 		}
@@ -121,7 +121,7 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 			if !slices.Contains(ways, way) {
 				continue
 			}
-			result, err := runOnTime(ctx, s, scenario, way, self, progress)
+			result, err := runOnTime(ctx, s, scenario, way, program, progress)
 			if err != nil {
 				return r, fmt.Errorf("%s, %s: %w", scenario.Name, way, err)
 			}

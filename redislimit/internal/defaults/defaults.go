@@ -25,9 +25,9 @@ const (
 const KeepEvery = 100 * time.Millisecond
 
 const (
-	PerCall   = script.MaxKeys // questions in one call
-	UnderWay  = 8              // calls at the same time, full or not
-	MostCalls = 128            // calls at the same time, if each is full
-	Waiting   = 4096           // if more questions wait, those for which no caller waits are removed
-	BusyAbove = Waiting / 2    // if more questions wait, those that are not urgent are put off
+	PerCall      = script.MaxKeys // questions in one call
+	MaxCalls     = 8              // calls at the same time, full or not
+	MaxFullCalls = 128            // calls at the same time, if each is full
+	Waiting      = 4096           // if more questions wait, those for which no caller waits are removed
+	BusyAbove    = Waiting / 2    // if more questions wait, those that are not urgent are put off
 )

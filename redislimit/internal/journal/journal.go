@@ -35,36 +35,36 @@ type Entry struct {
 }
 
 const (
-	magic    = "weir debts 1\n"
-	smallest = 1 << 20 // a file shorter than this is not rewritten
-	most     = 1 << 20 // bytes of a record
+	magic      = "weir debts 1\n"
+	minRewrite = 1 << 20 // a file shorter than this is not rewritten
+	maxRecord  = 1 << 20 // bytes of a record
 )
 
 // A Journal is the file of a process. Its methods may be called from any goroutine.
 type Journal struct {
 	stem, header string
-	failed       func(error)
+	onError      func(error)
 
-	mu   sync.Mutex
-	file *os.File         // nil after Close, and while a journal that rests owes nothing
-	owed map[Entry]uint64 // nil after Close
-	size int64
-	full int64
-	is   struct {
-		torn bool // the end of the file may be half of a record
-		rest bool // there is a file only while something is owed: see Rest
+	mu        sync.Mutex
+	file      *os.File         // nil after Close, and while a journal that rests owes nothing
+	owed      map[Entry]uint64 // nil after Close
+	size      int64
+	rewriteAt int64 // the size at which the file is rewritten
+	state     struct {
+		isTorn    bool // the end of the file may be half of a record
+		isResting bool // there is a file only while something is owed: see Rest
 	}
 	err string // the last reported error
 }
 
 // Open makes the file of this process. Its name is the stem, followed by a random word. Files with another identity are
-// not taken over. The function failed is called with the error of a later write, unless the previous write had the same
-// error.
-func Open(stem, identity string, failed func(error)) (*Journal, error) {
+// not taken over. The function onError is called with the error of a later write, unless the previous write had the
+// same error.
+func Open(stem, identity string, onError func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
 		return nil, fmt.Errorf("the path %q: want a full one", stem)
 	}
-	j := &Journal{stem: stem, header: magic + identity + "\n", failed: failed, owed: map[Entry]uint64{}}
+	j := &Journal{stem: stem, header: magic + identity + "\n", onError: onError, owed: map[Entry]uint64{}}
 	if err := protected(filepath.Dir(stem)); err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (j *Journal) Note(e Entry, owed uint64) {
 	if j.owed == nil || j.owed[e] == owed {
 		return
 	}
-	if len(e.Key) > most-fixed {
-		j.tell(fmt.Errorf("a key of %d bytes: want at most %d", len(e.Key), most-fixed))
+	if len(e.Key) > maxRecord-fixedSize {
+		j.report(fmt.Errorf("a key of %d bytes: want at most %d", len(e.Key), maxRecord-fixedSize))
 		return
 	}
 	if owed == 0 {
@@ -89,31 +89,31 @@ func (j *Journal) Note(e Entry, owed uint64) {
 		j.owed[e] = owed
 	}
 	switch {
-	case j.is.rest && len(j.owed) == 0:
-		j.tell(j.remove())
+	case j.state.isResting && len(j.owed) == 0:
+		j.report(j.remove())
 		return
 	case j.file == nil:
-		j.tell(j.rewrite())
+		j.report(j.rewrite())
 		return
-	case j.is.torn:
+	case j.state.isTorn:
 		return
 	}
 	n, err := j.file.Write(appendRecord(nil, e, owed))
 	j.size += int64(n)
-	j.is.torn = err != nil
-	if j.size >= j.full && err == nil {
-		j.full = 2 * j.size
+	j.state.isTorn = err != nil
+	if j.size >= j.rewriteAt && err == nil {
+		j.rewriteAt = 2 * j.size
 		err = j.rewrite()
 	}
-	j.tell(err)
+	j.report(err)
 }
 
 // Mend makes the file again if a write to it has failed.
 func (j *Journal) Mend() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.owed != nil && (j.is.torn || j.file == nil && len(j.owed) > 0) {
-		j.tell(j.rewrite())
+	if j.owed != nil && (j.state.isTorn || j.file == nil && len(j.owed) > 0) {
+		j.report(j.rewrite())
 	}
 }
 
@@ -121,8 +121,8 @@ func (j *Journal) Mend() {
 func (j *Journal) Rest() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.is.rest = true; len(j.owed) == 0 {
-		j.tell(j.remove())
+	if j.state.isResting = true; len(j.owed) == 0 {
+		j.report(j.remove())
 	}
 }
 
@@ -131,7 +131,7 @@ func (j *Journal) remove() error {
 		return nil
 	}
 	err := errors.Join(os.Remove(j.file.Name()), j.file.Close())
-	j.file, j.is.torn = nil, false
+	j.file, j.state.isTorn = nil, false
 	return err
 }
 
@@ -154,7 +154,7 @@ func (j *Journal) Close() error {
 		return j.remove()
 	}
 	var err error
-	if j.is.torn || j.file == nil {
+	if j.state.isTorn || j.file == nil {
 		err = j.rewrite()
 	}
 	if j.file != nil {
@@ -164,16 +164,16 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// tell reports an error, unless the previous error was the same apart from the name of the file.
-func (j *Journal) tell(err error) {
+// report calls onError with an error, unless the previous error was the same apart from the name of the file.
+func (j *Journal) report(err error) {
 	text := ""
-	if of := (*os.PathError)(nil); errors.As(err, &of) {
-		text = of.Op + of.Err.Error()
+	if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
+		text = pathErr.Op + pathErr.Err.Error()
 	} else if err != nil {
 		text = err.Error()
 	}
 	if text != j.err && err != nil {
-		j.failed(err)
+		j.onError(err)
 	}
 	j.err = text
 }
@@ -196,8 +196,8 @@ func (j *Journal) rewrite() error {
 			err = nil // another process has removed it
 		}
 	}
-	j.file, j.size, j.is.torn = next, int64(len(content)), false
-	j.full = max(smallest, 2*j.size)
+	j.file, j.size, j.state.isTorn = next, int64(len(content)), false
+	j.rewriteAt = max(minRewrite, 2*j.size)
 	return err
 }
 
@@ -209,10 +209,10 @@ func (j *Journal) create() (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch has, err := lock(f); {
+		switch locked, err := lock(f); {
 		case err != nil:
 			return nil, errors.Join(err, os.Remove(f.Name()), f.Close())
-		case has:
+		case locked:
 			return f, nil
 		}
 		_ = f.Close() // its content does not matter
@@ -221,19 +221,19 @@ func (j *Journal) create() (*os.File, error) {
 
 const suffix = ".debts"
 
-var random = regexp.MustCompile(`^\.[A-Z2-7]{26}` + regexp.QuoteMeta(suffix) + `$`)
+var suffixPattern = regexp.MustCompile(`^\.[A-Z2-7]{26}` + regexp.QuoteMeta(suffix) + `$`)
 
 // Stem reports whether a path is the path of a journal file, and returns its stem.
-func Stem(path string) (stem string, is bool) {
-	at := len(path) - len(suffix) - 27
-	if at <= 0 || !random.MatchString(path[at:]) {
+func Stem(path string) (stem string, ok bool) {
+	start := len(path) - len(suffix) - 27
+	if start <= 0 || !suffixPattern.MatchString(path[start:]) {
 		return "", false
 	}
-	return path[:at], true
+	return path[:start], true
 }
 
-// A Former contains the contents of an unlocked file.
-type Former struct {
+// A Leftover contains the contents of an unlocked file, which an ended process has left.
+type Leftover struct {
 	Path string
 	Last time.Time // when the file was last written to, by the machine's clock
 	Owed map[Entry]uint64
@@ -244,18 +244,18 @@ type Former struct {
 
 // TakeOver calls the function take for each file of the stem that is not locked and not empty. If take returns true,
 // TakeOver removes the file.
-func (j *Journal) TakeOver(take func(Former) bool) error {
+func (j *Journal) TakeOver(take func(Leftover) bool) error {
 	folder, err := os.ReadDir(filepath.Dir(j.stem))
 	for _, e := range folder {
 		path := filepath.Join(filepath.Dir(j.stem), e.Name())
-		if stem, is := Stem(path); is && stem == j.stem && e.Type().IsRegular() {
+		if stem, ok := Stem(path); ok && stem == j.stem && e.Type().IsRegular() {
 			err = errors.Join(err, j.takeOver(path, take))
 		}
 	}
 	return err
 }
 
-func (j *Journal) takeOver(path string, take func(Former) bool) error {
+func (j *Journal) takeOver(path string, take func(Leftover) bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
@@ -264,7 +264,7 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 		return err
 	}
 	defer f.Close()
-	if has, err := lock(f); err != nil || !has {
+	if locked, err := lock(f); err != nil || !locked {
 		return err
 	}
 	info, err := f.Stat()
@@ -275,20 +275,20 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 	if err != nil {
 		return err
 	}
-	if rest, is := bytes.CutPrefix(content, []byte(j.header)); is {
-		former := Former{Path: path, Last: info.ModTime()}
-		former.Owed, former.Err = read(rest)
-		if len(former.Owed) > 0 || former.Err != nil {
-			if !take(former) {
+	if records, ok := bytes.CutPrefix(content, []byte(j.header)); ok {
+		leftover := Leftover{Path: path, Last: info.ModTime()}
+		leftover.Owed, leftover.Err = read(records)
+		if len(leftover.Owed) > 0 || leftover.Err != nil {
+			if !take(leftover) {
 				return nil
 			}
 		}
 	} else if !strings.HasPrefix(j.header, string(content)) { // otherwise the process was killed while it made the file
 		first, _, _ := bytes.Cut(content[:min(len(content), 500)], []byte("\n"))
-		if rest, is := bytes.CutPrefix(content, []byte(magic)); is {
-			first, _, _ = bytes.Cut(rest[:min(len(rest), 500)], []byte("\n"))
+		if otherHeader, ok := bytes.CutPrefix(content, []byte(magic)); ok {
+			first, _, _ = bytes.Cut(otherHeader[:min(len(otherHeader), 500)], []byte("\n"))
 		}
-		take(Former{Path: path, Err: fmt.Errorf("it is of another limit, or of another version: %q", first)})
+		take(Leftover{Path: path, Err: fmt.Errorf("it is of another limit, or of another version: %q", first)})
 		return nil
 	}
 	return os.Remove(path)
@@ -298,52 +298,52 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 // answered.
 func read(records []byte) (owed map[Entry]uint64, err error) {
 	owed = map[Entry]uint64{}
-	for len(records) >= head {
+	for len(records) >= headSize {
 		length := int(binary.LittleEndian.Uint32(records))
-		if length < fixed || length > most {
+		if length < fixedSize || length > maxRecord {
 			return owed, fmt.Errorf("a record of %d bytes, %d bytes before the end", length, len(records))
 		}
-		if len(records) < head+length {
+		if len(records) < headSize+length {
 			return owed, nil
 		}
-		body := records[head : head+length]
+		body := records[headSize : headSize+length]
 		if xxhash.Sum64(body) != binary.LittleEndian.Uint64(records[4:]) {
 			return owed, fmt.Errorf("a record with a wrong checksum, %d bytes before the end", len(records))
 		}
 		e := Entry{
 			Tier: body[0], IsLease: body[1] == 1, Tokens: binary.LittleEndian.Uint64(body[10:]),
-			Units: binary.LittleEndian.Uint64(body[18:]), Key: string(body[fixed:]),
+			Units: binary.LittleEndian.Uint64(body[18:]), Key: string(body[fixedSize:]),
 		}
 		if n := binary.LittleEndian.Uint64(body[2:]); n > 0 {
 			owed[e] = n
 		} else {
 			delete(owed, e)
 		}
-		records = records[head+length:]
+		records = records[headSize+length:]
 	}
 	return owed, nil
 }
 
 const (
-	head  = 12 // bytes of the length and the checksum
-	fixed = 26 // bytes of a record before its key
+	headSize  = 12 // bytes of the length and the checksum
+	fixedSize = 26 // bytes of a record before its key
 )
 
 // appendRecord appends a record. It begins with the length and the checksum of what follows: the tier, a flag for debts
 // of leases, the debt, the quota and the key.
-func appendRecord(to []byte, e Entry, owed uint64) []byte {
-	at := len(to)
-	to = append(to, make([]byte, head)...)
-	to = append(to, e.Tier, 0)
+func appendRecord(b []byte, e Entry, owed uint64) []byte {
+	start := len(b)
+	b = append(b, make([]byte, headSize)...)
+	b = append(b, e.Tier, 0)
 	if e.IsLease {
-		to[len(to)-1] = 1
+		b[len(b)-1] = 1
 	}
 	for _, n := range [...]uint64{owed, e.Tokens, e.Units} {
-		to = binary.LittleEndian.AppendUint64(to, n)
+		b = binary.LittleEndian.AppendUint64(b, n)
 	}
-	to = append(to, e.Key...)
-	body := to[at+head:]
-	binary.LittleEndian.PutUint32(to[at:], uint32(len(body)))
-	binary.LittleEndian.PutUint64(to[at+4:], xxhash.Sum64(body))
-	return to
+	b = append(b, e.Key...)
+	body := b[start+headSize:]
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(body)))
+	binary.LittleEndian.PutUint64(b[start+4:], xxhash.Sum64(body))
+	return b
 }

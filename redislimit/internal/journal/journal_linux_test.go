@@ -33,9 +33,9 @@ func end(t *testing.T, j *Journal) string {
 	return path
 }
 
-func takeOver(t *testing.T, j *Journal) (all []Former) {
+func takeOver(t *testing.T, j *Journal) (all []Leftover) {
 	t.Helper()
-	require.NoError(t, j.TakeOver(func(f Former) bool { all = append(all, f); return true }))
+	require.NoError(t, j.TakeOver(func(f Leftover) bool { all = append(all, f); return true }))
 	return all
 }
 
@@ -61,7 +61,7 @@ func TestWhatIsNotedIsFound(t *testing.T) {
 	}
 	info, err := os.Stat(first.Path())
 	require.NoError(t, err)
-	assert.Less(t, info.Size(), int64(2*smallest), "the file does not grow without end")
+	assert.Less(t, info.Size(), int64(2*minRewrite), "the file does not grow without end")
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 	next := begin(t, stem)
 	assert.Empty(t, takeOver(t, next), "its process lives")
@@ -85,7 +85,7 @@ func TestAFileThatIsNotTakenStays(t *testing.T) {
 	assert.Len(t, files(t, stem), 1, "something is owed")
 	next := begin(t, stem)
 	for range 2 {
-		require.NoError(t, next.TakeOver(func(f Former) bool {
+		require.NoError(t, next.TakeOver(func(f Leftover) bool {
 			assert.Equal(t, map[Entry]uint64{{Key: "k"}: 7}, f.Owed)
 			return false
 		}))
@@ -196,7 +196,7 @@ func TestAFileThatCannotBeWritten(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[Entry]uint64{{Key: "k"}: 7, {Key: "l"}: 8, {Key: "m"}: 9, {Key: "n"}: 10}, last.Owed)
-	j.Note(Entry{Key: strings.Repeat("k", most)}, 1) // the journal is closed, so this has no effect
+	j.Note(Entry{Key: strings.Repeat("k", maxRecord)}, 1) // the journal is closed, so this has no effect
 	assert.NoError(t, j.Close())
 }
 
@@ -262,7 +262,7 @@ func TestProcessesThatAreKilled(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			answered[fmt.Sprint(cmd.Process.Pid)] = last
-			assert.NoError(t, j.TakeOver(func(f Former) bool {
+			assert.NoError(t, j.TakeOver(func(f Leftover) bool {
 				assert.NoError(t, f.Err)
 				for e, n := range f.Owed {
 					found[e.Key] = n

@@ -10,7 +10,7 @@ import (
 
 // lock tries to lock the file, and reports whether this process now has it. Another process may have locked or removed
 // the file before.
-func lock(f *os.File) (has bool, err error) {
+func lock(f *os.File) (locked bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil

@@ -11,7 +11,7 @@ import (
 
 func (w *world) begin(th *thread) {
 	h := &w.leases[th.lease-1]
-	th.History = interleave.Mix(interleave.Mix(th.History, interleave.Bit(h.touched)), h.lease.visited)
+	th.History = interleave.Mix(interleave.Mix(th.History, interleave.Bit(h.touched)), h.lease.visitedWord)
 	th.idle, h.touched = !h.touched, false
 }
 

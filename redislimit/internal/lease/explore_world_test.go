@@ -123,7 +123,7 @@ func (w *world) tell(format string, arguments ...any) {
 }
 
 func words(l *Lease) [8]*word.Word {
-	return [...]*word.Word{&l.word, &l.denyUntil.Word, &l.expires.Word, &l.low, &l.denyFrom, &l.resetAt.Word, &l.remaining, &l.retryAt.Word}
+	return [...]*word.Word{&l.word, &l.denyUntil.Word, &l.expires.Word, &l.renewBelow, &l.denyFrom, &l.resetAt.Word, &l.remaining, &l.retryAt.Word}
 }
 
 var names = [...]string{"word", "denyUntil", "expires", "low", "denyFrom", "resetAt", "remaining", "retryAt"}
@@ -223,7 +223,7 @@ type fields struct {
 
 func (w *world) fields(i int) fields {
 	l := w.leases[i].lease
-	return fields{l.asked, l.carried, l.sent, l.before, l.held, l.least, l.small, l.all, l.window}
+	return fields{l.question, l.carriedCost, l.sent, l.lastSent, l.lastTokens, l.minGrant, l.smallPace, l.totalPace, l.window}
 }
 
 func (f fields) hash() (h uint64) {
@@ -254,7 +254,7 @@ func (w *world) Hash() (h uint64) {
 		for _, a := range all[:remaining] {
 			h = mix(h, a.Peek())
 		}
-		h = mix(mix(mix(h, w.fields(i).hash()), l.lease.visited), interleave.Bit(l.touched))
+		h = mix(mix(mix(h, w.fields(i).hash()), l.lease.visitedWord), interleave.Bit(l.touched))
 	}
 	for _, th := range w.threads {
 		own := th.hash()

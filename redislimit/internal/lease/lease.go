@@ -7,31 +7,31 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Lease contains the tokens of one key that a node has in hand. Take, Refund, Held, Remaining and Waits may be called
-// from any goroutine, and Expire by one goroutine at a time. The other methods are only for the caller that got renew
-// from Take, or settle from Expire.
+// A Lease contains the tokens of one key that a node has in hand. Take, Refund, Balance, Remaining and Waits may be
+// called from any goroutine, and Expire by one goroutine at a time. The other methods are only for the caller that got
+// renew from Take, or settle from Expire.
 type Lease struct {
-	word      word.Word  // a state
-	denyUntil word.Int64 // until then, the node refuses without asking
-	denyFrom  word.Word  // the smallest cost that it refuses
-	expires   word.Int64 // when the tokens in hand must be given back
-	low       word.Word
-	remaining word.Word  // in the store at the last answer
-	retryAt   word.Int64 // when there are tokens again, by the last refusal
-	resetAt   word.Int64 // when everything will be back, by the last answer
+	word       word.Word  // a state
+	denyUntil  word.Int64 // until then, the node refuses without asking
+	denyFrom   word.Word  // the smallest cost that it refuses
+	expires    word.Int64 // when the tokens in hand must be given back
+	renewBelow word.Word  // a renewal begins when fewer tokens than this are in hand
+	remaining  word.Word  // in the store at the last answer
+	retryAt    word.Int64 // when there are tokens again, by the last refusal
+	resetAt    word.Int64 // when everything will be back, by the last answer
 
 	terms *Terms
 	// The following fields belong to the renewal (L4).
-	asked   script.Ask
-	carried uint64 // the cost of the request that waits for the renewal; 0 if none does
-	sent    int64  // when the renewal began
-	before  int64  // when the last answered renewal began; 0 for none
-	held    uint64 // tokens in hand after the last answered renewal
-	least   uint64 // the fewest tokens worth a renewal, without the waiting request
-	small   pace   // of tokens in hand that are spent, and of requests up to the overdraft
-	all     pace   // the pace small, plus the pace of large requests that went with renewals
-	window  int64  // the window of the tokens in hand
-	visited uint64 // the word at the last call of Expire
+	question    script.Ask // of the latest renewal or settlement
+	carriedCost uint64     // the cost of the request that waits for the renewal; 0 if none does
+	sent        int64      // when the renewal began
+	lastSent    int64      // when the last answered renewal began; 0 for none
+	lastTokens  uint64     // tokens in hand after the last answered renewal
+	minGrant    uint64     // the fewest tokens worth a renewal, without the waiting request
+	smallPace   pace       // of tokens in hand that are spent, and of requests up to the overdraft
+	totalPace   pace       // smallPace, plus the pace of large requests that went with renewals
+	window      int64      // the window of the tokens in hand
+	visitedWord uint64     // the word at the last call of Expire
 }
 
 // New returns a lease without tokens in hand. It begins with a debt, of at most the overdraft. Until the first answer,
@@ -70,14 +70,14 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 			return Retired, false
 		case n <= tokens:
 			next, v = w.with(tokens-n, debt), Admitted
-			renew = w&renewing == 0 && tokens-n < l.low.Load() && l.denyUntil.Load() <= now()
+			renew = w&renewing == 0 && tokens-n < l.renewBelow.Load() && l.denyUntil.Load() <= now()
 		case n > l.terms.Cap():
 			return Unknown, false
 		case n >= l.denyFrom.Load() && l.denyUntil.Load() > now():
 			return Refused, false
 		case w&healthy != 0 && debt+n <= l.terms.Overdraft:
 			next, v, renew = w.with(tokens, debt+n), Admitted, w&renewing == 0
-		case w&(renewing|healthy) == renewing && n <= max(l.low.Load(), 1):
+		case w&(renewing|healthy) == renewing && n <= max(l.renewBelow.Load(), 1):
 			return Refused, false // the renewal may bring the tokens for this request, or only for the next one
 		default:
 			v, renew = Unknown, w&renewing == 0
@@ -91,72 +91,72 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns the question to the store, because of a request of n tokens. The question charges the debt. If waits
-// is true, it asks for the n tokens of the waiting request.
+// Renewal returns the question to the store, because of a request of n tokens. The question charges the debt. If
+// isWaiting is true, it also asks for the n tokens of the waiting request.
 //
 // It also asks for the tokens of the next 2τ, if the measured pace promises at least two requests of n tokens in that
 // time. At a slower pace, it leaves these tokens to other nodes.
-func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
+func (l *Lease) Renewal(now int64, n uint64, isWaiting bool) script.Ask {
 	w := state(l.word.Load())
-	l.sent, l.carried = now, 0
-	if waits {
-		l.carried = n
+	l.sent, l.carriedCost = now, 0
+	if isWaiting {
+		l.carriedCost = n
 	}
-	if l.before != 0 && now > l.before {
-		spent := max(float64(l.held)-float64(w.tokens()), 0) + float64(w.debt())
-		seconds := float64(now-l.before) / float64(time.Second)
-		l.all.note((spent + float64(l.carried)) / seconds)
-		if l.carried <= l.terms.Overdraft {
-			spent += float64(l.carried)
+	if l.lastSent != 0 && now > l.lastSent {
+		spent := max(float64(l.lastTokens)-float64(w.tokens()), 0) + float64(w.debt())
+		seconds := float64(now-l.lastSent) / float64(time.Second)
+		l.totalPace.note((spent + float64(l.carriedCost)) / seconds)
+		if l.carriedCost <= l.terms.Overdraft {
+			spent += float64(l.carriedCost)
 		}
-		l.small.note(spent / seconds)
+		l.smallPace.note(spent / seconds)
 	}
-	p := l.all
+	p := l.totalPace
 	if n <= l.terms.Overdraft { // small requests must not use tokens that large ones may need
-		p = l.small
+		p = l.smallPace
 	}
-	l.least, l.asked = 0, script.Ask{Need: l.carried, Want: l.carried, Debt: w.debt()}
-	if ahead := 2 * l.terms.Ahead.Seconds(); p.low*ahead >= 2*float64(n) {
+	l.minGrant, l.question = 0, script.Ask{Need: l.carriedCost, Want: l.carriedCost, Debt: w.debt()}
+	if horizon := 2 * l.terms.Ahead.Seconds(); p.low*horizon >= 2*float64(n) {
 		room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // afterwards at most Cap tokens are in hand
-		l.least = min(l.terms.need(p.last), room)
-		l.asked.Need = max(l.least, l.carried)
-		l.asked.Want += min(l.terms.bounded(p.last*ahead), room)
+		l.minGrant = min(l.terms.minRenewal(p.last), room)
+		l.question.Need = max(l.minGrant, l.carriedCost)
+		l.question.Want += min(l.terms.clampTokens(p.last*horizon), room)
 	}
-	return l.asked
+	return l.question
 }
 
 // Settlement returns a question that gives tokens back and charges debt, and asks for no tokens.
 func (l *Lease) Settlement(now int64) script.Ask {
-	l.sent, l.carried = now, 0
+	l.sent, l.carriedCost = now, 0
 	for {
 		w := state(l.word.Load())
 		if l.word.CompareAndSwap(uint64(w), uint64(w.with(0, w.debt())+generation)) { // L3
-			l.asked = script.Ask{Returned: w.tokens(), Debt: w.debt(), Window: l.window}
-			return l.asked
+			l.question = script.Ask{Returned: w.tokens(), Debt: w.debt(), Window: l.window}
+			return l.question
 		}
 	}
 }
 
 // Apply ends a renewal with the store's answer, and reports whether the waiting request is paid (L1).
-func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
+func (l *Lease) Apply(a script.Answer, now int64) (isPaid bool) {
 	l.remaining.Store(a.Remaining)
 	l.resetAt.Store(now + int64(a.ResetAfter))
 	l.window = a.Window
 	granted := a.Granted
-	if l.carried > 0 && granted >= l.carried {
-		granted, paid = granted-l.carried, true
+	if l.carriedCost > 0 && granted >= l.carriedCost {
+		granted, isPaid = granted-l.carriedCost, true
 	}
 	switch {
 	case granted > 0:
 		l.expires.Store(l.sent + int64(l.terms.Life))
-		l.low.Store(min(l.asked.Need, granted))
-	case l.asked.Want > 0 && !paid:
+		l.renewBelow.Store(min(l.question.Need, granted))
+	case l.question.Want > 0 && !isPaid:
 		l.deny(a.RetryAfter, now)
 	}
 	isHealthy := a.Remaining*2 >= l.terms.Limit
-	l.before = l.sent
-	l.end(granted, l.asked.Debt, &isHealthy)
-	return paid
+	l.lastSent = l.sent
+	l.end(granted, l.question.Debt, &isHealthy)
+	return isPaid
 }
 
 // deny makes the lease refuse until the store can have enough tokens again. After a request above a worthwhile renewal,
@@ -164,8 +164,8 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 // so that the nodes do not all ask again together.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
-	if l.carried > l.least {
-		from = l.carried
+	if l.carriedCost > l.minGrant {
+		from = l.carriedCost
 	} else {
 		wait *= 1 + l.terms.random()/2
 	}
@@ -195,7 +195,7 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 				next |= healthy
 			}
 		}
-		l.held = tokens // before the CAS: after it they are another renewal's
+		l.lastTokens = tokens // before the CAS: after it they are another renewal's
 		if l.word.CompareAndSwap(uint64(w), uint64(next)) {
 			return
 		}
@@ -203,17 +203,18 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 }
 
 // Expire must be called from time to time. settle is true if tokens have been in hand too long, or if debt is left
-// over. The caller must then call Settlement, and after it Apply or Fail. gone is true if the lease is retired (L5).
-func (l *Lease) Expire(now int64) (settle, gone bool) {
+// over. The caller must then call Settlement, and after it Apply or Fail. isRetired is true if this call has retired
+// the lease (L5).
+func (l *Lease) Expire(now int64) (settle, isRetired bool) {
 	w := state(l.word.Load())
-	idle := uint64(w) == l.visited
-	l.visited = uint64(w)
+	isIdle := uint64(w) == l.visitedWord
+	l.visitedWord = uint64(w)
 	switch {
 	case w&(renewing|retired) != 0:
 		return false, false
-	case idle && w.tokens() == 0 && w.debt() == 0 && l.denyUntil.Load() <= now && (w&healthy != 0 || l.resetAt.Load() <= now):
+	case isIdle && w.tokens() == 0 && w.debt() == 0 && l.denyUntil.Load() <= now && (w&healthy != 0 || l.resetAt.Load() <= now):
 		return false, l.word.CompareAndSwap(uint64(w), uint64(w|retired)) // L5
-	case w.debt() > 0 && idle || w.tokens() > 0 && l.expires.Load() <= now:
+	case w.debt() > 0 && isIdle || w.tokens() > 0 && l.expires.Load() <= now:
 		return l.word.CompareAndSwap(uint64(w), uint64(w+generation|renewing)), false
 	}
 	return false, false
@@ -223,11 +224,11 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 func (l *Lease) Refund(n uint64) bool {
 	for {
 		w := state(l.word.Load())
-		most := l.terms.Cap()
+		capacity := l.terms.Cap()
 		if w&renewing != 0 {
-			most /= 2 // a renewal may bring the other half
+			capacity /= 2 // a renewal may bring the other half
 		}
-		if w&retired != 0 || w.tokens()+n > most {
+		if w&retired != 0 || w.tokens()+n > capacity {
 			return false
 		}
 		if l.word.CompareAndSwap(uint64(w), uint64(w.with(w.tokens()+n, w.debt())+generation)) {
@@ -236,8 +237,8 @@ func (l *Lease) Refund(n uint64) bool {
 	}
 }
 
-// Held returns the tokens in hand and the debt.
-func (l *Lease) Held() (tokens, debt uint64) {
+// Balance returns the tokens in hand and the debt.
+func (l *Lease) Balance() (tokens, debt uint64) {
 	w := state(l.word.Load())
 	return w.tokens(), w.debt()
 }

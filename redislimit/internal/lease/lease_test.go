@@ -31,7 +31,7 @@ func TestFirstRequestsAreOnOverdraftAndCharged(t *testing.T) {
 	v, _ = l.Take(1, at(0))
 	require.Equal(t, Unknown, v, "debt is at most the overdraft (L2)")
 	l.Apply(script.Answer{Granted: 98, Remaining: 298}, 0)
-	tokens, debt := l.Held()
+	tokens, debt := l.Balance()
 	assert.EqualValues(t, []uint64{98, 4}, []uint64{tokens, debt}, "what came after the question is debt still")
 }
 
@@ -40,7 +40,7 @@ func TestALostAnswerKeepsTheDebt(t *testing.T) {
 	l.Take(5, at(0))
 	require.EqualValues(t, 5, l.Renewal(0, 1, false).Debt)
 	l.Fail(0)
-	_, debt := l.Held()
+	_, debt := l.Balance()
 	assert.EqualValues(t, 5, debt, "L2")
 	v, _ := l.Take(1, at(5*time.Millisecond))
 	assert.Equal(t, Refused, v, "the store is left alone for a while")
@@ -82,7 +82,7 @@ func paced(t *testing.T) *Lease {
 		a := l.Renewal(int64(now), 20, true)
 		require.True(t, l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, int64(now)))
 	}
-	tokens, _ := l.Held()
+	tokens, _ := l.Balance()
 	require.EqualValues(t, 40, tokens, "for 2τ")
 	return l
 }
@@ -116,7 +116,7 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 	require.True(t, settle)
 	assert.Equal(t, script.Ask{Returned: 10, Window: 7}, l.Settlement(0))
 	l.Fail(0)
-	tokens, _ := l.Held()
+	tokens, _ := l.Balance()
 	assert.Zero(t, tokens, "L3")
 	l.Expire(int64(time.Second))
 	_, gone = l.Expire(int64(time.Second))
@@ -134,7 +134,7 @@ func TestADebtThatIsLeftOverIsCharged(t *testing.T) {
 	require.False(t, gone)
 	require.Equal(t, script.Ask{Debt: 3}, l.Settlement(0))
 	l.Apply(script.Answer{Remaining: 397}, 0)
-	_, debt := l.Held()
+	_, debt := l.Balance()
 	assert.Zero(t, debt, "L2")
 }
 
@@ -151,8 +151,8 @@ func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
 			l.Apply(script.Answer{Granted: a.Want, Remaining: 300}, int64(now))
 		}
 	}
-	assert.InDelta(t, 20, l.asked.Want, 6, "twice what is spent in τ")
-	assert.InDelta(t, 10, l.asked.Need, 4)
+	assert.InDelta(t, 20, l.question.Want, 6, "twice what is spent in τ")
+	assert.InDelta(t, 10, l.question.Need, 4)
 }
 
 func TestLocalDecisionsDoNotAllocate(t *testing.T) {
@@ -172,7 +172,7 @@ func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	require.True(t, renew)
 	assert.Equal(t, script.Ask{Need: 60, Want: 60}, l.Renewal(0, 60, true), "by itself: a renewal has never been for so much")
 	assert.True(t, l.Apply(script.Answer{Granted: 60, Remaining: 340}, 0))
-	tokens, debt := l.Held()
+	tokens, debt := l.Balance()
 	assert.Zero(t, tokens+debt)
 
 	paced(t) // if such requests come often, one call brings more tokens than one request costs

@@ -78,6 +78,6 @@ func TestNothingIsSpentTwice(t *testing.T) {
 	wg.Wait()
 	close(stop)
 	keeper.Wait()
-	tokens, debt := current.Load().Held()
+	tokens, debt := current.Load().Balance()
 	assert.Equal(t, granted.Load()+charged.Load(), admitted.Load()+tokens-debt)
 }

@@ -36,8 +36,8 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 			"and a limit of %d at least, or Auto", p, nodes, 1/ahead.Seconds(), 4*nodes)
 	}
 	// The store can record a debt of at least one complete limit.
-	if most := 2 * (p.Limit() / uint64(nodes)); overdraft > most {
-		return nil, fmt.Errorf("Overdraft(%d): want at most %d, twice a node's share of %v", overdraft, most, p)
+	if maxOverdraft := 2 * (p.Limit() / uint64(nodes)); overdraft > maxOverdraft {
+		return nil, fmt.Errorf("Overdraft(%d): want at most %d, twice a node's share of %v", overdraft, maxOverdraft, p)
 	}
 	first := overdraft / 4
 	return &Terms{
@@ -66,16 +66,16 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// need returns the smallest number of tokens for which a renewal is worthwhile, if tokens are spent at the rate
+// minRenewal returns the smallest number of tokens for which a renewal is worthwhile, if tokens are spent at the rate
 // perSecond.
-func (t *Terms) need(perSecond float64) uint64 {
-	return t.bounded(perSecond * t.Ahead.Seconds())
+func (t *Terms) minRenewal(perSecond float64) uint64 {
+	return t.clampTokens(perSecond * t.Ahead.Seconds())
 }
 
-// bounded returns n as a whole number of tokens: at least one and at most a quarter of the limit.
-func (t *Terms) bounded(n float64) uint64 {
-	most := min(t.Limit/4, MaxTokens/2)
-	return max(uint64(min(math.Ceil(n), float64(most))), 1)
+// clampTokens returns n as a whole number of tokens: at least one and at most a quarter of the limit.
+func (t *Terms) clampTokens(n float64) uint64 {
+	maxTokens := min(t.Limit/4, MaxTokens/2)
+	return max(uint64(min(math.Ceil(n), float64(maxTokens))), 1)
 }
 
 // Cap returns the largest number of tokens of one key that a node can have in hand. So O in the bound is at most Nodes

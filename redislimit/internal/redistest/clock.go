@@ -23,7 +23,7 @@ var clockLibraries = []string{
 func StartWithClock(t testing.TB, at time.Time) *Server {
 	t.Helper()
 	library := clockLibrary(t)
-	if said, _ := exec.Command(program(t), "--version").Output(); strings.Contains(string(said), "Valkey") {
+	if version, _ := exec.Command(program(t), "--version").Output(); strings.Contains(string(version), "Valkey") {
 		t.Skip("Valkey calls jemalloc by functions that no other allocator has, and so cannot be given a clock: it takes a redis-server")
 	}
 	file := filepath.Join(t.TempDir(), "clock")

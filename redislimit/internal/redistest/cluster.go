@@ -64,11 +64,11 @@ func StartCluster(t testing.TB) *Cluster {
 
 // URL returns the addresses of all nodes as one URL.
 func (c *Cluster) URL() string {
-	var others []string
+	var addresses []string
 	for _, node := range c.Nodes[1:] {
-		others = append(others, "addr="+node.Addr())
+		addresses = append(addresses, "addr="+node.Addr())
 	}
-	return c.Nodes[0].URL() + "?" + strings.Join(others, "&")
+	return c.Nodes[0].URL() + "?" + strings.Join(addresses, "&")
 }
 
 // Slot returns the slot of a key.
@@ -138,10 +138,10 @@ func (c *Cluster) BeginMove(slot, to int) {
 }
 
 // MoveKeys moves some keys of a slot whose move has begun, at most the given number, and returns how many it has moved.
-func (c *Cluster) MoveKeys(slot, to, most int) int {
+func (c *Cluster) MoveKeys(slot, to, maxKeys int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]
-	text := source.Do("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), strconv.Itoa(most))
+	text := source.Do("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), strconv.Itoa(maxKeys))
 	if text == "" {
 		return 0
 	}

@@ -63,8 +63,8 @@ func (s *Server) Monitor(do func()) []Command {
 
 // parseMonitor reads a line such as +1700000000.123456 [0 127.0.0.1:40123] "get" "key".
 func parseMonitor(line string) (c Command) {
-	from, words, _ := strings.Cut(line, "] ")
-	c.InScript = strings.HasSuffix(from, " lua")
+	prefix, words, _ := strings.Cut(line, "] ")
+	c.InScript = strings.HasSuffix(prefix, " lua")
 	for {
 		quoted, err := strconv.QuotedPrefix(words)
 		if err != nil {

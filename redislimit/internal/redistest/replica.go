@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// AddReplica starts a replica of Nodes[of], with the node's data, and does not add it to Nodes. The replica becomes the
-// master about three seconds after its master has ended, or after CLUSTER FAILOVER.
-func (c *Cluster) AddReplica(of int) *Server {
+// AddReplica starts a replica of Nodes[master], with the node's data, and does not add it to Nodes. The replica becomes
+// the master about three seconds after its master has ended, or after CLUSTER FAILOVER.
+func (c *Cluster) AddReplica(master int) *Server {
 	c.t.Helper()
 	replica := start(c.t, true, nodeConfig...)
 	for _, node := range c.Nodes {
@@ -24,7 +24,7 @@ func (c *Cluster) AddReplica(of int) *Server {
 		}
 		return nil
 	})
-	replica.Do("CLUSTER", "REPLICATE", c.ids[of])
+	replica.Do("CLUSTER", "REPLICATE", c.ids[master])
 	replica.AwaitReplica()
 	for _, node := range c.Nodes {
 		node.await("a replica that all know", func() error {
@@ -42,12 +42,12 @@ func (c *Cluster) AwaitMaster(server *Server) {
 	c.t.Helper()
 	nodes := append([]*Server{server}, c.Nodes...)
 	for _, node := range nodes {
-		if !node.runs() {
+		if !node.isRunning() {
 			continue
 		}
-		awaitFor(node.t, newMaster, "a new master", func() error {
-			if served, role := c.role(node, server); served == 0 || !slices.Contains(role, "master") {
-				return fmt.Errorf("%s: %s is %q with %d ranges of slots", node.Addr(), server.Addr(), role, served)
+		awaitFor(node.t, electionTimeout, "a new master", func() error {
+			if ranges, role := c.role(node, server); ranges == 0 || !slices.Contains(role, "master") {
+				return fmt.Errorf("%s: %s is %q with %d ranges of slots", node.Addr(), server.Addr(), role, ranges)
 			}
 			return nil
 		})
@@ -55,7 +55,7 @@ func (c *Cluster) AwaitMaster(server *Server) {
 }
 
 // role returns what node reports about server: the number of its ranges of slots, and its flags, such as master.
-func (c *Cluster) role(node, server *Server) (served int, flags []string) {
+func (c *Cluster) role(node, server *Server) (ranges int, flags []string) {
 	c.t.Helper()
 	id := server.Do("CLUSTER", "MYID")
 	for _, line := range strings.Split(node.Do("CLUSTER", "NODES"), "\n") {

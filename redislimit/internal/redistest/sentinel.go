@@ -40,15 +40,15 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 	}
 	for _, node := range s.Nodes {
 		node.await("sentinels that know all", func() error {
-			known := node.Do("SENTINEL", "MASTER", masterSet)
+			info := node.Do("SENTINEL", "MASTER", masterSet)
 			for _, want := range []string{"num-slaves\n1\n", "num-other-sentinels\n2\n", "flags\nmaster\n"} {
-				if !strings.Contains(known, want) {
-					return fmt.Errorf("%s: no %q: %s", node.Addr(), want, known)
+				if !strings.Contains(info, want) {
+					return fmt.Errorf("%s: no %q: %s", node.Addr(), want, info)
 				}
 			}
 			// A sentinel does not choose a replica from which it has had no recent message.
-			if known := node.Do("SENTINEL", "REPLICAS", masterSet); !strings.Contains(known, strconv.Itoa(replica.port)) || !strings.Contains(known, "master-link-status\nok\n") {
-				return fmt.Errorf("%s: its replicas: %s", node.Addr(), known)
+			if replicas := node.Do("SENTINEL", "REPLICAS", masterSet); !strings.Contains(replicas, strconv.Itoa(replica.port)) || !strings.Contains(replicas, "master-link-status\nok\n") {
+				return fmt.Errorf("%s: its replicas: %s", node.Addr(), replicas)
 			}
 			return nil
 		})
@@ -103,12 +103,12 @@ func (s *Sentinels) Replace(master *Server) {
 func (s *Sentinels) AwaitMaster(master *Server) {
 	s.t.Helper()
 	for _, node := range s.Nodes {
-		if !node.runs() {
+		if !node.isRunning() {
 			continue
 		}
-		awaitFor(node.t, newMaster, "a new master", func() error {
-			said := strings.Split(node.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterSet), "\n")
-			if address := net.JoinHostPort(said[0], said[len(said)-1]); address != master.Addr() {
+		awaitFor(node.t, electionTimeout, "a new master", func() error {
+			reply := strings.Split(node.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterSet), "\n")
+			if address := net.JoinHostPort(reply[0], reply[len(reply)-1]); address != master.Addr() {
 				return fmt.Errorf("%s: the master is at %s and not at %s", node.Addr(), address, master.Addr())
 			}
 			return nil

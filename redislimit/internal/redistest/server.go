@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Second // until one process answers; machines are slow at times
-	newMaster    = 60 * time.Second // for an election, which is repeated after six seconds if there is no winner
+	startTimeout    = 20 * time.Second // until one process answers; machines are slow at times
+	electionTimeout = 60 * time.Second // for an election, which is repeated after six seconds if there is no winner
 )
 
 // A Server is a process of redis-server or valkey-server. Its methods may be called concurrently, and fail the test
@@ -144,14 +144,14 @@ func (s *Server) launch() error {
 
 	deadline := time.Now().Add(startTimeout)
 	for {
-		err := s.answers(command.Process.Pid)
+		err := s.checkProcess(command.Process.Pid)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-ended:
-			said, _ := os.ReadFile(output.Name())
-			return fmt.Errorf("ended at once: %s", said)
+			log, _ := os.ReadFile(output.Name())
+			return fmt.Errorf("ended at once: %s", log)
 		case <-time.After(5 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
@@ -161,7 +161,7 @@ func (s *Server) launch() error {
 	}
 }
 
-func (s *Server) answers(pid int) error {
+func (s *Server) checkProcess(pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{
@@ -264,17 +264,17 @@ func text(message rueidis.RedisMessage) (string, error) {
 }
 
 // await polls until done returns nil, and fails the test after startTimeout.
-func (s *Server) await(what string, done func() error) {
+func (s *Server) await(goal string, done func() error) {
 	s.t.Helper()
-	await(s.t, what, done)
+	await(s.t, goal, done)
 }
 
-func await(t testing.TB, what string, done func() error) {
+func await(t testing.TB, goal string, done func() error) {
 	t.Helper()
-	awaitFor(t, startTimeout, what, done)
+	awaitFor(t, startTimeout, goal, done)
 }
 
-func awaitFor(t testing.TB, timeout time.Duration, what string, done func() error) {
+func awaitFor(t testing.TB, timeout time.Duration, goal string, done func() error) {
 	t.Helper()
 	deadline := time.Now().Add(timeout)
 	for {
@@ -283,7 +283,7 @@ func awaitFor(t testing.TB, timeout time.Duration, what string, done func() erro
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s: %v", timeout, what, err)
+			t.Fatalf("waited %v for %s: %v", timeout, goal, err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -307,7 +307,7 @@ func (s *Server) signal(signal syscall.Signal) {
 	}
 }
 
-func (s *Server) runs() bool {
+func (s *Server) isRunning() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.command != nil

@@ -71,8 +71,8 @@ func TestAPortInUseIsNotOurs(t *testing.T) {
 	other := Start(t)
 	s := &Server{t: t, program: program(t), dir: t.TempDir(), port: other.port}
 	assert.ErrorContains(t, s.launch(), "ended at once")
-	assert.ErrorContains(t, other.answers(os.Getpid()), "another process")
-	assert.NoError(t, other.answers(other.command.Process.Pid))
+	assert.ErrorContains(t, other.checkProcess(os.Getpid()), "another process")
+	assert.NoError(t, other.checkProcess(other.command.Process.Pid))
 }
 
 func TestReplica(t *testing.T) {

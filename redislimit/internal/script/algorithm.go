@@ -12,33 +12,33 @@ import (
 
 // An algorithm contains the properties in which the algorithms of a store differ.
 type algorithm struct {
-	number  uint8                                   // identifies the algorithm in the script for several limits
-	kind    string                                  // part of the names of keys
-	most    uint64                                  // the largest limit, which is the same as in the engine
-	debts   uint64                                  // limits that a key may owe by default
-	numbers func(*Limit) []string                   // for the script
-	source  string                                  // the two parts of a script
-	script  *rueidis.Lua                            // made of both parts
-	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does
+	number         uint8                                   // identifies the algorithm in the script for several limits
+	kind           string                                  // part of the names of keys
+	maxLimit       uint64                                  // the largest limit, which is the same as in the engine
+	defaultMaxDebt uint64                                  // how many limits a key may owe by default
+	numbers        func(*Limit) []string                   // for the script
+	source         string                                  // the two parts of a script
+	script         *rueidis.Lua                            // made of both parts
+	model          func(*Model, *Limit, int64, Ask) Answer // decides as the script does
 }
 
 // algorithms contains every algorithm of which a limit can be in a store. The client library does not repeat the call
 // of such a script when a connection breaks, because the server may have carried the call out.
 var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmTokenBucket: {
-		0, "bucket", 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
+		0, "bucket", 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).tokenBucket,
 	},
 	engine.AlgorithmFixedWindow: {
-		1, "fixed", 1 << 32, 3, (*Limit).fixedNumbers, fixedWindowLua, rueidis.NewLuaScript(compose(fixedWindowLua)), (*Model).fixed,
+		1, "fixed", 1 << 32, 3, (*Limit).fixedNumbers, fixedWindowLua, rueidis.NewLuaScript(compose(fixedWindowLua)), (*Model).fixedWindow,
 	},
 	engine.AlgorithmSlidingWindow: {
-		2, "sliding", 1<<24 - 1, 3, (*Limit).windowNumbers, slidingWindowLua, rueidis.NewLuaScript(compose(slidingWindowLua)), (*Model).sliding,
+		2, "sliding", 1<<24 - 1, 3, (*Limit).windowNumbers, slidingWindowLua, rueidis.NewLuaScript(compose(slidingWindowLua)), (*Model).slidingWindow,
 	},
 	engine.AlgorithmConcurrency: {
 		3, "flight", 4096, 1, (*Limit).windowNumbers, inFlightLua, rueidis.NewLuaScript(compose(inFlightLua)), (*Model).inFlight,
 	},
 	engine.AlgorithmSlidingLog: {
-		4, "log", 4096, 2, (*Limit).windowNumbers, slidingLogLua, rueidis.NewLuaScript(compose(slidingLogLua)), (*Model).logged,
+		4, "log", 4096, 2, (*Limit).windowNumbers, slidingLogLua, rueidis.NewLuaScript(compose(slidingLogLua)), (*Model).slidingLog,
 	},
 }
 

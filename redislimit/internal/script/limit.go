@@ -12,22 +12,22 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-const longest = 365 * 24 * time.Hour
+const maxWindow = 365 * 24 * time.Hour
 
 // A Limit is a policy in the numbers that the scripts use. It is safe for concurrent use.
 type Limit struct {
 	*algorithm
-	terms     Terms
-	tokens    uint64 // 0 if every question has a quota
-	num, den  int64  // for a token bucket: num/den tokens per microsecond
-	widest    uint64 // the largest limit of keys: in units for a bucket, otherwise in tokens
-	window    int64  // in microseconds
-	aligned   bool
-	calendar  *atomicbucket.Calendar // for windows of the calendar; nil for others
-	kind      string                 // the kind of these windows
-	ahead     atomic.Int64           // for the calendar: by how many seconds the server's clock is ahead
-	arguments []string               // arguments that the script gets
-	weight    int
+	terms       Terms
+	tokens      uint64 // 0 if every question has a quota
+	num, den    int64  // for a token bucket: num/den tokens per microsecond
+	widest      uint64 // the largest limit of keys: in units for a bucket, otherwise in tokens
+	window      int64  // in microseconds
+	aligned     bool
+	calendar    *atomicbucket.Calendar // for windows of the calendar; nil for others
+	kind        string                 // the kind of these windows
+	clockOffset atomic.Int64           // for the calendar: by how many seconds the server's clock is ahead
+	arguments   []string               // arguments that the script gets
+	weight      int
 }
 
 // Terms are settings of a limit in addition to its policy. The zero Terms stand for the defaults.
@@ -55,9 +55,9 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	if p == engine.Unlimited() || p == engine.Blocked() {
 		return nil, errors.New("it has no numbers of its own: want a token bucket or a window, and use this one as a quota (Limiter.Quota)")
 	}
-	algorithm, known := algorithms[p.Algorithm()]
+	algorithm, ok := algorithms[p.Algorithm()]
 	switch {
-	case known:
+	case ok:
 	case p.Algorithm() == engine.NoAlgorithm:
 		return nil, errors.New("the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	case p.Algorithm() == engine.AlgorithmBatchRefill:
@@ -74,15 +74,15 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	}
 	limit := &Limit{algorithm: algorithm, terms: terms, tokens: p.Limit(), aligned: p.IsAligned()}
 	if limit.terms.MaxDebt == 0 {
-		limit.terms.MaxDebt = algorithm.debts
+		limit.terms.MaxDebt = algorithm.defaultMaxDebt
 	}
-	ofQuotas := p == engine.TokenBuckets(p.Longest())
-	if limit.tokens < 1 && !ofQuotas || limit.tokens > limit.most {
-		return nil, fmt.Errorf("limit of %d tokens: want 1 to %d", limit.tokens, limit.most)
+	isOfQuotas := p == engine.TokenBuckets(p.Longest())
+	if limit.tokens < 1 && !isOfQuotas || limit.tokens > limit.maxLimit {
+		return nil, fmt.Errorf("limit of %d tokens: want 1 to %d", limit.tokens, limit.maxLimit)
 	}
 	var err error
 	switch {
-	case ofQuotas:
+	case isOfQuotas:
 		err = limit.makeTicks(p.Longest())
 	case p.Algorithm() == engine.AlgorithmTokenBucket:
 		err = limit.makeBucket(p.Rate(), p.Window())
@@ -96,7 +96,7 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit.arrange()
+	limit.setArguments()
 	return limit, nil
 }
 
@@ -116,10 +116,10 @@ func (l *Limit) makeBucket(r engine.Rate, fill time.Duration) error {
 }
 
 func (l *Limit) makeWindow(window time.Duration) error {
-	if window < time.Microsecond || window > longest {
-		return fmt.Errorf("window of %v: want 1µs to %v", window, longest)
+	if window < time.Microsecond || window > maxWindow {
+		return fmt.Errorf("window of %v: want 1µs to %v", window, maxWindow)
 	}
-	l.window = whole(window)
+	l.window = wholeMicros(window)
 	l.widest = max(l.tokens, l.terms.MaxQuota)
 	return l.checkTerms(window)
 }
@@ -128,10 +128,10 @@ func (l *Limit) makeWindow(window time.Duration) error {
 const PlaceLife = 10 * time.Second
 
 func (l *Limit) makeInFlight(lifetime time.Duration) error {
-	if l.terms.MaxQuota > 0 || l.terms.Refusals != engine.ChargeNothing || l.terms.MaxDebt != l.debts {
+	if l.terms.MaxQuota > 0 || l.terms.Refusals != engine.ChargeNothing || l.terms.MaxDebt != l.defaultMaxDebt {
 		return errors.New("requests in flight have no quotas, no debt and no charge of refusals: want no MaxQuota, MaxDebt or ChargeRefusals")
 	}
-	l.window = whole(min(cmp.Or(l.terms.Life, PlaceLife), lifetime))
+	l.window = wholeMicros(min(cmp.Or(l.terms.Life, PlaceLife), lifetime))
 	l.widest = l.tokens
 	return nil
 }
@@ -147,23 +147,23 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	switch {
 	case l.terms.MaxQuota > 0 && l.window == 0:
 		return errors.New("MaxQuota is of windows and logs: token buckets need none")
-	case l.terms.MaxQuota > l.most:
-		return fmt.Errorf("MaxQuota(%d): want at most %d", l.terms.MaxQuota, l.most)
+	case l.terms.MaxQuota > l.maxLimit:
+		return fmt.Errorf("MaxQuota(%d): want at most %d", l.terms.MaxQuota, l.maxLimit)
 	}
 	// The debt is bounded because the scripts represent larger numbers of tokens only approximately.
-	most := l.debts * l.most / max(l.tokens, l.terms.MaxQuota, 1)
-	if fill > 0 {
-		most = max(min(most, uint64(longestDebt/fill)), l.debts) // a limit that fills too slowly gets another error
+	maxDebt := l.defaultMaxDebt * l.maxLimit / max(l.tokens, l.terms.MaxQuota, 1)
+	if fill > 0 { // at least the default, because a limit that fills too slowly gets another error
+		maxDebt = max(min(maxDebt, uint64(longestDebt/fill)), l.defaultMaxDebt)
 	}
-	if l.terms.MaxDebt < l.debts || l.terms.MaxDebt > most {
-		return fmt.Errorf("MaxDebt(%d): want %d limits, because the shares of nodes may owe so much, to %d", l.terms.MaxDebt, l.debts, most)
+	if l.terms.MaxDebt < l.defaultMaxDebt || l.terms.MaxDebt > maxDebt {
+		return fmt.Errorf("MaxDebt(%d): want %d limits, because the shares of nodes may owe so much, to %d", l.terms.MaxDebt, l.defaultMaxDebt, maxDebt)
 	}
 	return nil
 }
 
-const longestDebt = 3 * slowest
+const longestDebt = 3 * maxFillTime
 
-func (l *Limit) arrange() {
+func (l *Limit) setArguments() {
 	l.arguments = append([]string{
 		strconv.Itoa(int(l.terms.Refusals)), strconv.FormatUint(l.terms.MaxDebt, 10), strconv.FormatUint(l.widest, 10),
 	}, l.numbers(l)...)

@@ -97,8 +97,8 @@ func TestFraction(t *testing.T) {
 		assert.LessOrEqual(t, big.NewRat(num, den).Cmp(rate), 0, "%v/s", tokens)
 		part, _ := new(big.Rat).Quo(big.NewRat(num, den), rate).Float64()
 		assert.Greater(t, part, 1-2e-6, "%v/s, limit %d", tokens, limit)
-		assert.LessOrEqual(t, 4*float64(limit)*float64(den), float64(exactly))
-		assert.LessOrEqual(t, num, int64(exactly))
+		assert.LessOrEqual(t, 4*float64(limit)*float64(den), float64(maxExact))
+		assert.LessOrEqual(t, num, int64(maxExact))
 	}
 }
 

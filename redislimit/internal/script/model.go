@@ -13,7 +13,7 @@ import (
 // Model is the state of a new key. All limits of a Model must be of one kind ([Limit.Kind]). Only one goroutine at a
 // time may use a Model.
 type Model struct {
-	known             bool
+	exists            bool
 	at                int64   // the time of the level; the start of a window; the index of a sliding window
 	level             float64 // a float64 as in Lua: in the units of den
 	num, den          int64   // units of the level
@@ -27,7 +27,7 @@ type Model struct {
 // Ask returns the answer of [Limit.Run] at the server's time nowMicros, in microseconds since 1970. The time may go
 // back from one call to the next. Need must be at most Want, unless Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
-	a = l.bounded(a)
+	a = l.clamp(a)
 	answer := l.model(m, l, nowMicros, a)
 	if l.terms.Refusals == engine.ChargeNothing || a.Want == 0 || a.All || a.Returned+a.Debt > 0 || answer.Granted > 0 || a.Need == 0 {
 		return answer
@@ -39,7 +39,7 @@ func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	return l.model(m, l, nowMicros, a)
 }
 
-func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
+func (m *Model) tokenBucket(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	num, den := float64(l.num), float64(q.Units)
 	full := float64(q.Tokens) * den
@@ -49,15 +49,15 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 		by = int64(q.Units)
 	}
 	// Convert a state in units of an earlier limit or another quota, and keep the number of tokens.
-	if m.known && (m.num != l.num || m.den != by) {
+	if m.exists && (m.num != l.num || m.den != by) {
 		level = max(0, level-float64(max(0, now-at)*m.num))
 		left, other = level, l.tokens == 0 && at <= now && (m.den < by || a.Want == 0)
 		at, changed = now, true
 		level = math.Ceil(level / float64(m.den) * float64(by))
 	}
 	level = min(level, num*1e15)
-	back := changed || m.known && now < at
-	if m.known && !back {
+	back := changed || m.exists && now < at
+	if m.exists && !back {
 		level = max(0, level-float64(now-at)*num)
 	}
 	before, less := level, float64(a.Returned)*den
@@ -72,8 +72,8 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	other = other && level == before && answer.Granted == 0
 	slower := other && m.den < by
 	if answer.RetryAfter == unknown && slower {
-		may := float64(q.Tokens-a.Need) * float64(m.den)
-		answer.RetryAfter = micros(uint64(math.Ceil((left - may) / float64(m.num))))
+		allowedLevel := float64(q.Tokens-a.Need) * float64(m.den)
+		answer.RetryAfter = micros(uint64(math.Ceil((left - allowedLevel) / float64(m.num))))
 	} else if answer.RetryAfter == unknown {
 		answer.RetryAfter = micros(uint64(math.Ceil((level + float64(a.Need)*den - full) / num)))
 	}
@@ -86,28 +86,28 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 		answer.ResetAfter = micros(uint64(math.Ceil(left / float64(m.num))))
 	}
 	if !other && (level != before || back) { // otherwise the state is unchanged, and tokens come back from its time on
-		m.known, m.at, m.level, m.num, m.den = level > 0, now, level, l.num, by
+		m.exists, m.at, m.level, m.num, m.den = level > 0, now, level, l.num, by
 	}
 	return answer
 }
 
-func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
+func (m *Model) fixedWindow(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	first, latest := now, now
 	if l.aligned {
 		first = now - now%l.window
 		latest = first + l.window
 	}
-	back := m.known && m.at > latest
+	back := m.exists && m.at > latest
 	m.at = min(m.at, latest)
 	carry, over := uint64(0), int64(0)
 	wide := m.holds(l, m.count)
-	if ended := max(0, now-m.at) / l.window; m.known && ended > 0 { // tokens above wide move to the next window
+	if ended := max(0, now-m.at) / l.window; m.exists && ended > 0 { // tokens above wide move to the next window
 		if rest := m.count - min(m.count, wide); uint64(ended-1) <= rest/l.widest && rest > uint64(ended-1)*l.widest {
 			carry, over = rest-uint64(ended-1)*l.widest, m.at+(ended+1)*l.window
 		}
 	}
-	live := m.known && now < m.at+l.window
+	live := m.exists && now < m.at+l.window
 	count := carry
 	if !live {
 		wide = l.widest
@@ -120,7 +120,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	count = charged(count, a.Debt, l.terms.MaxDebt*q.Tokens)
 	answer := decide(q, a, q.Tokens-min(count, q.Tokens))
 	if !live && answer.Granted+a.Debt > 0 {
-		live, back, m.known, m.at = true, true, true, first
+		live, back, m.exists, m.at = true, true, true, first
 	}
 	count += answer.Granted
 	left := max(0, over-now)
@@ -135,7 +135,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	}
 	answer.ResetAfter = micros(uint64(left))
 	if answer.RetryAfter == unknown {
-		answer.RetryAfter = micros(uint64(left + int64(after(count, wide, l.widest, q.Tokens-a.Need))*l.window))
+		answer.RetryAfter = micros(uint64(left + int64(windowsUntil(count, wide, l.widest, q.Tokens-a.Need))*l.window))
 	}
 	return answer
 }
@@ -148,25 +148,25 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many more windows must end until the number of tokens falls from count to at most room.
-func after(count, wide, widest, room uint64) uint64 {
+// windowsUntil returns how many more windows must end until the number of tokens falls from count to at most room.
+func windowsUntil(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0
 	}
-	return up(count-wide-room, widest)
+	return ceilDiv(count-wide-room, widest)
 }
 
-func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
+func (m *Model) slidingWindow(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	present := now / l.window
-	back := m.known && m.at > present+1
+	back := m.exists && m.at > present+1
 	m.at = min(m.at, present+1)
 	index, current, previous := present, uint64(0), uint64(0)
 	wide := l.widest
 	switch held := m.holds(l, m.current); {
-	case m.known && m.at >= present:
+	case m.exists && m.at >= present:
 		index, current, previous, wide = m.at, m.current, m.previous, held
-	case m.known: // tokens above a window's count move to the windows after it
+	case m.exists: // tokens above a window's count move to the windows after it
 		previous = min(m.current, held)
 		current = m.current - previous
 		for ended := present - m.at - 1; ended > 0 && previous > 0; ended-- {
@@ -190,7 +190,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	if answer.RetryAfter == unknown {
 		count, end, spare := previous, finish, q.Tokens-a.Need-current
 		if a.Need+current > q.Tokens {
-			more := after(current, wide, l.widest, q.Tokens-a.Need)
+			more := windowsUntil(current, wide, l.widest, q.Tokens-a.Need)
 			count = min(current, wide)
 			over := current - count
 			for range more {
@@ -213,7 +213,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	}
 	answer.Window = index
 	if current != current0 || previous != previous0 || back { // otherwise the state is unchanged
-		m.known, m.at, m.current, m.previous, m.wide = current+previous > 0, index, current, previous, 0
+		m.exists, m.at, m.current, m.previous, m.wide = current+previous > 0, index, current, previous, 0
 		if current > wide {
 			m.wide = wide
 		}
@@ -221,7 +221,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
+func (m *Model) slidingLog(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	for i, at := range m.log {
 		m.log[i] = min(at, now)
@@ -261,7 +261,7 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 
 const unknown time.Duration = -1
 
-func charged(owed, debt, most uint64) uint64 { return max(owed, min(owed+debt, most)) }
+func charged(owed, debt, maxDebt uint64) uint64 { return max(owed, min(owed+debt, maxDebt)) }
 
 func decide(q Quota, a Ask, room uint64) Answer {
 	switch {
@@ -270,17 +270,17 @@ func decide(q Quota, a Ask, room uint64) Answer {
 	case room < a.Need:
 		return Answer{Remaining: room, RetryAfter: unknown}
 	}
-	part := max(a.Need, room/4)
+	maxGrant := max(a.Need, room/4)
 	if a.All {
-		part = room
+		maxGrant = room
 	}
-	granted := min(a.Want, part, room)
+	granted := min(a.Want, maxGrant, room)
 	return Answer{Granted: granted, Remaining: room - granted}
 }
 
 func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-func up(a, b uint64) uint64 { return (a + b - 1) / b }
+func ceilDiv(a, b uint64) uint64 { return (a + b - 1) / b }
 
 // scaled returns n*part/whole, rounded down. The argument part must not exceed the argument whole.
 func scaled(n uint64, part, whole int64) uint64 {

@@ -27,7 +27,7 @@ func (m *Model) inFlight(l *Limit, now int64, a Ask) Answer {
 	id := int64(AnyWindow)
 	if a.Debt > 0 && a.Window > AnyWindow {
 		id = a.Window
-		m.keep(id, a.Debt, now+l.window)
+		m.setPlaces(id, a.Debt, now+l.window)
 	} else if a.Debt > 0 {
 		id = m.add(a.Debt, now, l.window)
 	}
@@ -52,11 +52,11 @@ func (m *Model) inFlight(l *Limit, now int64, a Ask) Answer {
 func (m *Model) add(n uint64, now, life int64) (id int64) {
 	for id = now; slices.ContainsFunc(m.places, func(p place) bool { return p.id == id && p.i == 1 }); id++ {
 	}
-	m.keep(id, n, now+life)
+	m.setPlaces(id, n, now+life)
 	return id
 }
 
-func (m *Model) keep(id int64, n uint64, until int64) {
+func (m *Model) setPlaces(id int64, n uint64, until int64) {
 	m.places = slices.DeleteFunc(m.places, func(p place) bool { return p.id == id && p.i <= n })
 	for i := range n {
 		m.places = append(m.places, place{id, i + 1, until})

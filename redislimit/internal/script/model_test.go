@@ -174,7 +174,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 					require.Equal(t, tokens(), m.copy().Ask(p, w.now, Ask{Need: 1, Quota: quota}).Remaining, "a key expired before its state did")
 					m = Model{}
 				}
-				if w.now > exactly-3*period {
+				if w.now > maxExact-3*period {
 					break
 				}
 				a := Ask{Need: amount(), Quota: quota}

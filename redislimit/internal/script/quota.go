@@ -13,11 +13,12 @@ import (
 // 1 only for token buckets. The zero Quota stands for the limit's own numbers.
 type Quota struct{ Tokens, Units uint64 }
 
-// The rate of a quota may be slower than requested by at most a thousandth, because a token is rounded up to whole
-// units.
-const slower = 1000
+// slowdownDivisor bounds the error of the rate of a quota. The rate may be slower than requested by at most a
+// thousandth, because a token is rounded up to whole units.
+const slowdownDivisor = 1000
 
-const finest = 1_000_000
+// maxTicks is the largest number of units that come back in a microsecond.
+const maxTicks = 1_000_000
 
 // makeTicks makes a limit of token buckets that only has quotas. The unit is as small as possible while a double
 // represents exactly all that a key may owe.
@@ -28,9 +29,9 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 	if err := l.checkTerms(longest); err != nil {
 		return err
 	}
-	fill := whole(longest)
+	fill := wholeMicros(longest)
 	l.num, l.den = 1, 1
-	for l.num < finest && l.num*10 <= exactly/(fill*int64(l.terms.MaxDebt+1)) {
+	for l.num < maxTicks && l.num*10 <= maxExact/(fill*int64(l.terms.MaxDebt+1)) {
 		l.num *= 10
 	}
 	l.widest = uint64(fill * l.num)
@@ -39,7 +40,7 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 
 const slowestQuota = 365 * 24 * time.Hour
 
-// Quota returns a policy as a quota of the limit, whose policy is own. p must be one of these:
+// Quota returns the policy p as a quota of the limit, whose policy is limitPolicy. p must be one of these:
 //
 //   - for a token bucket, a bucket of the same rate and no larger burst
 //   - for token buckets of quotas, a bucket that fills within the longest time for which the limit was made
@@ -47,13 +48,13 @@ const slowestQuota = 365 * 24 * time.Hour
 //     [Terms].MaxQuota
 //
 // The bucket's rate is never faster than that of p, and slower by at most a thousandth.
-func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
+func (l *Limit) Quota(limitPolicy, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
 	}
-	if p.Algorithm() != own.Algorithm() || p.IsAligned() != own.IsAligned() || p.Longest() > 0 ||
-		l.window > 0 && l.window != whole(p.Window()) || !haveSamePeriods(own, p) {
-		return Quota{}, fmt.Errorf("the limiter's policy is %v: want the same policy with other numbers, engine.Unlimited() or engine.Blocked()", own)
+	if p.Algorithm() != limitPolicy.Algorithm() || p.IsAligned() != limitPolicy.IsAligned() || p.Longest() > 0 ||
+		l.window > 0 && l.window != wholeMicros(p.Window()) || !haveSamePeriods(limitPolicy, p) {
+		return Quota{}, fmt.Errorf("the limiter's policy is %v: want the same policy with other numbers, engine.Unlimited() or engine.Blocked()", limitPolicy)
 	}
 	tokens := p.Limit()
 	if l.window > 0 {
@@ -62,28 +63,28 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 		}
 		return Quota{tokens, 1}, nil
 	}
-	if tokens < 1 || tokens > l.most {
-		return Quota{}, fmt.Errorf("limit of %d tokens: want 1 to %d", tokens, l.most)
+	if tokens < 1 || tokens > l.maxLimit {
+		return Quota{}, fmt.Errorf("limit of %d tokens: want 1 to %d", tokens, l.maxLimit)
 	}
-	if p == own {
+	if p == limitPolicy {
 		return Quota{tokens, uint64(l.den)}, nil
 	}
 	rate, err := perMicrosecond(p.Rate())
 	if err != nil {
 		return Quota{}, err
 	}
-	exact := rate.Quo(big.NewRat(l.num, 1), rate) // units per token
-	units := new(big.Int).Add(exact.Num(), new(big.Int).Sub(exact.Denom(), big.NewInt(1)))
-	units.Quo(units, exact.Denom())
+	exactUnits := rate.Quo(big.NewRat(l.num, 1), rate) // units per token
+	units := new(big.Int).Add(exactUnits.Num(), new(big.Int).Sub(exactUnits.Denom(), big.NewInt(1)))
+	units.Quo(units, exactUnits.Denom())
 	if l.tokens > 0 && (!units.IsUint64() || units.Uint64() != uint64(l.den)) { // the state has no other units
-		return Quota{}, fmt.Errorf("rate %v: the limiter's is %v: want that, or a limiter of engine.TokenBuckets", p.Rate(), own.Rate())
+		return Quota{}, fmt.Errorf("rate %v: the limiter's is %v: want that, or a limiter of engine.TokenBuckets", p.Rate(), limitPolicy.Rate())
 	}
-	if all := new(big.Int).Mul(units, new(big.Int).SetUint64(tokens)); all.Cmp(new(big.Int).SetUint64(l.widest)) > 0 {
-		fills := time.Duration(l.widest/uint64(l.num)) * time.Microsecond
-		return Quota{}, fmt.Errorf("it fills in %v: want at most the %v of %v", p.Window(), fills, own)
+	if fullUnits := new(big.Int).Mul(units, new(big.Int).SetUint64(tokens)); fullUnits.Cmp(new(big.Int).SetUint64(l.widest)) > 0 {
+		fillTime := time.Duration(l.widest/uint64(l.num)) * time.Microsecond
+		return Quota{}, fmt.Errorf("it fills in %v: want at most the %v of %v", p.Window(), fillTime, limitPolicy)
 	}
-	late := new(big.Rat).Sub(new(big.Rat).SetInt(units), exact)
-	if late.Mul(late, big.NewRat(slower, 1)).Cmp(exact) > 0 {
+	slowdown := new(big.Rat).Sub(new(big.Rat).SetInt(units), exactUnits)
+	if slowdown.Mul(slowdown, big.NewRat(slowdownDivisor, 1)).Cmp(exactUnits) > 0 {
 		return Quota{}, fmt.Errorf("rate %v: a token of it is not a whole number of the limiter's %d parts of a "+
 			"microsecond to within a thousandth: want a slower rate", p.Rate(), l.num)
 	}
@@ -97,13 +98,13 @@ func (l *Limit) TokenTime(q Quota) time.Duration {
 }
 
 func haveSamePeriods(a, b engine.Policy) bool {
-	per, zone, ok := a.Calendar()
-	of, in, is := b.Calendar()
-	return per == of && zone == in && ok == is
+	period, zone, ok := a.Calendar()
+	bPeriod, bZone, bOK := b.Calendar()
+	return period == bPeriod && zone == bZone && ok == bOK
 }
 
-// Holds reports whether the limit can use a quota that another limit of the same kind has made.
-func (l *Limit) Holds(q Quota) bool {
+// Accepts reports whether the limit can use a quota that another limit of the same kind has made.
+func (l *Limit) Accepts(q Quota) bool {
 	switch {
 	case q == Quota{}:
 		return !l.IsOfQuotas()

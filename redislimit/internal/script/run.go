@@ -90,8 +90,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 			return fmt.Errorf("redislimit: ask %d: %w", i, err)
 		}
 	}
-	reply, err := call(ctx, c, l.script, keys, l.write(asks), func(time int64) []string {
-		l.learn(time)
+	reply, err := call(ctx, c, l.script, keys, l.write(asks), func(seconds int64) []string {
+		l.noteServerTime(seconds)
 		return l.write(asks)
 	})
 	if err != nil {
@@ -103,11 +103,11 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 // call sends a call to the server. For a calendar, it tries once more if the server's time is in none of the expected
 // periods.
 func call(
-	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
+	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, retryArgs func(seconds int64) []string,
 ) ([]int64, error) {
 	reply, err := script.Exec(ctx, c, keys, args).AsIntSlice()
-	if time, ok := timeOf(err); ok {
-		reply, err = script.Exec(ctx, c, keys, again(time)).AsIntSlice()
+	if seconds, ok := timeOf(err); ok {
+		reply, err = script.Exec(ctx, c, keys, retryArgs(seconds)).AsIntSlice()
 	}
 	if err != nil {
 		return nil, badReply(err)
@@ -125,19 +125,19 @@ func badReply(err error) error {
 
 // write returns the arguments for a script, as short as possible.
 func (l *Limit) write(asks []Ask) []string {
-	wide := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
-	quotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })
-	args := l.tell(make([]string, 0, len(l.arguments)+calendarNumbers+7*len(asks)))
+	isLongForm := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
+	hasQuotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })
+	args := l.appendArguments(make([]string, 0, len(l.arguments)+calendarNumbers+7*len(asks)))
 	for _, a := range asks {
-		a = l.bounded(a)
+		a = l.clamp(a)
 		args = append(args, strconv.FormatUint(a.Need, 10))
-		if wide {
+		if isLongForm {
 			args = append(args, a.want())
 			for _, n := range [...]uint64{a.Returned, a.Debt, uint64(a.Window)} {
 				args = append(args, strconv.FormatUint(n, 10))
 			}
 		}
-		if quotas {
+		if hasQuotas {
 			q := l.quota(a)
 			args = append(args, strconv.FormatUint(q.Tokens, 10), strconv.FormatUint(q.Units, 10))
 		}
@@ -161,22 +161,22 @@ func (l *Limit) check(a Ask) error {
 	if a.Need > a.Want && a.Want > 0 && !a.All {
 		return fmt.Errorf("need of %d tokens, want of %d: want at least what is needed", a.Need, a.Want)
 	}
-	if a.Window < 0 || a.Window > exactly {
+	if a.Window < 0 || a.Window > maxExact {
 		return fmt.Errorf("window %d: want that of an Answer", a.Window)
 	}
 	return nil
 }
 
-// bounded returns an equivalent ask in numbers that Lua represents exactly.
-func (l *Limit) bounded(a Ask) Ask {
+// clamp returns an equivalent ask in numbers that Lua represents exactly.
+func (l *Limit) clamp(a Ask) Ask {
 	tokens := l.quota(a).Tokens
-	owes := l.terms.MaxDebt * tokens
-	most := tokens + 1
+	maxDebt := l.terms.MaxDebt * tokens
+	maxTokens := tokens + 1
 	if l.terms.Refusals == engine.ChargePenalty {
-		most = owes + 1
+		maxTokens = maxDebt + 1
 	}
-	a.Need, a.Want = min(a.Need, most), min(a.Want, most)
-	a.Returned, a.Debt = min(a.Returned, owes), min(a.Debt, owes)
+	a.Need, a.Want = min(a.Need, maxTokens), min(a.Want, maxTokens)
+	a.Returned, a.Debt = min(a.Returned, maxDebt), min(a.Debt, maxDebt)
 	return a
 }
 

@@ -34,10 +34,10 @@ func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers
 	if len(keys) < 1 || len(keys) > MaxKeys || len(answers) != len(keys) {
 		return fmt.Errorf("redislimit: a call of %d keys and %d answers: want 1 to %d of each", len(keys), len(answers), MaxKeys)
 	}
-	reply, err := call(ctx, c, together, keys, args, func(time int64) []string {
+	reply, err := call(ctx, c, together, keys, args, func(seconds int64) []string {
 		for _, group := range groups {
-			for _, one := range group {
-				one.Limit.learn(time)
+			for _, item := range group {
+				item.Limit.noteServerTime(seconds)
 			}
 		}
 		_, args, _ := writeGroups(groups) // no error, because the groups were checked
@@ -49,13 +49,13 @@ func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers
 	if len(reply) != 5*len(answers) {
 		return fmt.Errorf("%w: %d numbers for %d keys", ErrReply, len(reply), len(answers))
 	}
-	at := 0
+	i := 0
 	for _, group := range groups {
-		for _, one := range group {
-			if err := one.Limit.read(reply[5*at:5*at+5], []Ask{one.Ask}, answers[at:at+1]); err != nil {
+		for _, item := range group {
+			if err := item.Limit.read(reply[5*i:5*i+5], []Ask{item.Ask}, answers[i:i+1]); err != nil {
 				return err
 			}
-			at++
+			i++
 		}
 	}
 	return nil
@@ -65,14 +65,14 @@ var together = rueidis.NewLuaScript(composeTogether())
 
 func writeGroups(groups [][]Item) (keys, args []string, err error) {
 	numbers := map[*Limit]string{} // numbers of the limits
-	var asked []string
+	var questions []string
 	for _, group := range groups {
-		asked = append(asked, strconv.Itoa(len(group)))
-		for i, one := range group {
-			l, a := one.Limit, one.Ask
-			for _, before := range group[:i] {
-				if before.Key == one.Key {
-					return nil, nil, fmt.Errorf("redislimit: the key %q is twice in one group", one.Key)
+		questions = append(questions, strconv.Itoa(len(group)))
+		for i, item := range group {
+			l, a := item.Limit, item.Ask
+			for _, earlier := range group[:i] {
+				if earlier.Key == item.Key {
+					return nil, nil, fmt.Errorf("redislimit: the key %q is twice in one group", item.Key)
 				}
 			}
 			if a.Debt != 0 || a.Need != a.Want && !a.All || a.Need > 0 && a.Returned > 0 {
@@ -85,18 +85,18 @@ func writeGroups(groups [][]Item) (keys, args []string, err error) {
 			}
 			if numbers[l] == "" {
 				numbers[l] = strconv.Itoa(len(numbers) + 1)
-				told := l.tell(nil)
-				args = append(args, strconv.Itoa(int(l.number)), strconv.Itoa(len(told)))
-				args = append(args, told...)
+				arguments := l.appendArguments(nil)
+				args = append(args, strconv.Itoa(int(l.number)), strconv.Itoa(len(arguments)))
+				args = append(args, arguments...)
 			}
-			a = l.bounded(a)
+			a = l.clamp(a)
 			q := l.quota(a)
-			keys = append(keys, one.Key)
-			asked = append(asked, numbers[l], strconv.FormatUint(a.Need, 10), a.want())
+			keys = append(keys, item.Key)
+			questions = append(questions, numbers[l], strconv.FormatUint(a.Need, 10), a.want())
 			for _, n := range [...]uint64{a.Returned, q.Tokens, q.Units} {
-				asked = append(asked, strconv.FormatUint(n, 10))
+				questions = append(questions, strconv.FormatUint(n, 10))
 			}
 		}
 	}
-	return keys, append(append([]string{strconv.Itoa(len(numbers))}, args...), asked...), nil
+	return keys, append(append([]string{strconv.Itoa(len(numbers))}, args...), questions...), nil
 }

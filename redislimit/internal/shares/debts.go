@@ -9,10 +9,10 @@ import (
 // Debts records, for each key, the tokens that a node's shares have admitted and the store has not charged. All methods
 // may be called from any goroutine.
 type Debts[K comparable] struct {
-	keys  *xsync.Map[K, debt]
-	count atomic.Int64 // number of keys; changed with the map, so that a key that was just removed can be added again
-	most  int64
-	note  func(key K, tokens uint64) // called with the debt of a key whenever it changes
+	keys     *xsync.Map[K, debt]
+	count    atomic.Int64 // of keys; changed with the map, so that a key that was just removed can be added again
+	maxKeys  int64
+	onChange func(key K, tokens uint64) // called with the new debt of a key whenever it changes
 }
 
 type debt struct {
@@ -20,14 +20,14 @@ type debt struct {
 	charging uint64 // the part that the current question charges; 0 for none
 }
 
-// NewDebts returns an empty Debts with room for the given number of keys. Tokens of further keys are not recorded, so
-// they are never charged. If note is not nil, it is called for every change of a key's debt, in order. It is called
-// before the method that makes the change returns.
-func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
-	if note == nil {
-		note = func(K, uint64) {}
+// NewDebts returns an empty Debts with room for maxKeys keys. Tokens of further keys are not recorded, so they are
+// never charged. If onChange is not nil, it is called for every change of a key's debt, in order. It is called before
+// the method that makes the change returns.
+func NewDebts[K comparable](maxKeys int, onChange func(key K, tokens uint64)) *Debts[K] {
+	if onChange == nil {
+		onChange = func(K, uint64) {}
 	}
-	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most), note: note}
+	return &Debts[K]{keys: xsync.NewMap[K, debt](), maxKeys: int64(maxKeys), onChange: onChange}
 }
 
 // Total returns the debt of all keys. It visits every key.
@@ -40,21 +40,21 @@ func (d *Debts[K]) Total() (tokens uint64) {
 }
 
 // Room returns how many keys can still be added.
-func (d *Debts[K]) Room() int { return int(max(d.most-d.count.Load(), 0)) }
+func (d *Debts[K]) Room() int { return int(max(d.maxKeys-d.count.Load(), 0)) }
 
 // Add adds n tokens to a key's debt, and reports whether there was room for the key.
 func (d *Debts[K]) Add(key K, n uint64) (added bool) {
-	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
+	d.keys.Compute(key, func(old debt, exists bool) (debt, xsync.ComputeOp) {
 		switch {
-		case known:
-		case d.count.Load() >= d.most:
+		case exists:
+		case d.count.Load() >= d.maxKeys:
 			return old, xsync.CancelOp
 		default:
 			d.count.Add(1)
 		}
 		old.tokens += n
 		added = true
-		d.note(key, old.tokens)
+		d.onChange(key, old.tokens)
 		return old, xsync.UpdateOp
 	})
 	return added
@@ -95,8 +95,8 @@ func (d *Debts[K]) End(key K, charged bool) {
 	})
 }
 
-// Of returns how many tokens a key owes.
-func (d *Debts[K]) Of(key K) uint64 {
+// Owed returns how many tokens a key owes.
+func (d *Debts[K]) Owed(key K) uint64 {
 	owed, _ := d.keys.Load(key)
 	return owed.tokens
 }
@@ -109,14 +109,14 @@ func (d *Debts[K]) Keys(yield func(key K) bool) {
 	d.keys.Range(func(key K, _ debt) bool { return yield(key) })
 }
 
-func (d *Debts[K]) change(key K, to func(debt) debt) {
-	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
-		if !known {
+func (d *Debts[K]) change(key K, update func(debt) debt) {
+	d.keys.Compute(key, func(old debt, exists bool) (debt, xsync.ComputeOp) {
+		if !exists {
 			return old, xsync.CancelOp
 		}
-		changed := to(old)
+		changed := update(old)
 		if changed.tokens != old.tokens {
-			d.note(key, changed.tokens)
+			d.onChange(key, changed.tokens)
 		}
 		if changed.tokens == 0 {
 			d.count.Add(-1)

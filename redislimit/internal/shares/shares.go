@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// mostOfQuotas is the longest time that engine.TokenBuckets accepts.
-const mostOfQuotas = 365 * 24 * time.Hour
+// maxLongest is the longest time that engine.TokenBuckets accepts.
+const maxLongest = 365 * 24 * time.Hour
 
 // OfQuota is [Of] for a quota of n tokens under p. The argument token is the time in which one token comes back. It is
 // used only if p is [engine.TokenBuckets].
 func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (engine.Policy, error) {
 	period := p.Rate().Period
-	switch per, _, isCalendar := p.Calendar(); {
+	switch calendarPeriod, _, isCalendar := p.Calendar(); {
 	case p.Longest() > 0:
 		return Of(engine.TokenBucket(engine.Per(1, token), n), divisor)
 	case isCalendar:
@@ -24,7 +24,7 @@ func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (e
 		if err != nil {
 			return engine.Policy{}, err
 		}
-		return Of(engine.CalendarWindow(n, per, zone), divisor)
+		return Of(engine.CalendarWindow(n, calendarPeriod, zone), divisor)
 	case p.Algorithm() == engine.AlgorithmTokenBucket:
 		return Of(engine.TokenBucket(p.Rate(), n), divisor)
 	case p.IsAligned():
@@ -39,7 +39,7 @@ func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (e
 // divisor, which is at least 1. It has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 	if longest := p.Longest(); longest > 0 { // a share of one token or more may fill more slowly, by the factor divisor
-		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil
+		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(maxLongest)))), nil
 	}
 	limit := max(uint64(float64(p.Limit())/divisor), 1)
 	rate := p.Rate()
@@ -47,9 +47,9 @@ func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 	case engine.AlgorithmTokenBucket:
 		return engine.TokenBucket(engine.Per(rate.Tokens/divisor, rate.Period), limit), nil
 	case engine.AlgorithmFixedWindow:
-		if per, _, ok := p.Calendar(); ok {
+		if calendarPeriod, _, ok := p.Calendar(); ok {
 			zone, err := script.ZoneOf(p)
-			return engine.CalendarWindow(limit, per, zone), err
+			return engine.CalendarWindow(limit, calendarPeriod, zone), err
 		}
 		share := engine.FixedWindow(limit, rate.Period)
 		if p.IsAligned() {

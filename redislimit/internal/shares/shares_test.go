@@ -35,24 +35,24 @@ func TestDebts(t *testing.T) {
 	d.Add("a", 3)
 	d.Add("b", 1)
 	d.Add("c", 1)
-	assert.Zero(t, d.Of("c"), "one key too many")
+	assert.Zero(t, d.Owed("c"), "one key too many")
 	d.Add("a", 2)
 	assert.EqualValues(t, 5, d.Begin("a"))
 	d.Add("a", 4)
 	assert.Zero(t, d.Begin("a"), "one settlement at a time")
 	assert.EqualValues(t, 9+1, d.Total(), "with what is being settled")
 	d.Forgive("a", 100)
-	assert.EqualValues(t, 5, d.Of("a"), "what is being settled is not forgiven")
+	assert.EqualValues(t, 5, d.Owed("a"), "what is being settled is not forgiven")
 	d.End("a", false)
 	assert.EqualValues(t, 5, d.Begin("a"), "what was not charged is owed still")
 	d.End("a", true)
-	assert.Zero(t, d.Of("a"))
+	assert.Zero(t, d.Owed("a"))
 	assert.Equal(t, []string{"b"}, slices.Collect(d.Keys))
 	assert.EqualValues(t, 1, d.Begin("b"))
 	d.Drop("b")
 	d.Add("b", 2)
 	d.End("b", true)
-	assert.EqualValues(t, 2, d.Of("b"), "of the settlement before it was dropped")
+	assert.EqualValues(t, 2, d.Owed("b"), "of the settlement before it was dropped")
 }
 
 // Added tokens are charged exactly once, no matter which goroutine charges them.
@@ -72,5 +72,5 @@ func TestDebtsAreChargedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.EqualValues(t, 40_000, charged[0]+charged[1]+charged[2]+charged[3]+d.Of(0))
+	assert.EqualValues(t, 40_000, charged[0]+charged[1]+charged[2]+charged[3]+d.Owed(0))
 }

@@ -26,14 +26,14 @@ func Interval(p engine.Policy, divisor float64) time.Duration {
 //
 // Times are in nanoseconds. All methods may be called from any goroutine.
 type Slow[K comparable] struct {
-	spent *xsync.Map[K, int64] // when a key's last token was spent
-	count atomic.Int64
-	most  int64
+	spent   *xsync.Map[K, int64] // when a key's last token was spent
+	count   atomic.Int64
+	maxKeys int64
 }
 
-// NewSlow returns a Slow with room for the number most of keys. Requests for further keys are refused.
-func NewSlow[K comparable](most int) *Slow[K] {
-	return &Slow[K]{spent: xsync.NewMap[K, int64](), most: int64(most)}
+// NewSlow returns a Slow with room for maxKeys keys. Requests for further keys are refused.
+func NewSlow[K comparable](maxKeys int) *Slow[K] {
+	return &Slow[K]{spent: xsync.NewMap[K, int64](), maxKeys: int64(maxKeys)}
 }
 
 // Take spends the token of a key if the token is available and the function take returns true. It returns the time
@@ -42,19 +42,19 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	if wait = interval - time.Duration(now-since); wait > 0 {
 		return wait
 	}
-	s.spent.Compute(key, func(spent int64, known bool) (int64, xsync.ComputeOp) {
-		empty := since
-		if known {
-			empty = max(since, spent)
+	s.spent.Compute(key, func(spent int64, exists bool) (int64, xsync.ComputeOp) {
+		emptySince := since
+		if exists {
+			emptySince = max(since, spent)
 		}
-		wait = max(interval-time.Duration(now-empty), 0)
-		if wait == 0 && !known && s.count.Load() >= s.most {
+		wait = max(interval-time.Duration(now-emptySince), 0)
+		if wait == 0 && !exists && s.count.Load() >= s.maxKeys {
 			wait = interval
 		}
 		if wait > 0 || !take() {
 			return spent, xsync.CancelOp
 		}
-		if !known {
+		if !exists {
 			s.count.Add(1)
 		}
 		return now, xsync.UpdateOp
@@ -62,13 +62,13 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	return wait
 }
 
-// Drop forgets each key for which the given function returns true. A key can be forgotten as soon as the store is back.
-func (s *Slow[K]) Drop(is func(key K) bool) {
+// Drop forgets each key for which isUnneeded returns true. A key can be forgotten as soon as the store is back.
+func (s *Slow[K]) Drop(isUnneeded func(key K) bool) {
 	if s.count.Load() == 0 {
 		return
 	}
 	s.spent.Range(func(key K, _ int64) bool {
-		if is(key) {
+		if isUnneeded(key) {
 			s.DropKey(key)
 		}
 		return true
@@ -77,8 +77,8 @@ func (s *Slow[K]) Drop(is func(key K) bool) {
 
 // DropKey forgets a key.
 func (s *Slow[K]) DropKey(key K) {
-	s.spent.Compute(key, func(spent int64, known bool) (int64, xsync.ComputeOp) {
-		if !known {
+	s.spent.Compute(key, func(spent int64, exists bool) (int64, xsync.ComputeOp) {
+		if !exists {
 			return spent, xsync.CancelOp
 		}
 		s.count.Add(-1)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	burst  = int64(2 * time.Second)
-	period = int64(10 * time.Second) // the shortest trip is determined for each such period
+	burstTime = int64(2 * time.Second)  // how long the questions of a burst may wait
+	period    = int64(10 * time.Second) // the shortest trip is determined for each such period
 )
 
 // A Pace adapts the calls of a queue to its store. It bounds the calls in progress, and the waits of calls and
@@ -19,20 +19,20 @@ const (
 // More calls than a store can work on do not make it answer sooner. So the window shrinks when answers take longer than
 // the shortest trip by more than an eighth of the timeout. It grows when answers are fast enough and questions wait.
 type Pace struct {
-	calls   int      // number of calls in progress
-	size    int      // the sum of their sizes
-	window  int      // the size of the calls that may be in progress; 0 means firstWindow
-	cutAt   int64    // when window was last reduced
-	trip    int64    // duration of calls, smoothed
-	least   [2]int64 // the shortest trips of this period and of the previous one; 0 for none
-	began   int64    // when this period began
-	emptyAt int64    // when there was last no waiting question
-	turns   int      // turns during an overload
+	calls    int      // number of calls in progress
+	size     int      // the sum of their sizes
+	window   int      // the size of the calls that may be in progress; 0 means firstWindow
+	cutAt    int64    // when window was last reduced
+	trip     int64    // duration of calls, smoothed
+	shortest [2]int64 // the shortest trips of this period and of the previous one; 0 for none
+	began    int64    // when this period began
+	emptyAt  int64    // when there was last no waiting question
+	turns    int      // turns during an overload
 }
 
 const (
 	firstWindow = 4 * script.Full // reduced only if answers are late, because this process may be the slow one
-	mostWindow  = defaults.MostCalls * script.Full
+	maxWindow   = defaults.MaxFullCalls * script.Full
 )
 
 // Window returns the largest sum of sizes of the calls in progress.
@@ -43,17 +43,17 @@ func (p *Pace) Window() int {
 	return p.window
 }
 
-// Begins reports whether one more call may be sent now. It may if no call is in progress. Otherwise the window must
+// MayBegin reports whether one more call may be sent now. It may if no call is in progress. Otherwise the window must
 // have room, and a call that is not full must be at most the eighth in progress.
-func (p *Pace) Begins(isFull bool) bool {
-	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
+func (p *Pace) MayBegin(isFull bool) bool {
+	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.MaxCalls)
 }
 
 // Begin notes that one more call has begun. [Pace.Send] then notes its size.
 func (p *Pace) Begin() { p.calls++ }
 
-// GoesOn reports, when a call has ended, whether another call may follow it.
-func (p *Pace) GoesOn() bool { return p.calls == 1 || p.calls > 0 && p.size < p.Window() }
+// Continues reports, when a call has ended, whether another call may follow it.
+func (p *Pace) Continues() bool { return p.calls == 1 || p.calls > 0 && p.size < p.Window() }
 
 // Send notes the size of a call.
 func (p *Pace) Send(size int) { p.size += size }
@@ -68,26 +68,26 @@ func (p *Pace) End() {
 // Answered notes the answer to a call. If isShort is true, enough questions were waiting to fill one more call.
 func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShort bool) {
 	p.size -= size
-	took := max(now-sent, 1)
+	duration := max(now-sent, 1)
 	if p.trip == 0 {
-		p.trip = took
+		p.trip = duration
 	}
-	p.trip += (took - p.trip) / 8
+	p.trip += (duration - p.trip) / 8
 	if now-p.began >= period {
-		p.least, p.began = [2]int64{0, p.least[0]}, now
+		p.shortest, p.began = [2]int64{0, p.shortest[0]}, now
 	}
-	if p.least[0] == 0 || took < p.least[0] {
-		p.least[0] = took
+	if p.shortest[0] == 0 || duration < p.shortest[0] {
+		p.shortest[0] = duration
 	}
-	least := p.least[0]
-	if p.least[1] > 0 {
-		least = min(least, p.least[1])
+	shortest := p.shortest[0]
+	if p.shortest[1] > 0 {
+		shortest = min(shortest, p.shortest[1])
 	}
 	switch window := p.Window(); {
-	case took-least > int64(timeout)/8:
+	case duration-shortest > int64(timeout)/8:
 		p.cut(sent, now, max(window*3/4, min(window, firstWindow)))
 	case isShort:
-		p.window = min(window+size, mostWindow)
+		p.window = min(window+size, maxWindow)
 	}
 }
 
@@ -121,7 +121,7 @@ type Turn struct {
 // questions. The argument isFailing means that calls have failed, and none was answered, for as long as a call may
 // take.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
-	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
+	t := Turn{IsFailing: isFailing, patience: max(burstTime, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {
 		p.turns++
 		t.IsNewest = p.turns%2 == 1
@@ -129,7 +129,7 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 	switch {
 	case isFailing:
 		t.patience, t.reserve = int64(timeout), int64(timeout)/2
-	case now-p.emptyAt > burst:
+	case now-p.emptyAt > burstTime:
 		t.patience = int64(timeout)
 	}
 	return t

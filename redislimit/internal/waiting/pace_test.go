@@ -17,22 +17,22 @@ const (
 
 func TestHowMuchIsUnderWay(t *testing.T) {
 	var p Pace
-	for i := range defaults.UnderWay {
-		assert.True(t, p.Begins(false), i)
+	for i := range defaults.MaxCalls {
+		assert.True(t, p.MayBegin(false), i)
 		p.Begin()
 		p.Send(1)
 	}
-	assert.False(t, p.Begins(false), "eight calls that are not full")
-	for p.Begins(true) {
+	assert.False(t, p.MayBegin(false), "eight calls that are not full")
+	for p.MayBegin(true) {
 		p.Begin()
 		p.Send(script.Full)
 	}
-	assert.Equal(t, defaults.UnderWay+firstWindow, p.size)
-	assert.False(t, p.GoesOn())
+	assert.Equal(t, defaults.MaxCalls+firstWindow, p.size)
+	assert.False(t, p.Continues())
 	for range p.calls - 1 {
 		p.End()
 	}
-	assert.True(t, p.GoesOn(), "the last one, whatever the window")
+	assert.True(t, p.Continues(), "the last one, whatever the window")
 }
 
 // With a store of a fixed speed, the calls in progress grow only until answers take longer.
@@ -91,24 +91,24 @@ func TestHowLongQuestionsWait(t *testing.T) {
 	p.Empty(now)
 	turn := p.Turn(now+20*ms, 20*ms, timeout, false)
 	assert.False(t, turn.IsNewest)
-	assert.False(t, turn.IsTooLate(burst))
-	assert.True(t, turn.IsTooLate(burst+1), "nothing waits for longer")
+	assert.False(t, turn.IsTooLate(burstTime))
+	assert.True(t, turn.IsTooLate(burstTime+1), "nothing waits for longer")
 	for i := range 4 {
-		turn = p.Turn(now+burst+1, 26*ms, timeout, false)
+		turn = p.Turn(now+burstTime+1, 26*ms, timeout, false)
 		assert.Equal(t, i%2 == 0, turn.IsNewest, "by turns where more is asked than is answered")
 	}
 	assert.False(t, turn.IsTooLate(int64(timeout)), "and no trip is known")
 	p.Answered(now, now+10*ms, 0, timeout, false)
-	turn = p.Turn(now+burst+1, 0, timeout, false)
+	turn = p.Turn(now+burstTime+1, 0, timeout, false)
 	assert.False(t, turn.IsTooLate(40*ms))
 	assert.True(t, turn.IsTooLate(40*ms+1), "an answer takes 10 ms")
 	for range 100 {
 		p.Answered(now, now+int64(time.Second), 0, timeout, false)
 	}
-	turn = p.Turn(now+burst+1, 0, timeout, false)
+	turn = p.Turn(now+burstTime+1, 0, timeout, false)
 	assert.False(t, turn.IsTooLate(25*ms), "a slow store is asked still")
 	assert.True(t, turn.IsTooLate(25*ms+1))
-	p.Empty(now + burst + 1)
-	turn = p.Turn(now+burst+1, 0, timeout, true)
+	p.Empty(now + burstTime + 1)
+	turn = p.Turn(now+burstTime+1, 0, timeout, true)
 	assert.True(t, turn.IsTooLate(25*ms+1), "a store that answers nothing, burst or not")
 }
