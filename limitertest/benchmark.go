@@ -77,31 +77,31 @@ func (r row) measure(b *testing.B, c Config) {
 	for _, n := range random.Perm(r.before) {
 		limiter.Take(string(appendKey(nil, uint64(n))), 1)
 	}
-	ask, least, next := func(key string) bool { return limiter.Take(key, 1).Allowed }, newFloor(r), r.traffic(r, random)
+	ask, floorWork, next := func(key string) bool { return limiter.Take(key, 1).Allowed }, newFloor(r), r.traffic(r, random)
 	turn := requests{keys: make([]string, perTurn)}
-	var own, floor time.Duration
-	var wrong int64
+	var limiterTime, floorTime time.Duration
+	var wrongTurns int64
 	n := 0
 	for b.Loop() { // one turn of the limiter and one of the floor
 		turn.fill(n, next)
 		n += perTurn
-		took, admitted := r.turn(turn.keys, ask)
-		if own += took; admitted != turn.admitted*int64(r.workers) {
-			wrong++
+		elapsed, admitted := r.turn(turn.keys, ask)
+		if limiterTime += elapsed; admitted != turn.admitted*int64(r.workers) {
+			wrongTurns++
 		}
-		if least != nil {
-			took, _ = r.turn(turn.keys, least)
-			floor += took
+		if floorWork != nil {
+			elapsed, _ = r.turn(turn.keys, floorWork)
+			floorTime += elapsed
 		}
 	}
-	if wrong > 0 {
-		b.Fatalf("%s: in %d of %d turns not every request was decided as the row is about", r.name, wrong, n/perTurn)
+	if wrongTurns > 0 {
+		b.Fatalf("%s: in %d of %d turns not every request was decided as the row is about", r.name, wrongTurns, n/perTurn)
 	}
-	each := float64(n * r.workers)
-	b.ReportMetric(float64(own.Nanoseconds())/each, "ns/op")
-	if least != nil {
-		b.ReportMetric(float64(floor.Nanoseconds())/each, "floor-ns/op")
-		b.ReportMetric(float64(own)/max(float64(floor), 1), "x-floor")
+	total := float64(n * r.workers)
+	b.ReportMetric(float64(limiterTime.Nanoseconds())/total, "ns/op")
+	if floorWork != nil {
+		b.ReportMetric(float64(floorTime.Nanoseconds())/total, "floor-ns/op")
+		b.ReportMetric(float64(limiterTime)/max(float64(floorTime), 1), "x-floor")
 	}
 	b.ReportAllocs()
 	b.ReportMetric(testing.AllocsPerRun(100, func() { limiter.Take(turn.keys[0], 1) }), "allocs/op")
@@ -109,7 +109,7 @@ func (r row) measure(b *testing.B, c Config) {
 
 // turn makes each worker send one request for each key. It returns how long this took, and how many requests were
 // admitted.
-func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, admitted int64) {
+func (r row) turn(keys []string, ask func(string) bool) (elapsed time.Duration, admitted int64) {
 	work := func() (n int64) {
 		for _, key := range keys {
 			if ask(key) {
@@ -123,12 +123,12 @@ func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, adm
 		admitted = work()
 		return time.Since(begin), admitted
 	}
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	var sum atomic.Int64
 	for range r.workers {
-		all.Go(func() { sum.Add(work()) })
+		wg.Go(func() { sum.Add(work()) })
 	}
-	all.Wait()
+	wg.Wait()
 	return time.Since(begin), sum.Load()
 }
 
@@ -137,9 +137,9 @@ func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, adm
 func newFloor(r row) func(key string) bool {
 	seed, table, begin := maphash.MakeSeed(), make([]atomic.Uint64, 2*r.before), time.Now()
 	word := func(key string) *atomic.Uint64 { return &table[maphash.String(seed, key)%uint64(len(table))] }
-	change := func(word *atomic.Uint64, by uint64) bool {
+	change := func(word *atomic.Uint64, delta uint64) bool {
 		for {
-			if was := word.Load(); word.CompareAndSwap(was, was+by|1) {
+			if old := word.Load(); word.CompareAndSwap(old, old+delta|1) {
 				return true
 			}
 		}
@@ -147,7 +147,7 @@ func newFloor(r row) func(key string) bool {
 	switch r.floor {
 	case changes:
 		return func(key string) bool { return change(word(key), uint64(time.Since(begin))) }
-	case looks:
+	case loads:
 		return func(key string) bool { return word(key).Load() > uint64(time.Since(begin))|1<<62 }
 	case swaps:
 		return func(string) bool { return change(&table[0], 1) }

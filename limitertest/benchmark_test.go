@@ -50,7 +50,7 @@ func TestTheTrafficOfTheRows(t *testing.T) {
 			assert.NotContains(t, counts, uint64(r.before-1))
 		case "mixed":
 			assert.Len(t, counts, r.before, r.name)
-			assert.Equal(t, asked, counts[uint64(r.before)])
+			assert.Equal(t, perVisitor, counts[uint64(r.before)])
 			assert.Equal(t, all/2, admitted)
 		case "zipf-1m":
 			assert.Greater(t, counts[0], all/20, r.name)

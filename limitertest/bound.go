@@ -24,15 +24,15 @@ func (s *suite) bound(t *testing.T) {
 				p.sleep(time.Duration(random.Int64N(int64(l.Per)))) // begin at any time of an aligned window
 				for range 400 {
 					n := int64(1)
-					if most := s.most(l); random.IntN(4) == 0 {
-						n = 1 + random.Int64N(max(most>>random.IntN(12), 1))
+					if maxCost := s.maxCost(l); random.IntN(4) == 0 {
+						n = 1 + random.Int64N(max(maxCost>>random.IntN(12), 1))
 					}
 					if random.IntN(25) == 0 {
 						if !p.drain("k") {
 							return
 						}
 					}
-					if _, on := p.take("k", n); !on || !p.sleep(p.gap(random, l)) {
+					if _, ok := p.take("k", n); !ok || !p.sleep(p.gap(random, l)) {
 						return
 					}
 				}
@@ -80,7 +80,7 @@ func (s *suite) conforming(t *testing.T) {
 				for range 200 {
 					n := int64(1)
 					if random.IntN(4) == 0 {
-						n = 1 + random.Int64N(max(s.most(l)>>random.IntN(12), 1))
+						n = 1 + random.Int64N(max(s.maxCost(l)>>random.IntN(12), 1))
 					}
 					if !p.conform(random, n) {
 						return
@@ -98,7 +98,7 @@ func (s *suite) conforming(t *testing.T) {
 }
 
 // conform sends a request when the limit first allows it, and sometimes further requests before that time.
-func (p *program) conform(random *rand.Rand, n int64) (on bool) {
+func (p *program) conform(random *rand.Rand, n int64) (ok bool) {
 	for range random.IntN(4) {
 		wait := p.model.Until("k", p.now(), uint64(n))
 		if wait == 0 {
@@ -107,7 +107,7 @@ func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 		if !p.sleep(time.Duration(random.Int64N(int64(wait)))) {
 			return false
 		}
-		if _, on = p.take("k", n); !on {
+		if _, ok = p.take("k", n); !ok {
 			return false
 		}
 	}
@@ -118,6 +118,6 @@ func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 	if !p.sleep(wait) {
 		return false
 	}
-	_, on = p.take("k", n)
-	return on
+	_, ok = p.take("k", n)
+	return ok
 }

@@ -26,7 +26,7 @@ func (s *suite) burst(t *testing.T) {
 			for key := range keys {
 				var admitted atomic.Uint64
 				name := fmt.Sprintf("burst-%d", key)
-				together(goroutines, func(int) {
+				runConcurrently(goroutines, func(int) {
 					for range want/goroutines + 2 {
 						if s.take(t, limiter, name, 1).Allowed {
 							admitted.Add(1)
@@ -38,24 +38,24 @@ func (s *suite) burst(t *testing.T) {
 						admitted.Load(), want)
 				}
 			}
-			if s.timed && s.Promise != LeakyQueue && s.now() != begin {
+			if s.hasTime && s.Promise != LeakyQueue && s.now() != begin {
 				t.Fatalf("Take sleeps: %v passed", s.now()-begin)
 			}
 		})
 	}
-	if l := s.slow(); !t.Failed() && l.Capacity(s.Promise) <= 100 && !s.nearEdge(l) {
-		s.bubble(t, func(t *testing.T) { s.burstOfNew(t, l) })
+	if l := s.slowestLimit(); !t.Failed() && l.Capacity(s.Promise) <= 100 && !s.nearEdge(l) {
+		s.bubble(t, func(t *testing.T) { s.burstOfNewKeys(t, l) })
 	}
 }
 
-// burstOfNew checks the burst of new keys. All goroutines send requests for the same keys in the same order. The first
-// goroutine is slow, because the limiter makes each key for it. So another goroutine catches up, and then both make the
-// limiter create the same key at the same time.
-func (s *suite) burstOfNew(t *testing.T, l Limit) {
+// burstOfNewKeys checks the burst of new keys. All goroutines send requests for the same keys in the same order. The
+// first goroutine is slow, because the limiter makes each key for it. So another goroutine catches up, and then both
+// make the limiter create the same key at the same time.
+func (s *suite) burstOfNewKeys(t *testing.T, l Limit) {
 	const goroutines = 8
 	limiter, want := s.open(t, l), l.Capacity(s.Promise)
 	admitted := make([]atomic.Uint64, s.Keys)
-	together(goroutines, func(int) {
+	runConcurrently(goroutines, func(int) {
 		for key := range admitted {
 			name := fmt.Sprintf("new-%d", key)
 			for range want/goroutines + 1 {
@@ -73,24 +73,24 @@ func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	}
 }
 
-// The function together runs f in goroutines, and waits for them. The goroutines start as simultaneously as possible.
-func together(goroutines int, f func(i int)) {
-	var all sync.WaitGroup
+// runConcurrently runs f in goroutines, and waits for them. The goroutines start as simultaneously as possible.
+func runConcurrently(goroutines int, f func(i int)) {
+	var wg sync.WaitGroup
 	begin := make(chan struct{})
 	for i := range goroutines {
-		all.Go(func() {
+		wg.Go(func() {
 			<-begin
 			f(i)
 		})
 	}
 	close(begin)
-	all.Wait()
+	wg.Wait()
 }
 
 // nearEdge reports whether an aligned window may end during a subtest. This is the case if it ends within a minute,
 // outside of a bubble.
 func (s *suite) nearEdge(l Limit) bool {
-	return !s.timed && s.now()%l.Per > l.Per-time.Minute
+	return !s.hasTime && s.now()%l.Per > l.Per-time.Minute
 }
 
 // A request is one request that a goroutine of the subtest linear sends.
@@ -100,7 +100,7 @@ type request struct{ n uint64 }
 // sequential order.
 func (s *suite) linear(t *testing.T) {
 	const goroutines, calls, histories = 4, 5, 60
-	l := s.slow()
+	l := s.slowestLimit()
 	if s.nearEdge(l) {
 		t.Skip("an aligned window is about to end")
 	}
@@ -108,13 +108,13 @@ func (s *suite) linear(t *testing.T) {
 	model := porcupine.Model{
 		Init: func() any { return capacity },
 		Step: func(state, input, output any) (bool, any) {
-			left, n := state.(uint64), input.(request).n
-			if admitted := output.(bool); admitted != (n <= left) {
+			remaining, n := state.(uint64), input.(request).n
+			if admitted := output.(bool); admitted != (n <= remaining) {
 				return false, state
 			} else if admitted {
-				left -= n
+				remaining -= n
 			}
-			return true, left
+			return true, remaining
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("Take(%d): %t", input.(request).n, output) },
 	}
@@ -128,13 +128,13 @@ func (s *suite) linear(t *testing.T) {
 			for i := range history {
 				for range calls {
 					n := uint64(1)
-					if s.costs {
+					if s.hasCosts {
 						n += random.Uint64N(min(capacity, 3))
 					}
 					history[i] = append(history[i], porcupine.Operation{ClientId: i, Input: request{n}})
 				}
 			}
-			together(goroutines, func(i int) {
+			runConcurrently(goroutines, func(i int) {
 				for c := range history[i] {
 					op := &history[i][c]
 					op.Call = stamp.Add(1)
@@ -143,11 +143,11 @@ func (s *suite) linear(t *testing.T) {
 					runtime.Gosched()
 				}
 			})
-			all := []porcupine.Operation{}
-			for _, of := range history {
-				all = append(all, of...)
+			operations := []porcupine.Operation{}
+			for _, ops := range history {
+				operations = append(operations, ops...)
 			}
-			if !porcupine.CheckOperations(model, all) {
+			if !porcupine.CheckOperations(model, operations) {
 				t.Fatalf("%v of %v: no order of these calls explains their answers:\n%s", s.Promise, l, describe(model, history[:]))
 			}
 		}
@@ -156,9 +156,9 @@ func (s *suite) linear(t *testing.T) {
 
 // describe returns the calls of a history, one line per goroutine, with the start and end of each call.
 func describe(model porcupine.Model, history [][]porcupine.Operation) (text string) {
-	for i, of := range history {
+	for i, ops := range history {
 		text += fmt.Sprintf("\tgoroutine %d:", i)
-		for _, op := range of {
+		for _, op := range ops {
 			text += fmt.Sprintf(" [%d-%d] %s;", op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
 		}
 		text += "\n"

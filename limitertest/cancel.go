@@ -14,16 +14,16 @@ import (
 // cancel checks two cases: tokens are given back, or their reservation is canceled. In both cases the tokens must
 // become available again exactly once.
 func (s *suite) cancel(t *testing.T) {
-	tried := false
-	s.canceling(t, "Refund", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
+	isTried := false
+	s.cancelPart(t, "Refund", &isTried, func(t *testing.T, limiter Limiter, l Limit) bool {
 		r, ok := limiter.(Refunder)
-		if ok = ok && s.costs; ok {
+		if ok = ok && s.hasCosts; ok {
 			s.refund(t, r, l)
 		}
 		return ok
 	})
 	for name, orders := range map[string][]string{"Reserve": {lastFirst, eachTwice}, "Order": {firstFirst}} {
-		s.canceling(t, name, &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
+		s.cancelPart(t, name, &isTried, func(t *testing.T, limiter Limiter, l Limit) bool {
 			r, ok := limiter.(Reserver)
 			if ok = ok && refill(l, s.Promise) < s.span(l)/64; ok {
 				s.reserve(t, r, l, orders)
@@ -34,33 +34,33 @@ func (s *suite) cancel(t *testing.T) {
 			return ok
 		})
 	}
-	s.canceling(t, "Wait", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
+	s.cancelPart(t, "Wait", &isTried, func(t *testing.T, limiter Limiter, l Limit) bool {
 		w, ok := limiter.(Waiter)
 		if ok = ok && !s.Outside && refill(l, s.Promise) < s.span(l)/64; ok {
 			s.wait(t, w, l)
 		}
 		return ok
 	})
-	if !tried {
+	if !isTried {
 		t.Skip("the limiter has no Refund, Reserve or Wait")
 	}
 }
 
-// canceling runs a part of the subtest Cancel, the function f, for each limit. f reports whether the limiter has the
+// cancelPart runs a part of the subtest Cancel, the function f, for each limit. f reports whether the limiter has the
 // method that this part needs.
-func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
+func (s *suite) cancelPart(t *testing.T, name string, isTried *bool, f func(*testing.T, Limiter, Limit) bool) {
 	t.Run(name, func(t *testing.T) {
 		if reason, ok := s.Skip["Cancel/"+name]; ok {
 			t.Skip("not promised:", reason)
 		}
-		had := false
+		hasMethod := false
 		for _, l := range s.limits {
-			s.bubble(t, func(t *testing.T) { had = f(t, s.open(t, l), l) || had })
+			s.bubble(t, func(t *testing.T) { hasMethod = f(t, s.open(t, l), l) || hasMethod })
 			if t.Failed() {
 				break
 			}
 		}
-		if *tried = had || *tried; !had {
+		if *isTried = hasMethod || *isTried; !hasMethod {
 			t.Skip("the limiter has none")
 		}
 	})
@@ -73,7 +73,7 @@ func (s *suite) refund(t *testing.T, limiter Refunder, l Limit) {
 	half := int64(capacity+1) / 2
 	for i, c := range []struct {
 		take, refund int64
-		least        uint64
+		minTokens    uint64
 	}{
 		{half, half, capacity}, {int64(capacity), half, uint64(half)}, {int64(capacity), 2 * int64(capacity), 0}, {0, half, capacity},
 		{half, int64(capacity), 0}, {half, math.MaxInt64, 0}, {half, -half, 0}, {half, math.MinInt64, 0}, {0, math.MaxInt64, capacity},
@@ -90,13 +90,13 @@ func (s *suite) refund(t *testing.T, limiter Refunder, l Limit) {
 			}()
 			limiter.Refund(key, c.refund)
 		}()
-		most := capacity - uint64(c.take)
+		maxTokens := capacity - uint64(c.take)
 		if c.refund > 0 {
-			most = min(capacity, most+uint64(c.refund))
+			maxTokens = min(capacity, maxTokens+uint64(c.refund))
 		}
-		if got := s.drain(t, limiter, l, key); got < c.least || got > most {
+		if got := s.drain(t, limiter, l, key); got < c.minTokens || got > maxTokens {
 			t.Fatalf("%v of %v: after Take(%d) and Refund(%d) %d could be taken, want %d to %d", s.Promise, l, c.take, c.refund, got,
-				c.least, most)
+				c.minTokens, maxTokens)
 		}
 	}
 }
@@ -148,31 +148,31 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	random := s.random(4)
 	for round := range 10 {
 		key, model := fmt.Sprintf("random-%d", round), s.checker(l)
-		type held struct {
+		type reservation struct {
 			event  Event
 			cancel func()
 		}
-		var all []held
+		var reservations []reservation
 		if got := s.drain(t, limiter, l, key); got > 0 {
-			all = append(all, held{event: Event{At: s.now(), N: int64(got), Allowed: true}})
+			reservations = append(reservations, reservation{event: Event{At: s.now(), N: int64(got), Allowed: true}})
 		}
 		for range 30 {
-			if i := random.IntN(max(len(all), 1)); random.IntN(3) == 0 && i > 0 {
-				if all[i].event.At > s.now() { // otherwise its turn has come, so it counts as used
-					all[i].cancel()
-					all = slices.Delete(all, i, i+1)
+			if i := random.IntN(max(len(reservations), 1)); random.IntN(3) == 0 && i > 0 {
+				if reservations[i].event.At > s.now() { // otherwise its turn has come, so it counts as used
+					reservations[i].cancel()
+					reservations = slices.Delete(reservations, i, i+1)
 				}
 			} else if wait, cancel, ok := limiter.Reserve(key, 1); ok {
-				all = append(all, held{Event{At: s.now() + wait, N: 1, Allowed: true}, cancel})
+				reservations = append(reservations, reservation{Event{At: s.now() + wait, N: 1, Allowed: true}, cancel})
 			}
 			s.pass(time.Duration(random.Int64N(int64(l.Per)/int64(min(l.Tokens, uint64(l.Per))) + 1)))
 		}
-		log := make([]Event, 0, len(all))
-		for _, h := range all {
-			log = append(log, h.event)
+		log := make([]Event, 0, len(reservations))
+		for _, r := range reservations {
+			log = append(log, r.event)
 		}
-		if r := model.Log(log); r.Excess > 0 {
-			t.Fatalf("%v of %v: reservations of a drained key, some of which were canceled, have their turns so that %v", s.Promise, l, r)
+		if report := model.Log(log); report.Excess > 0 {
+			t.Fatalf("%v of %v: reservations of a drained key, some of which were canceled, have their turns so that %v", s.Promise, l, report)
 		}
 	}
 }
@@ -182,9 +182,9 @@ func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	key, model := "wait", s.checker(l)
 	model.Add(Event{At: s.now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
 	waitInVain := func(ctx context.Context, giveUp func()) {
-		var all sync.WaitGroup
+		var waiters sync.WaitGroup
 		for range 8 {
-			all.Go(func() {
+			waiters.Go(func() {
 				if err := limiter.Wait(ctx, key, 1); err == nil {
 					t.Errorf("%v of %v: Wait of a drained key returned before its turn", s.Promise, l)
 				}
@@ -192,7 +192,7 @@ func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 		}
 		synctest.Wait()
 		giveUp()
-		all.Wait()
+		waiters.Wait()
 	}
 	if half := model.Until("", s.now(), 1) / 2; half > 0 { // the time of these waiters ends before their turn
 		ctx, stop := context.WithTimeout(context.Background(), half)
@@ -201,13 +201,13 @@ func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	}
 	waitInVain(context.WithCancel(context.Background()))
 	want, begin := model.Until("", s.now(), 1), time.Now()
-	late, stop := context.WithTimeout(context.Background(), want+model.LateBy+max(want/8, 1))
+	lateCtx, stop := context.WithTimeout(context.Background(), want+model.LateBy+max(want/8, 1))
 	defer stop()
-	if err := limiter.Wait(late, key, 1); err != nil || time.Since(begin) > want+model.LateBy {
+	if err := limiter.Wait(lateCtx, key, 1); err != nil || time.Since(begin) > want+model.LateBy {
 		t.Fatalf("%v of %v: after 16 waiters of a drained key gave up, the next waited for %v (%v), want %v", s.Promise, l,
 			time.Since(begin), err, want)
 	}
-	if waited := time.Since(begin); waited+model.EarlyBy < want {
-		t.Fatalf("%v of %v: after 16 waiters of a drained key gave up, the next waited for only %v, want %v", s.Promise, l, waited, want)
+	if elapsed := time.Since(begin); elapsed+model.EarlyBy < want {
+		t.Fatalf("%v of %v: after 16 waiters of a drained key gave up, the next waited for only %v, want %v", s.Promise, l, elapsed, want)
 	}
 }

@@ -27,11 +27,11 @@ func (s *suite) crawl(t *testing.T, l Limit) {
 	token := max(l.Per/time.Duration(min(l.Tokens, uint64(l.Per))), 1)
 	for _, step := range []time.Duration{1, token/300 + 1, token/7 + 1, token/2 + 1} {
 		s.program(t, l, early|late, func(p *program) {
-			for on := p.drain("k"); on && len(p.steps) < 2000; {
+			for ok := p.drain("k"); ok && len(p.steps) < 2000; {
 				if !p.sleep(step) {
 					return
 				}
-				_, on = p.take("k", 1)
+				_, ok = p.take("k", 1)
 			}
 		})
 		if t.Failed() {
@@ -48,7 +48,7 @@ func (s *suite) leap(t *testing.T, l Limit) {
 		for _, pause := range []time.Duration{0, 1<<31 + 1, 1<<32 + 1, 10 * time.Second, (1<<31 + 1) * time.Microsecond,
 			(1<<32 + 1) * time.Microsecond, 10 * time.Hour, (1<<31 + 1) * time.Millisecond, (1<<32 + 1) * time.Millisecond, year,
 			10 * year, (1<<31 + 1) * time.Second} {
-			if pause <= p.left() && p.sleep(pause) && !p.drain("k") {
+			if pause <= p.timeLeft() && p.sleep(pause) && !p.drain("k") {
 				return
 			}
 		}
@@ -65,7 +65,7 @@ func (s *suite) goBack(t *testing.T, l Limit) {
 			return
 		}
 		model, begin := s.checker(l), time.Unix(0, int64(s.now()))
-		ask := func(ago time.Duration) {
+		drainAt := func(ago time.Duration) {
 			defer func() {
 				if problem := recover(); problem != nil {
 					t.Errorf("TakeAt with a time %v from the clock panicked: %v", -ago, problem)
@@ -86,7 +86,7 @@ func (s *suite) goBack(t *testing.T, l Limit) {
 		}
 		for _, ago := range []time.Duration{0, 1, 1000, time.Second, l.Per, time.Hour, 24 * time.Hour, 29 * year, 31 * year, 290 * year,
 			0, -1, -l.Per, 1, 0, -time.Hour, 0, -200 * year, 0, -time.Hour, -260 * year, 290 * year, 0} {
-			if ask(ago); t.Failed() {
+			if drainAt(ago); t.Failed() {
 				return
 			}
 		}

@@ -132,10 +132,10 @@ func TestTheMostInATime(t *testing.T) {
 	for promise, want := range map[Promise]int64{Bucket: 5 + 25, LeakyQueue: 5 + 25, BatchRefill: 5 + 30, FixedWindow: 40,
 		AlignedWindow: 40, SlidingEstimate: 40, SlidingExact: 40} {
 		s := &suite{Config: Config{Promise: promise}}
-		assert.Equal(t, want, s.mostIn(l, 2500*time.Millisecond).Int64(), promise)
+		assert.Equal(t, want, s.maxTokensIn(l, 2500*time.Millisecond).Int64(), promise)
 	}
 	s := &suite{Config: Config{EarlyBy: func(Limit) time.Duration { return time.Second }}}
-	assert.Equal(t, int64(15), s.mostIn(l, 0).Int64())
+	assert.Equal(t, int64(15), s.maxTokensIn(l, 0).Int64())
 	assert.Equal(t, time.Second, refill(Limit{Tokens: 10, Per: time.Second, Burst: 10}, Bucket))
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
 }
@@ -144,7 +144,7 @@ func TestTheMostInATime(t *testing.T) {
 // densest must find the interval after the pause.
 func TestTheDensestInterval(t *testing.T) {
 	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
-	var all answered
+	var all callLog
 	for begin, n := range map[time.Duration]int{0: 50, 90 * time.Millisecond: 80} {
 		for i := range n {
 			start := begin + time.Duration(i)*time.Microsecond
@@ -153,17 +153,17 @@ func TestTheDensestInterval(t *testing.T) {
 	}
 	slices.Sort(all.starts)
 	slices.Sort(all.ends)
-	assert.Less(t, int64(len(all.starts)), s.mostIn(l, 91*time.Millisecond).Int64())
+	assert.Less(t, int64(len(all.starts)), s.maxTokensIn(l, 91*time.Millisecond).Int64())
 	n, within := all.densest(l)
 	assert.Equal(t, 80, n)
 	assert.Equal(t, 79*time.Microsecond+500*time.Nanosecond, within)
 
 	// Calls that began before the interval may have been admitted before the interval, so they do not count.
-	all = answered{starts: []time.Duration{0, 1, 2}, ends: []time.Duration{10, 20, 30}}
+	all = callLog{starts: []time.Duration{0, 1, 2}, ends: []time.Duration{10, 20, 30}}
 	n, within = all.densest(l)
 	assert.Equal(t, 3, n)
 	assert.Equal(t, 30*time.Nanosecond, within)
-	n, _ = answered{}.densest(l)
+	n, _ = callLog{}.densest(l)
 	assert.Zero(t, n)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // keys checks that different keys share no tokens. The clock stands still.
 func (s *suite) keys(t *testing.T) {
-	l := s.slow()
+	l := s.slowestLimit()
 	if s.nearEdge(l) {
 		t.Skip("an aligned window is about to end")
 	}
@@ -17,13 +17,13 @@ func (s *suite) keys(t *testing.T) {
 	s.program(t, l, early|late, func(p *program) {
 		// If possible, one request takes all tokens of a key. If another key shares tokens with this key, the other
 		// key's request is then refused.
-		each := s.most(l)
-		for round := range l.Capacity(s.Promise)/uint64(each) + 1 {
+		cost := s.maxCost(l)
+		for round := range l.Capacity(s.Promise)/uint64(cost) + 1 {
 			for i, name := range names {
 				if round > 1 && i > 200 { // most keys are used only in the first rounds
 					break
 				}
-				if _, on := p.take(name, each); !on {
+				if _, ok := p.take(name, cost); !ok {
 					return
 				}
 			}
@@ -36,10 +36,10 @@ func (s *suite) names() (names []string) {
 	random := s.random(2)
 	names = append(names, "", " ", "a", "A", "a ", " a", "a\x00", "a\x00b", "\x00", "a/", "a.", "a:", "0", "00", "é", "e\u0301", "\xff", "\xfe",
 		"a:b", "a/b", "a|b", "a,b", "192.0.2.1", "192.0.2.10", "192.0.2.1:80", "::1", "0::1", "[::1]")
-	for at := range 16 {
-		for _, with := range []string{"0", "1"} {
-			long := strings.Repeat("x", 4095)
-			names = append(names, long[:at*4095/15]+with+long[at*4095/15:])
+	for position := range 16 {
+		for _, digit := range []string{"0", "1"} {
+			text := strings.Repeat("x", 4095)
+			names = append(names, text[:position*4095/15]+digit+text[position*4095/15:])
 		}
 	}
 	for i := 0; len(names) < s.Keys/2; i++ {
@@ -58,7 +58,7 @@ func (s *suite) names() (names []string) {
 // forget checks that a drained key gets only tokens that have come back since it was drained. It makes no difference
 // how long the key was unused, and how many other keys were used meanwhile.
 func (s *suite) forget(t *testing.T) {
-	l := s.slow()
+	l := s.slowestLimit()
 	for _, pause := range pauses {
 		s.program(t, l, early, func(p *program) {
 			if p.drain("k") && p.sleep(pause) {
@@ -78,7 +78,7 @@ func (s *suite) forget(t *testing.T) {
 			}
 		}
 		for i := range 3 * s.Keys {
-			if _, on := p.take(fmt.Sprintf("other-%d", i), 1); !on {
+			if _, ok := p.take(fmt.Sprintf("other-%d", i), 1); !ok {
 				return
 			}
 		}

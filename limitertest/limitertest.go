@@ -137,15 +137,15 @@ func Limits() []Limit {
 	}
 }
 
-// A part is a subtest.
-type part struct {
-	name string
-	run  func(*suite, *testing.T)
-	time bool // the subtest needs time to pass in a bubble
+// A subtest is a part of Test with a name.
+type subtest struct {
+	name      string
+	run       func(*suite, *testing.T)
+	needsTime bool // the subtest needs time to pass in a bubble
 }
 
-// parts has the subtests, in the order in which they run.
-var parts = []part{
+// subtests has the subtests, in the order in which they run.
+var subtests = []subtest{
 	{"Burst", (*suite).burst, false},
 	{"Bound", (*suite).bound, true},
 	{"Conforming", (*suite).conforming, true},
@@ -160,8 +160,8 @@ var parts = []part{
 	{"Leak", (*suite).leak, true},
 }
 
-// cancels has the names of the parts of Cancel, for Config.Skip.
-var cancels = []string{"Cancel/Refund", "Cancel/Reserve", "Cancel/Order", "Cancel/Wait"}
+// cancelParts has the names of the parts of Cancel, for Config.Skip.
+var cancelParts = []string{"Cancel/Refund", "Cancel/Reserve", "Cancel/Order", "Cancel/Wait"}
 
 // check returns what is wrong with a Config.
 func (c Config) check() error {
@@ -171,8 +171,8 @@ func (c Config) check() error {
 	if c.Keys < 0 || c.Keys > 1<<24 {
 		return fmt.Errorf("limitertest: Config.Keys is %d: want 0 to %d", c.Keys, 1<<24)
 	}
-	if c.RetryUnit < 0 || c.RetryUnit > latest {
-		return fmt.Errorf("limitertest: Config.RetryUnit is %v: want 0 to %v", c.RetryUnit, latest)
+	if c.RetryUnit < 0 || c.RetryUnit > maxTolerance {
+		return fmt.Errorf("limitertest: Config.RetryUnit is %v: want 0 to %v", c.RetryUnit, maxTolerance)
 	}
 	for _, l := range c.Limits {
 		if err := l.Check(c.Promise); err != nil {
@@ -180,7 +180,7 @@ func (c Config) check() error {
 		}
 	}
 	for name, reason := range c.Skip {
-		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name || slices.Contains(cancels, name) }) {
+		if !slices.ContainsFunc(subtests, func(p subtest) bool { return p.name == name || slices.Contains(cancelParts, name) }) {
 			return fmt.Errorf("limitertest: Config.Skip: there is no subtest %q", name)
 		}
 		if reason == "" {
@@ -198,12 +198,12 @@ func Test(t *testing.T, c Config) {
 		t.Fatal(err)
 	}
 	s := newSuite(t, c)
-	for _, p := range parts {
+	for _, p := range subtests {
 		t.Run(p.name, func(t *testing.T) {
 			if reason, ok := c.Skip[p.name]; ok {
 				t.Skip("not promised:", reason)
 			}
-			if !s.timed && p.time {
+			if !s.hasTime && p.needsTime {
 				t.Skip("the limiter's time is not package time (Config.Outside)")
 			}
 			p.run(s, t)

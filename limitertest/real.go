@@ -25,7 +25,7 @@ func (s *suite) real(t *testing.T) {
 		limits = s.Config.Limits
 	}
 	tried := false
-	if s.own != nil {
+	if s.clockLimiter != nil {
 		t.Skip("the limiter's clock does not go by itself (ClockedLimiter)")
 	}
 	for _, l := range limits {
@@ -38,14 +38,14 @@ func (s *suite) real(t *testing.T) {
 			tried = true
 			r := s.ask(t, limiter, begin)
 			elapsed := time.Since(begin)
-			if most := s.mostIn(l, elapsed); big.NewInt(int64(len(r.starts))).Cmp(most) > 0 {
+			if maxTokens := s.maxTokensIn(l, elapsed); big.NewInt(int64(len(r.starts))).Cmp(maxTokens) > 0 {
 				t.Fatalf("%v of %v: %d goroutines were admitted %d times in %v of real time, and no more than %v are allowed",
-					s.Promise, l, askers, len(r.starts), elapsed, most)
+					s.Promise, l, goroutines, len(r.starts), elapsed, maxTokens)
 			}
-			n, within := r.densest(l)
-			if most := s.mostIn(l, within); big.NewInt(int64(n)).Cmp(most) > 0 {
+			n, interval := r.densest(l)
+			if maxTokens := s.maxTokensIn(l, interval); big.NewInt(int64(n)).Cmp(maxTokens) > 0 {
 				t.Fatalf("%v of %v: %d goroutines were admitted %d times within %v of real time, and no more than %v are allowed",
-					s.Promise, l, askers, n, within, most)
+					s.Promise, l, goroutines, n, interval, maxTokens)
 			}
 			t.Logf("%v: %d calls, %d admitted, the longest took %v", l, r.calls, len(r.starts), r.longest)
 		}
@@ -55,10 +55,10 @@ func (s *suite) real(t *testing.T) {
 	}
 }
 
-const askers = 16
+const goroutines = 16
 
-// answered has the calls of many goroutines in real time.
-type answered struct {
+// A callLog has the calls of many goroutines in real time.
+type callLog struct {
 	calls        int
 	longest      time.Duration
 	starts, ends []time.Duration // times of the calls that were admitted
@@ -66,56 +66,56 @@ type answered struct {
 
 // ask makes many goroutines send requests for one key. On a busy machine, the goroutines run only part of the time. So
 // they continue until they have made enough calls, for up to five times the usual time.
-func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answered) {
-	const length, enough = 100 * time.Millisecond, askers * 200
+func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (total callLog) {
+	const length, enough = 100 * time.Millisecond, goroutines * 200
 	var mu sync.Mutex
 	var calls atomic.Int64
-	together(askers, func(int) {
-		var own answered
+	runConcurrently(goroutines, func(int) {
+		var local callLog
 		for last := time.Since(begin); last < length || last < 5*length && calls.Load() < enough; {
 			allowed := s.take(t, limiter, "real", 1).Allowed
 			next := time.Since(begin)
 			if allowed {
-				own.starts, own.ends = append(own.starts, last), append(own.ends, next)
+				local.starts, local.ends = append(local.starts, last), append(local.ends, next)
 			}
 			calls.Add(1)
-			own.longest = max(own.longest, next-last)
+			local.longest = max(local.longest, next-last)
 			last = next
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all.starts, all.ends = append(all.starts, own.starts...), append(all.ends, own.ends...)
-		all.longest = max(all.longest, own.longest)
+		total.starts, total.ends = append(total.starts, local.starts...), append(total.ends, local.ends...)
+		total.longest = max(total.longest, local.longest)
 	})
-	all.calls = int(calls.Load())
-	slices.Sort(all.starts)
-	slices.Sort(all.ends)
-	return all
+	total.calls = int(calls.Load())
+	slices.Sort(total.starts)
+	slices.Sort(total.ends)
+	return total
 }
 
 // densest finds the interval in which admitted calls exceed the rate of a limit most. It returns the length of this
 // interval, and how many calls were certainly admitted within it.
-func (a answered) densest(l Limit) (n int, within time.Duration) {
+func (a callLog) densest(l Limit) (n int, interval time.Duration) {
 	rate := float64(l.Tokens) / float64(l.Per)
-	started, least, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
+	started, lowest, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
 	best := math.Inf(-1)
 	for i, end := range a.ends {
 		for ; started < len(a.starts) && a.starts[started] <= end; started++ {
-			if v := float64(started) - rate*float64(a.starts[started]); v < least {
-				least, from = v, started
+			if v := float64(started) - rate*float64(a.starts[started]); v < lowest {
+				lowest, from = v, started
 			}
 		}
 		// By the end of the interval, i+1 calls had ended. Only the calls that began before the interval may have been
 		// admitted before it. Their number is at most from, so at least i+1-from calls were admitted within it.
-		if v := float64(i+1) - rate*float64(end) - least; v > best {
-			best, n, within = v, i+1-from, end-a.starts[from]
+		if v := float64(i+1) - rate*float64(end) - lowest; v > best {
+			best, n, interval = v, i+1-from, end-a.starts[from]
 		}
 	}
-	return n, within
+	return n, interval
 }
 
-// mostIn returns the most tokens that a key may get in any interval of length d.
-func (s *suite) mostIn(l Limit, d time.Duration) *big.Int {
+// maxTokensIn returns the most tokens that a key may get in any interval of length d.
+func (s *suite) maxTokensIn(l Limit, d time.Duration) *big.Int {
 	tokens, per := new(big.Int).SetUint64(l.Tokens), big.NewInt(int64(l.Per))
 	if s.EarlyBy != nil {
 		d += s.EarlyBy(l)
@@ -123,11 +123,11 @@ func (s *suite) mostIn(l Limit, d time.Duration) *big.Int {
 	elapsed := big.NewInt(int64(d))
 	switch s.Promise {
 	case Bucket, LeakyQueue:
-		back := new(big.Int).Div(elapsed.Mul(elapsed, tokens), per)
-		return back.Add(back, new(big.Int).SetUint64(l.Burst))
+		sum := new(big.Int).Div(elapsed.Mul(elapsed, tokens), per)
+		return sum.Add(sum, new(big.Int).SetUint64(l.Burst))
 	case BatchRefill:
-		back := new(big.Int).Mul(elapsed.Add(elapsed.Div(elapsed, per), big.NewInt(1)), tokens)
-		return back.Add(back, new(big.Int).SetUint64(l.Burst))
+		sum := new(big.Int).Mul(elapsed.Add(elapsed.Div(elapsed, per), big.NewInt(1)), tokens)
+		return sum.Add(sum, new(big.Int).SetUint64(l.Burst))
 	}
 	windows := elapsed.Add(elapsed.Div(elapsed, per), big.NewInt(2))
 	return windows.Mul(windows, tokens)
@@ -135,7 +135,7 @@ func (s *suite) mostIn(l Limit, d time.Duration) *big.Int {
 
 // leak checks that a closed limiter leaves no goroutines, and that the memory of idle keys is released.
 func (s *suite) leak(t *testing.T) {
-	l := s.quick()
+	l := s.fastestLimit()
 	if !s.bubble(t, func(t *testing.T) {
 		limiter := s.open(t, l)
 		s.drain(t, limiter, l, "k")
@@ -143,18 +143,18 @@ func (s *suite) leak(t *testing.T) {
 	}) {
 		t.Error("goroutines of the limiter are still there after Cleanup")
 	}
-	const fewest = 200_000 // the memory of fewer keys would be too small to measure
-	keys := max(100*s.Keys, fewest)
+	const minKeys = 200_000 // the memory of fewer keys would be too small to measure
+	keys := max(100*s.Keys, minKeys)
 	if testing.Short() {
-		keys = fewest
+		keys = minKeys
 	}
-	var grown [3]int64
+	var growth [3]int64
 	s.bubble(t, func(t *testing.T) {
 		limiter := s.open(t, l)
 		s.take(t, limiter, "k", 1)
 		logAllocations(t, limiter)
 		before := resident()
-		for third := range grown {
+		for third := range growth {
 			for i := range keys {
 				if s.take(t, limiter, fmt.Sprintf("idle-%d-%d", third, i), 1); t.Failed() {
 					return
@@ -166,14 +166,14 @@ func (s *suite) leak(t *testing.T) {
 			s.pass(min(25*time.Hour, s.span(l)/4))
 			s.take(t, limiter, "k", 1)
 			after := resident()
-			grown[third], before = after-before, after
+			growth[third], before = after-before, after
 		}
 		runtime.KeepAlive(limiter)
 	})
-	t.Logf("%d keys that went idle took %d bytes, as many others later %d more, and others again %d", keys, grown[0], grown[1], grown[2])
-	if least, more := max(int64(20*keys), 8<<20), min(grown[1], grown[2]); more > least && more > grown[0]/2 {
+	t.Logf("%d keys that went idle took %d bytes, as many others later %d more, and others again %d", keys, growth[0], growth[1], growth[2])
+	if minGrowth, laterGrowth := max(int64(20*keys), 8<<20), min(growth[1], growth[2]); laterGrowth > minGrowth && laterGrowth > growth[0]/2 {
 		t.Errorf("memory grows with every key: after %d keys have gone idle, as many others take %d bytes more, and others again %d",
-			keys, grown[1], grown[2])
+			keys, growth[1], growth[2])
 	}
 }
 
@@ -192,9 +192,9 @@ func logAllocations(t *testing.T, limiter Limiter) {
 	t.Logf("a call of a key that is there allocates %v times", testing.AllocsPerRun(1000, func() { limiter.Take("k", 1) }))
 }
 
-// quick returns the limit with which a drained key is full again soonest. It considers only limits below a thousand
-// tokens per second.
-func (s *suite) quick() Limit {
+// fastestLimit returns the limit with which a drained key is full again soonest. It considers only limits below a
+// thousand tokens per second.
+func (s *suite) fastestLimit() Limit {
 	best, soonest := s.limits[0], time.Duration(math.MaxInt64)
 	for _, l := range s.limits {
 		if d := refill(l, s.Promise); d >= time.Millisecond && d < soonest {

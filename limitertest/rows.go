@@ -27,15 +27,15 @@ type floorKind uint8
 const (
 	noFloor floorKind = iota // the least work depends on the decision
 	changes                  // hash the key, read the clock and change a word
-	looks                    // hash the key, read the clock and load a word
+	loads                    // hash the key, read the clock and load a word
 	swaps                    // change one word that all processors change
 )
 
 const (
-	day      = 24 * time.Hour
-	clients  = 100_000 // number of clients in the row everyday
-	visitors = 50_000  // number of visitors in the row mixed
-	asked    = 16      // how many requests each visitor sends
+	day        = 24 * time.Hour
+	clients    = 100_000 // number of clients in the row everyday
+	visitors   = 50_000  // number of visitors in the row mixed
+	perVisitor = 16      // how many requests each visitor sends
 )
 
 // rows returns the rows of weir's own benchmark that are possible for any limiter.
@@ -44,24 +44,24 @@ func rows(short bool) []row {
 	// In weir's benchmark, this limit is 100 per second, and the requests are spread over seconds. Here the requests
 	// come as fast as possible, so the rate of the limit is proportionally higher.
 	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
-	all := []row{
+	list := []row{
 		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},
-		{name: "denied-1k", limit: Limit{Tokens: 1, Per: 10 * day, Burst: 1}, before: 1000, workers: 1, floor: looks, traffic: refused},
+		{name: "denied-1k", limit: Limit{Tokens: 1, Per: 10 * day, Burst: 1}, before: 1000, workers: 1, floor: loads, traffic: allRefused},
 		{name: "hot", limit: plenty, before: 1, workers: runtime.GOMAXPROCS(0), floor: swaps, traffic: inTurn},
 		{name: "zipf-1m", limit: plenty, before: 1_000_000, workers: 1, floor: changes, traffic: zipf},
-		{name: "churn", limit: plenty, before: 2_000_000, workers: 1, floor: changes, traffic: fresh},
-		{name: "flood", limit: Limit{Tokens: 10, Per: time.Hour, Burst: 3}, before: 2_000_000, workers: 1, floor: changes, traffic: fresh},
+		{name: "churn", limit: plenty, before: 2_000_000, workers: 1, floor: changes, traffic: newKeys},
+		{name: "flood", limit: Limit{Tokens: 10, Per: time.Hour, Burst: 3}, before: 2_000_000, workers: 1, floor: changes, traffic: newKeys},
 		{name: "everyday", limit: everyday, before: clients, workers: 1, floor: changes, traffic: poisson},
-		{name: "mixed", limit: Limit{Tokens: asked / 2, Per: time.Hour, Burst: asked / 2}, before: visitors, workers: 1, traffic: mixed},
+		{name: "mixed", limit: Limit{Tokens: perVisitor / 2, Per: time.Hour, Burst: perVisitor / 2}, before: visitors, workers: 1, traffic: mixed},
 	}
-	for i := range all {
+	for i := range list {
 		if short {
-			if all[i].before = min(all[i].before, 1000); all[i].name == "everyday" { // each client comes more often
-				all[i].limit.Tokens *= clients / 1000
+			if list[i].before = min(list[i].before, 1000); list[i].name == "everyday" { // each client comes more often
+				list[i].limit.Tokens *= clients / 1000
 			}
 		}
 	}
-	return all
+	return list
 }
 
 // inTurn returns the traffic in which every key is used once, then once more in another order, and so on. Processors
@@ -76,8 +76,8 @@ func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// refused returns the same traffic as inTurn, for keys without tokens: all requests are refused.
-func refused(r row, random *rand.Rand) func(int) (uint64, bool) {
+// allRefused returns the same traffic as inTurn, for keys without tokens: all requests are refused.
+func allRefused(r row, random *rand.Rand) func(int) (uint64, bool) {
 	next := inTurn(r, random)
 	return func(i int) (uint64, bool) {
 		key, _ := next(i)
@@ -91,8 +91,8 @@ func zipf(r row, random *rand.Rand) func(int) (uint64, bool) {
 	return func(int) (uint64, bool) { return z.Uint64(), true }
 }
 
-// fresh returns the traffic with a new key in every request.
-func fresh(r row, _ *rand.Rand) func(int) (uint64, bool) {
+// newKeys returns the traffic with a new key in every request.
+func newKeys(r row, _ *rand.Rand) func(int) (uint64, bool) {
 	return func(i int) (uint64, bool) { return uint64(r.before + i), true }
 }
 
@@ -100,14 +100,14 @@ func fresh(r row, _ *rand.Rand) func(int) (uint64, bool) {
 // comes 50 times as often as the last client.
 func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	power := math.Log(50) / math.Log(float64(r.before))
-	below := make([]float64, r.before) // the sum of the rates up to each client
-	for i, sum := 0, 0.0; i < len(below); i++ {
+	cumulative := make([]float64, r.before) // the sum of the rates up to each client
+	for i, sum := 0, 0.0; i < len(cumulative); i++ {
 		sum += math.Pow(float64(i+1), -power)
-		below[i] = sum
+		cumulative[i] = sum
 	}
 	return func(int) (uint64, bool) {
-		client, _ := slices.BinarySearch(below, random.Float64()*below[len(below)-1])
-		return uint64(min(client, len(below)-1)), true
+		client, _ := slices.BinarySearch(cumulative, random.Float64()*cumulative[len(cumulative)-1])
+		return uint64(min(client, len(cumulative)-1)), true
 	}
 }
 
@@ -115,27 +115,27 @@ func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 // by a new visitor.
 func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
 	type request struct {
-		at  float64
-		who uint64
+		at      float64
+		visitor uint64
 	}
-	all, times := make([]request, asked*r.before), make([]int, r.before)
+	requests, counts := make([]request, perVisitor*r.before), make([]int, r.before)
 	return func(i int) (uint64, bool) {
-		pass := i / len(all)
-		if i %= len(all); i == 0 {
-			clear(times)
-			for n := range all {
-				if n%asked == 0 {
-					all[n].at = random.Float64()
+		pass := i / len(requests)
+		if i %= len(requests); i == 0 {
+			clear(counts)
+			for n := range requests {
+				if n%perVisitor == 0 {
+					requests[n].at = random.Float64()
 				} else {
-					all[n].at = all[n-n%asked].at + random.Float64()/4
+					requests[n].at = requests[n-n%perVisitor].at + random.Float64()/4
 				}
-				all[n].who = uint64(n / asked)
+				requests[n].visitor = uint64(n / perVisitor)
 			}
-			slices.SortFunc(all, func(a, b request) int { return int(math.Copysign(1, a.at-b.at)) })
+			slices.SortFunc(requests, func(a, b request) int { return int(math.Copysign(1, a.at-b.at)) })
 		}
-		who := all[i].who
-		times[who]++
-		return uint64((1+pass)*r.before) + who, times[who] <= asked/2
+		visitor := requests[i].visitor
+		counts[visitor]++
+		return uint64((1+pass)*r.before) + visitor, counts[visitor] <= perVisitor/2
 	}
 }
 

@@ -4,5 +4,5 @@ package limitertest
 
 import "time"
 
-// spent returns the real time, because the processor time is not available on this system.
-func spent() time.Duration { return time.Since(started) }
+// processorTime returns the real time, because the processor time is not available on this system.
+func processorTime() time.Duration { return time.Since(startTime) }

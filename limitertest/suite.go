@@ -17,20 +17,20 @@ import (
 // A suite has the Config of the limiter under test, and what Test found out about the limiter at the start.
 type suite struct {
 	Config
-	limits []Limit        // the limits for which New returns a limiter
-	costs  bool           // the subtests use requests for more than one token
-	timed  bool           // time can pass: in a bubble, or by the limiter's own clock
-	own    ClockedLimiter // the limiter that was opened last, if it has a clock
+	limits       []Limit        // the limits for which New returns a limiter
+	hasCosts     bool           // the subtests use requests for more than one token
+	hasTime      bool           // time can pass: in a bubble, or by the limiter's own clock
+	clockLimiter ClockedLimiter // the limiter that was opened last, if it has a clock
 	// spans has, for each limit, the fake time that may pass in a bubble. The time is limited because timers of
 	// limiters run for real in a bubble.
 	spans map[Limit]time.Duration
 }
 
-// longest bounds how far a bubble's clock moves. The clock starts in 2000, and nanoseconds since 1970 overflow in 2262.
-const longest = 150 * 365 * 24 * time.Hour
+// maxSpan bounds how far a bubble's clock moves. The clock starts in 2000, and nanoseconds since 1970 overflow in 2262.
+const maxSpan = 150 * 365 * 24 * time.Hour
 
-// latest is the largest value that EarlyBy, LateBy and RetryUnit may have. Their sums must fit into a Duration.
-const latest = 10 * 365 * 24 * time.Hour
+// maxTolerance is the largest value that EarlyBy, LateBy and RetryUnit may have. Their sums must fit into a Duration.
+const maxTolerance = 10 * 365 * 24 * time.Hour
 
 // alive keeps all limiters reachable: see the pitfall about finalizers in the package comment.
 var alive struct {
@@ -42,41 +42,41 @@ var alive struct {
 // the fake time costs.
 func newSuite(t *testing.T, c Config) *suite {
 	t.Helper()
-	s := &suite{Config: c, timed: !c.Outside, spans: map[Limit]time.Duration{}}
-	_, s.costs = c.Skip["Costs"]
-	s.costs = !s.costs
+	s := &suite{Config: c, hasTime: !c.Outside, spans: map[Limit]time.Duration{}}
+	_, s.hasCosts = c.Skip["Costs"]
+	s.hasCosts = !s.hasCosts
 	if s.Keys == 0 {
 		s.Keys = 10_000
 	}
-	all := c.Limits
-	if len(all) == 0 {
-		all = Limits()
+	limits := c.Limits
+	if len(limits) == 0 {
+		limits = Limits()
 	}
 	if c.Outside {
-		s.timed = s.isClocked(t, all)
+		s.hasTime = s.isClocked(t, limits)
 	}
-	if !s.timed {
-		all = slices.DeleteFunc(slices.Clone(all), func(l Limit) bool { return l.Per < 24*time.Hour })
+	if !s.hasTime {
+		limits = slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Per < 24*time.Hour })
 	}
-	for _, l := range all {
-		var has bool
-		s.bubble(t, func(t *testing.T) { has = s.open(t, l) != nil })
+	for _, l := range limits {
+		var isSupported bool
+		s.bubble(t, func(t *testing.T) { isSupported = s.open(t, l) != nil })
 		if t.Failed() {
 			t.FailNow()
 		}
-		if !has {
+		if !isSupported {
 			t.Logf("New has no limiter for %v", l)
 			continue
 		}
 		if err := s.checkTolerance(l); err != nil {
 			t.Fatal(err)
 		}
-		if !s.costs && l.Capacity(c.Promise) > 10_000 {
+		if !s.hasCosts && l.Capacity(c.Promise) > 10_000 {
 			t.Logf("%v takes too long one by one", l)
 			continue
 		}
 		s.limits = append(s.limits, l)
-		if s.spans[l] = longest; !c.Outside {
+		if s.spans[l] = maxSpan; !c.Outside {
 			s.measure(t, l)
 		}
 		if t.Failed() {
@@ -86,24 +86,24 @@ func newSuite(t *testing.T, c Config) *suite {
 	if len(s.limits) == 0 {
 		t.Fatal("New has no limiter for any limit")
 	}
-	if s.timed {
-		s.ownClock(t)
+	if s.hasTime {
+		s.checkClock(t)
 	}
 	return s
 }
 
 // isClocked reports whether the first supported limiter has a clock.
-func (s *suite) isClocked(t *testing.T, all []Limit) bool {
-	return slices.ContainsFunc(all, func(l Limit) bool {
-		_, has := s.open(t, l).(ClockedLimiter)
-		return has
+func (s *suite) isClocked(t *testing.T, limits []Limit) bool {
+	return slices.ContainsFunc(limits, func(l Limit) bool {
+		_, ok := s.open(t, l).(ClockedLimiter)
+		return ok
 	})
 }
 
 func (c Config) checkTolerance(l Limit) error {
-	for name, by := range map[string]func(Limit) time.Duration{"EarlyBy": c.EarlyBy, "LateBy": c.LateBy} {
-		if by != nil && (by(l) < 0 || by(l) > latest) {
-			return fmt.Errorf("limitertest: Config.%s(%v) is %v: want 0 to %v", name, l, by(l), latest)
+	for name, tolerance := range map[string]func(Limit) time.Duration{"EarlyBy": c.EarlyBy, "LateBy": c.LateBy} {
+		if tolerance != nil && (tolerance(l) < 0 || tolerance(l) > maxTolerance) {
+			return fmt.Errorf("limitertest: Config.%s(%v) is %v: want 0 to %v", name, l, tolerance(l), maxTolerance)
 		}
 	}
 	return nil
@@ -117,7 +117,7 @@ func (s *suite) open(tb testing.TB, l Limit) Limiter {
 		defer alive.Unlock()
 		alive.limiters = append(alive.limiters, limiter)
 		if s.Outside {
-			s.own, _ = limiter.(ClockedLimiter)
+			s.clockLimiter, _ = limiter.(ClockedLimiter)
 		}
 	}
 	return limiter
@@ -157,32 +157,32 @@ func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	return true
 }
 
-// started is a time before everything that is measured.
-var started = time.Now()
+// startTime is a time before everything that is measured.
+var startTime = time.Now()
 
 // measure sets how much fake time may pass in a bubble. This fake time costs about a fifth of a second of processor
 // time.
 func (s *suite) measure(t *testing.T, l Limit) {
-	takes := func(fake time.Duration) time.Duration {
-		begin := spent()
+	costOf := func(fake time.Duration) time.Duration {
+		begin := processorTime()
 		s.bubble(t, func(t *testing.T) {
 			s.take(t, s.open(t, l), "k", 1)
 			time.Sleep(fake)
 		})
-		return spent() - begin
+		return processorTime() - begin
 	}
-	alone := min(takes(0), takes(0), takes(0))
-	for fake := time.Second; fake < longest/4 && !t.Failed(); fake *= 4 {
-		cost := takes(fake) - alone
+	baseCost := min(costOf(0), costOf(0), costOf(0))
+	for fake := time.Second; fake < maxSpan/4 && !t.Failed(); fake *= 4 {
+		cost := costOf(fake) - baseCost
 		for try := 0; try < 3 && cost > 5*time.Millisecond && cost < 100*time.Millisecond; try++ {
-			cost = min(cost, takes(fake)-alone)
+			cost = min(cost, costOf(fake)-baseCost)
 		}
 		if cost > 5*time.Millisecond { // the limiter has timers
-			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(longest)))
+			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(maxSpan)))
 			// A busy machine makes the cost look higher. So the bubble gets enough time to fill a key, if that does not
 			// cost too much more.
-			if need := refill(l, s.Promise); need < longest/4 && need/25 < s.spans[l] {
-				s.spans[l] = max(s.spans[l], 4*need)
+			if fillTime := refill(l, s.Promise); fillTime < maxSpan/4 && fillTime/25 < s.spans[l] {
+				s.spans[l] = max(s.spans[l], 4*fillTime)
 			}
 			t.Logf("%v: %v of fake time take %v, so a subtest waits for no more than %v", l, fake, cost, s.spans[l])
 			return
@@ -192,7 +192,7 @@ func (s *suite) measure(t *testing.T, l Limit) {
 
 // seeds returns how many random programs there are of each kind.
 func (s *suite) seeds(l Limit) uint64 {
-	if s.span(l) < longest {
+	if s.span(l) < maxSpan {
 		return 1
 	}
 	return 3
@@ -201,16 +201,16 @@ func (s *suite) seeds(l Limit) uint64 {
 // span returns how much fake time may pass in a bubble.
 func (s *suite) span(l Limit) time.Duration { return s.spans[l] }
 
-// ownClock fails the test if the limiter does not use the bubble's time, or if tokens never come back.
-func (s *suite) ownClock(t *testing.T) {
+// checkClock fails the test if the limiter does not use the bubble's time, or if tokens never come back.
+func (s *suite) checkClock(t *testing.T) {
 	t.Helper()
-	possible := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool { return refill(l, s.Promise) > s.span(l)/2 })
-	if len(possible) == 0 {
+	candidates := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool { return refill(l, s.Promise) > s.span(l)/2 })
+	if len(candidates) == 0 {
 		l := slices.MinFunc(s.limits, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 		t.Fatalf("no limit can be waited for: %v fills a key in %v, and a subtest can wait for %v: longer limits need "+
 			"shorter ones next to them, and a limiter fewer timers", l, refill(l, s.Promise), s.span(l)/2)
 	}
-	l := slices.MaxFunc(possible, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
+	l := slices.MaxFunc(candidates, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 	s.bubble(t, func(t *testing.T) {
 		limiter := s.open(t, l)
 		begin := s.now()
@@ -242,17 +242,17 @@ func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) 
 // full key.
 func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uint64) {
 	t.Helper()
-	most := limit.Capacity(s.Promise) + 2
-	for n := s.most(limit); n >= 1; n /= 2 {
-		for sum < most && s.take(t, l, key, n).Allowed {
+	ceiling := limit.Capacity(s.Promise) + 2
+	for n := s.maxCost(limit); n >= 1; n /= 2 {
+		for sum < ceiling && s.take(t, l, key, n).Allowed {
 			sum += uint64(n)
 		}
 	}
 	return sum
 }
 
-func (s *suite) most(l Limit) int64 {
-	if !s.costs {
+func (s *suite) maxCost(l Limit) int64 {
+	if !s.hasCosts {
 		return 1
 	}
 	return int64(min(l.Capacity(s.Promise), math.MaxInt64/4))
@@ -283,30 +283,30 @@ func (s *suite) checker(l Limit) *check.Checker {
 	return c
 }
 
-// slow returns the limit with which the fewest tokens come back during a subtest. It considers only limits with a small
-// capacity.
-func (s *suite) slow() Limit {
-	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
+// slowestLimit returns the limit with which the fewest tokens come back during a subtest. It considers only limits with
+// a small capacity.
+func (s *suite) slowestLimit() Limit {
+	candidates := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
 		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100
 	})
-	if len(small) == 0 {
-		small = s.limits
+	if len(candidates) == 0 {
+		candidates = s.limits
 	}
-	return slices.MaxFunc(small, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
+	return slices.MaxFunc(candidates, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 }
 
 // now returns the time in the form that events use.
 func (s *suite) now() time.Duration {
-	if s.own != nil {
-		return time.Duration(s.own.Now().UnixNano())
+	if s.clockLimiter != nil {
+		return time.Duration(s.clockLimiter.Now().UnixNano())
 	}
 	return time.Duration(time.Now().UnixNano())
 }
 
 // pass lets time pass in the bubble, or on the limiter's own clock.
 func (s *suite) pass(d time.Duration) {
-	if s.own != nil {
-		s.own.Advance(max(d, 0))
+	if s.clockLimiter != nil {
+		s.clockLimiter.Advance(max(d, 0))
 		return
 	}
 	time.Sleep(d)

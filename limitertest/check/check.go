@@ -61,7 +61,7 @@ func (r Report) String() string {
 	fmt.Fprintf(&text, "%d requests, %d admitted, %d refused", r.Events, r.Admitted, r.Refused)
 	if r.Excess > 0 {
 		fmt.Fprintf(&text, "; %d too many: %d admitted within %v, by up to %v too early", r.Excess, r.Worst.Tokens,
-			span(apart(r.Worst.From, r.Worst.To)), r.Early)
+			duration(nanosBetween(r.Worst.From, r.Worst.To)), r.Early)
 	}
 	if r.RefusedEarly > 0 {
 		fmt.Fprintf(&text, "; %d refused too early, by up to %v", r.RefusedEarly, r.Late)
@@ -78,14 +78,14 @@ func (r Report) String() string {
 
 // String returns the event as text. In a report's text, times count from the first request of the counterexample.
 func (e Event) String() string {
-	said := "refused"
+	outcome := "refused"
 	if e.Allowed {
-		said = "admitted"
+		outcome = "admitted"
 	}
 	if e.Wait != 0 {
-		said += fmt.Sprintf(" after %v", e.Wait)
+		outcome += fmt.Sprintf(" after %v", e.Wait)
 	}
-	return fmt.Sprintf("%v %q %d: %s", e.At, e.Key, e.N, said)
+	return fmt.Sprintf("%v %q %d: %s", e.At, e.Key, e.N, outcome)
 }
 
 // A Checker judges a log event by event. Make one with [New]; the zero value is not usable. It is not safe for
@@ -96,25 +96,25 @@ type Checker struct {
 	// Verdicts ignore them.
 	EarlyBy, LateBy time.Duration
 
-	limit   Limit
-	promise Promise
-	keys    map[string]*key
-	latest  *key // the key of the latest event
-	report  Report
+	limit     Limit
+	promise   Promise
+	keys      map[string]*key
+	latestKey *key // the key of the latest event
+	report    Report
 
 	worst, refusal struct { // the events with the worst verdicts of the report
-		key  string
-		at   int // the number of the event
-		from time.Duration
+		key    string
+		number int // the number of the event
+		from   time.Duration
 	}
 }
 
 // A key stores what a Checker knows about one key.
 type key struct {
 	model
-	name string
-	gone *bucket // for a LeakyQueue: the requests that have left the queue
-	at   time.Duration
+	name    string
+	outflow *bucket // for a LeakyQueue: the tokens that have left the queue
+	at      time.Duration
 }
 
 // New returns a Checker that has no events yet. If the limit is not valid, it returns an error.
@@ -128,19 +128,19 @@ func New(l Limit, p Promise) (*Checker, error) {
 // key returns what is known about a key, and the time at which an event counts. An event before the latest time of the
 // key counts at the latest time.
 func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
-	k := c.latest
+	k := c.latestKey
 	if k == nil || k.name != name {
 		k = c.keys[name]
 	}
 	if k == nil {
 		k = &key{model: newModel(c.limit, c.promise), name: name, at: at}
 		if c.promise == LeakyQueue {
-			k.gone = &bucket{tokens: c.limit.Tokens, per: uint64(c.limit.Per), burst: product(1, uint64(c.limit.Per))}
+			k.outflow = &bucket{tokens: c.limit.Tokens, per: uint64(c.limit.Per), burst: product(1, uint64(c.limit.Per))}
 		}
 		c.keys[name] = k
 	}
-	if c.latest != k {
-		c.latest = k
+	if c.latestKey != k {
+		c.latestKey = k
 	}
 	k.at = max(k.at, at)
 	return k, k.at
@@ -153,7 +153,7 @@ func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	if n == 0 {
 		return 0
 	}
-	return later(from-at, k.wait(from, n, true))
+	return addTime(from-at, k.wait(from, n, true))
 }
 
 // Add judges the next event. If an earlier event of the key has a later time, the event counts at that time.
@@ -171,20 +171,20 @@ func (c *Checker) Add(e Event) (v Verdict) {
 	}
 	n := uint64(e.N)
 	v.Early = k.wait(at, n, false)
-	var in Window
-	v.Excess, in = k.charge(at, n)
-	if k.gone != nil {
-		leaves := max(later(at, max(e.Wait, 0)), k.gone.at)
-		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // the tokens of a request leave one by one
-		if excess, window := k.gone.charge(leaves, n); excess > v.Excess+n-1 {
-			v.Excess, in = excess-(n-1), window
+	var worst Window
+	v.Excess, worst = k.charge(at, n)
+	if k.outflow != nil {
+		leaveAt := max(addTime(at, max(e.Wait, 0)), k.outflow.at)
+		v.Early = max(v.Early, k.outflow.wait(leaveAt, 1, false)) // the tokens of a request leave one by one
+		if excess, window := k.outflow.charge(leaveAt, n); excess > v.Excess+n-1 {
+			v.Excess, worst = excess-(n-1), window
 		}
 	}
 	if v.Early > c.EarlyBy {
 		c.report.Early = max(c.report.Early, v.Early)
 		if v.Excess > c.report.Excess {
-			c.report.Excess, c.report.Worst = v.Excess, in
-			c.worst.key, c.worst.at, c.worst.from = e.Key, number, in.From
+			c.report.Excess, c.report.Worst = v.Excess, worst
+			c.worst.key, c.worst.number, c.worst.from = e.Key, number, worst.From
 		}
 	}
 	return v
@@ -194,13 +194,13 @@ func (c *Checker) refused(k *key, e Event, at time.Duration, number int) (v Verd
 	if e.N <= 0 || k.wait(at, uint64(e.N), true) > 0 {
 		return v
 	}
-	counts, room := k.since(at, uint64(e.N))
-	v.Late = span(saturated(apart(room, at), 1))
+	countsFrom, roomSince := k.since(at, uint64(e.N))
+	v.Late = duration(addSaturated(nanosBetween(roomSince, at), 1))
 	if v.Late > c.LateBy {
 		c.report.RefusedEarly++
 		if v.Late > c.report.Late {
 			c.report.Late = v.Late
-			c.refusal.key, c.refusal.at, c.refusal.from = e.Key, number, counts
+			c.refusal.key, c.refusal.number, c.refusal.from = e.Key, number, countsFrom
 		}
 	}
 	return v
@@ -240,37 +240,37 @@ func (c *Checker) Log(log []Event) Report {
 // contiguous part of the log instead.
 func (c *Checker) excess(log []Event) []Event {
 	part := []Event{}
-	for _, e := range log[:c.worst.at+1] {
-		if e.Key == c.worst.key && e.Allowed && e.N > 0 && later(e.At, max(e.Wait, 0)) >= c.worst.from {
+	for _, e := range log[:c.worst.number+1] {
+		if e.Key == c.worst.key && e.Allowed && e.N > 0 && addTime(e.At, max(e.Wait, 0)) >= c.worst.from {
 			part = append(part, e)
 		}
 	}
-	fixed := 0
+	kept := 0
 	if c.promise == FixedWindow { // the first request stays, because the window begins with it
-		fixed = 1
+		kept = 1
 	}
-	first, part := part[:fixed:fixed], part[fixed:]
-	many := func(rest []Event) bool {
-		again := Checker{EarlyBy: c.EarlyBy, limit: c.limit, promise: c.promise, keys: map[string]*key{}}
-		for _, e := range append(first, rest...) {
-			again.Add(e)
+	first, part := part[:kept:kept], part[kept:]
+	exceeds := func(events []Event) bool {
+		checker := Checker{EarlyBy: c.EarlyBy, limit: c.limit, promise: c.promise, keys: map[string]*key{}}
+		for _, e := range append(first, events...) {
+			checker.Add(e)
 		}
-		return again.report.Excess > 0
+		return checker.report.Excess > 0
 	}
 	// If a part of the log exceeds the limit, so does each longer part that contains it. So a binary search finds both
 	// ends.
-	part = part[:sort.Search(len(part), func(n int) bool { return many(part[:n]) })]
-	part = part[max(sort.Search(len(part), func(n int) bool { return !many(part[n:]) }), 1)-1:]
+	part = part[:sort.Search(len(part), func(n int) bool { return exceeds(part[:n]) })]
+	part = part[max(sort.Search(len(part), func(n int) bool { return !exceeds(part[n:]) }), 1)-1:]
 	if len(part) <= 1000 {
-		part = Shrink(part, len(part)*len(part), many)
+		part = Shrink(part, len(part)*len(part), exceeds)
 	}
 	return append(first, part...)
 }
 
 // refusedEarly returns the worst refusal, after all admitted requests that could still count at that time.
 func (c *Checker) refusedEarly(log []Event) (part []Event) {
-	last := log[c.refusal.at]
-	for _, e := range log[:c.refusal.at] {
+	last := log[c.refusal.number]
+	for _, e := range log[:c.refusal.number] {
 		if e.Key == last.Key && e.Allowed && e.N > 0 && e.At >= c.refusal.from {
 			part = append(part, e)
 		}

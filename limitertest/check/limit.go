@@ -61,19 +61,19 @@ func (p Promise) String() string {
 
 // Promises returns all promises.
 func Promises() []Promise {
-	all := make([]Promise, promises)
-	for i := range all {
-		all[i] = Promise(i)
+	list := make([]Promise, promises)
+	for i := range list {
+		list[i] = Promise(i)
 	}
-	return all
+	return list
 }
 
 // bursts reports whether the promise uses Limit.Burst.
-func (p Promise) bursts() bool { return p == Bucket || p == BatchRefill || p == LeakyQueue }
+func (p Promise) usesBurst() bool { return p == Bucket || p == BatchRefill || p == LeakyQueue }
 
 // Capacity returns how many tokens an unused key may have at once.
 func (l Limit) Capacity(p Promise) uint64 {
-	if p.bursts() {
+	if p.usesBurst() {
 		return l.Burst
 	}
 	return l.Tokens
@@ -88,7 +88,7 @@ func (l Limit) Check(p Promise) error {
 		return fmt.Errorf("check: %d tokens: want 1 or more", l.Tokens)
 	case l.Per <= 0:
 		return fmt.Errorf("check: a period of %v: want one above 0", l.Per)
-	case p.bursts() && l.Burst < 1:
+	case p.usesBurst() && l.Burst < 1:
 		return fmt.Errorf("check: a burst of %d: want 1 or more", l.Burst)
 	}
 	return nil

@@ -9,11 +9,11 @@ type model interface {
 	// roundings, strict selects the longer wait.
 	wait(at time.Duration, n uint64, strict bool) time.Duration
 	// charge takes n tokens. It returns how many tokens are now admitted beyond the limit, and in which window.
-	charge(at time.Duration, n uint64) (excess uint64, in Window)
-	// since returns two instants. Requests before the first instant no longer count. The second instant matters if
+	charge(at time.Duration, n uint64) (excess uint64, window Window)
+	// since returns two instants. Requests before countsFrom no longer count. The instant roomSince matters only if
 	// there is room for n tokens. Then there has been room since this instant for these tokens and for all tokens
 	// charged since.
-	since(at time.Duration, n uint64) (counts, room time.Duration)
+	since(at time.Duration, n uint64) (countsFrom, roomSince time.Duration)
 }
 
 // A Window is an interval in which tokens were admitted, including both ends. The ends are times of events.
@@ -27,9 +27,9 @@ func newModel(l Limit, p Promise) model {
 	case BatchRefill:
 		return &bucket{tokens: 1, per: 1, batch: l, burst: wide{low: l.Burst}}
 	case FixedWindow:
-		return &window{limit: l.Tokens, per: l.Per, end: never}
+		return &window{limit: l.Tokens, per: l.Per, end: earliest}
 	case AlignedWindow:
-		return &window{limit: l.Tokens, per: l.Per, end: never, aligned: true}
+		return &window{limit: l.Tokens, per: l.Per, end: earliest, isAligned: true}
 	case SlidingEstimate:
 		return &estimate{limit: l.Tokens, per: l.Per}
 	case SlidingExact:
@@ -38,8 +38,8 @@ func newModel(l Limit, p Promise) model {
 	return &bucket{tokens: l.Tokens, per: uint64(l.Per), burst: product(l.Burst, uint64(l.Per))}
 }
 
-// never is an instant before all others.
-const never = -Never - 1
+// earliest is an instant before all others.
+const earliest = -Never - 1
 
 // A bucket has a level in units of token x period. The field per is the number of units in a token, and tokens is the
 // number of units that leave in each nanosecond. In a bucket of batches, a unit is a token, and a batch leaves at each
@@ -49,114 +49,112 @@ type bucket struct {
 	burst       wide
 	batch       Limit // the limit of a bucket of batches
 
-	level    wide
-	at       time.Duration
-	began    time.Duration // when the bucket was last charged at level 0
-	admitted uint64        // tokens admitted since began
-	charged  bool          // whether the bucket was ever charged
+	level     wide
+	at        time.Duration
+	began     time.Duration // when the bucket was last charged at level 0
+	admitted  uint64        // tokens admitted since began
+	isCharged bool          // whether the bucket was ever charged
 
-	past     []busy        // busy times before began, oldest first; in their sum, at least burst units have left
-	pastLeft wide          // units that have left in past
-	known    time.Duration // past has all units that have left since this instant
+	past      []busyTime    // busy times before began, oldest first; in their sum, at least burst units have left
+	pastUnits wide          // units that have left in past
+	pastSince time.Duration // past has all units that have left since this instant
 }
 
-// A busy is a busy time of the bucket, from a charge at level 0 until the level is 0 again. The field left is how many
-// units have left.
-type busy struct {
-	from time.Duration
-	left wide
+// A busyTime is an interval in which the bucket was not empty: from a charge at level 0 until the level is 0 again.
+type busyTime struct {
+	from  time.Duration
+	units wide // how many units have left in this time
 }
 
-// mostPast is how many busy times are stored. If more of them would count, the reported time for which there was room
+// maxPast is how many busy times are stored. If more of them would count, the reported time for which there was room
 // may be too short.
-const mostPast = 4096
+const maxPast = 4096
 
-// The method left returns the level of the bucket at an instant.
-func (b *bucket) left(at time.Duration) wide {
+// levelAt returns the level of the bucket at an instant.
+func (b *bucket) levelAt(at time.Duration) wide {
 	if b.batch.Tokens > 0 {
-		return b.level.minus(product(b.batch.Tokens, uint64(index(at, b.batch.Per)-index(b.at, b.batch.Per))))
+		return b.level.minus(product(b.batch.Tokens, uint64(periodIndex(at, b.batch.Per)-periodIndex(b.at, b.batch.Per))))
 	}
-	return b.level.minus(product(b.tokens, apart(b.at, at)))
+	return b.level.minus(product(b.tokens, nanosBetween(b.at, at)))
 }
 
 func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	need := product(n, b.per)
-	if need.above(b.burst) {
+	if need.isAbove(b.burst) {
 		return Never
 	}
-	return b.leaves(at, b.left(at).plus(need).minus(b.burst))
+	return b.drainTime(at, b.levelAt(at).plus(need).minus(b.burst))
 }
 
-// leaves returns how long it takes until the given number of units has left. The time counts from the instant in the
-// argument at.
-func (b *bucket) leaves(at time.Duration, units wide) time.Duration {
-	if b.batch.Tokens == 0 || units.zero() {
-		return span(units.upBy(b.tokens))
+// drainTime returns how long it takes, from the instant at, until the given number of units has left.
+func (b *bucket) drainTime(at time.Duration, units wide) time.Duration {
+	if b.batch.Tokens == 0 || units.isZero() {
+		return duration(units.divCeil(b.tokens))
 	}
-	batches := product(units.upBy(b.batch.Tokens), uint64(b.batch.Per))
-	return span(batches.minus(wide{low: apart(floor(at, b.batch.Per), at)}).by(1))
+	batches := product(units.divCeil(b.batch.Tokens), uint64(b.batch.Per))
+	return duration(batches.minus(wide{low: nanosBetween(floor(at, b.batch.Per), at)}).divFloor(1))
 }
 
 func (b *bucket) charge(at time.Duration, n uint64) (uint64, Window) {
-	if b.level = b.left(at); b.level.zero() {
-		b.rest()
+	if b.level = b.levelAt(at); b.level.isZero() {
+		b.endBusyTime()
 		b.began, b.admitted = at, 0
 	}
-	b.at, b.charged = at, true
+	b.at, b.isCharged = at, true
 	b.level = b.level.plus(product(n, b.per))
-	b.admitted = saturated(b.admitted, n)
-	return b.level.minus(b.burst).upBy(b.per), Window{b.began, at, b.admitted}
+	b.admitted = addSaturated(b.admitted, n)
+	return b.level.minus(b.burst).divCeil(b.per), Window{b.began, at, b.admitted}
 }
 
-// The method rest ends a busy time and adds it to the field past.
-func (b *bucket) rest() {
-	if !b.charged {
-		b.known = never
+// endBusyTime ends a busy time and adds it to the field past.
+func (b *bucket) endBusyTime() {
+	if !b.isCharged {
+		b.pastSince = earliest
 		return
 	}
-	b.past = append(b.past, busy{b.began, product(b.admitted, b.per)})
-	b.pastLeft = b.pastLeft.plus(b.past[len(b.past)-1].left)
-	for len(b.past) > mostPast || !b.burst.above(b.pastLeft.minus(b.past[0].left)) {
-		b.pastLeft, b.known = b.pastLeft.minus(b.past[0].left), b.past[1].from
+	b.past = append(b.past, busyTime{b.began, product(b.admitted, b.per)})
+	b.pastUnits = b.pastUnits.plus(b.past[len(b.past)-1].units)
+	for len(b.past) > maxPast || !b.burst.isAbove(b.pastUnits.minus(b.past[0].units)) {
+		b.pastUnits, b.pastSince = b.pastUnits.minus(b.past[0].units), b.past[1].from
 		b.past = b.past[1:]
 	}
 }
 
-func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) {
-	if !b.charged {
-		return never, never
+func (b *bucket) since(at time.Duration, n uint64) (countsFrom, roomSince time.Duration) {
+	if !b.isCharged {
+		return earliest, earliest
 	}
-	level := b.left(at)
-	if counts = b.began; level.zero() {
-		counts = at
+	level := b.levelAt(at)
+	if countsFrom = b.began; level.isZero() {
+		countsFrom = at
 	}
 	// At an earlier instant, there was room if at most spare units have left since then.
 	spare := b.burst.minus(level).minus(product(n, b.per))
-	now := busy{b.began, product(b.admitted, b.per).minus(level)}
+	current := busyTime{b.began, product(b.admitted, b.per).minus(level)}
 	for i := len(b.past); ; i-- {
-		if now.left.above(spare) {
-			return counts, later(now.from, b.leaves(now.from, now.left.minus(spare)))
+		if current.units.isAbove(spare) {
+			return countsFrom, addTime(current.from, b.drainTime(current.from, current.units.minus(spare)))
 		}
 		if i == 0 {
-			return counts, b.known
+			return countsFrom, b.pastSince
 		}
-		spare, now = spare.minus(now.left), b.past[i-1]
+		spare, current = spare.minus(current.units), b.past[i-1]
 	}
 }
 
-// begins returns the instant at which the period with the number index begins. If the instant does not fit into a
+// periodStart returns the instant at which the period with the number index begins. If the instant does not fit into a
 // Duration, it returns the nearest instant that fits.
-func begins(index int64, per time.Duration) time.Duration {
+func periodStart(index int64, per time.Duration) time.Duration {
 	if index >= 0 {
-		return span(product(uint64(index), uint64(per)).by(1))
+		return duration(product(uint64(index), uint64(per)).divFloor(1))
 	}
-	if d := span(product(-uint64(index), uint64(per)).by(1)); d < Never {
+	if d := duration(product(-uint64(index), uint64(per)).divFloor(1)); d < Never {
 		return -d
 	}
-	return never
+	return earliest
 }
 
-func index(at, per time.Duration) int64 {
+func periodIndex(at, per time.Duration) int64 {
 	i := int64(at / per)
 	if at%per < 0 {
 		i--
@@ -167,12 +165,12 @@ func index(at, per time.Duration) int64 {
 // floor returns the beginning of the aligned period of an instant. If the beginning does not fit into a Duration, floor
 // returns the first instant.
 func floor(at, per time.Duration) time.Duration {
-	over := at % per
-	if over < 0 {
-		over += per
+	offset := at % per
+	if offset < 0 {
+		offset += per
 	}
-	if at < never+over {
-		return never
+	if at < earliest+offset {
+		return earliest
 	}
-	return at - over
+	return at - offset
 }

@@ -2,24 +2,22 @@ package check
 
 import "slices"
 
-// Shrink removes items as long as its last argument, a function, returns true for the remaining items. Then Shrink
-// returns the remaining items. If any one more item is removed, the function returns false. For all items together, the
-// function must return true. For n items, Shrink usually calls the function a little more than n log n times. The
-// argument most bounds the number of calls. After that number of calls, Shrink returns the shortest part that it has
-// found.
-func Shrink[T any](items []T, most int, fails func([]T) bool) []T {
+// Shrink removes items as long as fails(items) stays true, and returns the remaining items. If any one more item were
+// removed, fails would return false. For all items together, it must return true. For n items, Shrink usually calls
+// fails a little more than n log n times. After maxCalls calls, Shrink returns the shortest list that it has found.
+func Shrink[T any](items []T, maxCalls int, fails func([]T) bool) []T {
 	items = slices.Clone(items)
 	for chunk := max(len(items)/2, 1); ; chunk = max(chunk/2, 1) {
 		removed := false
-		for at := 0; at < len(items); most-- {
-			if most <= 0 {
+		for i := 0; i < len(items); maxCalls-- {
+			if maxCalls <= 0 {
 				return items
 			}
-			without := slices.Delete(slices.Clone(items), at, min(at+chunk, len(items)))
+			without := slices.Delete(slices.Clone(items), i, min(i+chunk, len(items)))
 			if fails(without) {
 				items, removed = without, true
 			} else {
-				at += chunk
+				i += chunk
 			}
 		}
 		if chunk == 1 && !removed {

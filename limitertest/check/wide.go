@@ -23,21 +23,21 @@ func (w wide) plus(v wide) (sum wide) {
 	return sum
 }
 
-func (w wide) minus(v wide) (rest wide) {
+func (w wide) minus(v wide) (difference wide) {
 	var borrow uint64
-	rest.low, borrow = bits.Sub64(w.low, v.low, 0)
-	if rest.high, borrow = bits.Sub64(w.high, v.high, borrow); borrow != 0 {
+	difference.low, borrow = bits.Sub64(w.low, v.low, 0)
+	if difference.high, borrow = bits.Sub64(w.high, v.high, borrow); borrow != 0 {
 		return wide{}
 	}
-	return rest
+	return difference
 }
 
-func (w wide) above(v wide) bool { return w.high > v.high || w.high == v.high && w.low > v.low }
+func (w wide) isAbove(v wide) bool { return w.high > v.high || w.high == v.high && w.low > v.low }
 
-func (w wide) zero() bool { return w == wide{} }
+func (w wide) isZero() bool { return w == wide{} }
 
-// The method by returns w / d, rounded down. If the result does not fit, it returns the largest uint64.
-func (w wide) by(d uint64) uint64 {
+// divFloor returns w / d, rounded down. If the result does not fit, it returns the largest uint64.
+func (w wide) divFloor(d uint64) uint64 {
 	if w.high >= d {
 		return math.MaxUint64
 	}
@@ -45,24 +45,24 @@ func (w wide) by(d uint64) uint64 {
 	return quotient
 }
 
-// upBy returns w / d, rounded up. If the result does not fit, upBy returns the largest uint64.
-func (w wide) upBy(d uint64) uint64 { return w.plus(wide{low: d - 1}).by(d) }
+// divCeil returns w / d, rounded up. If the result does not fit, it returns the largest uint64.
+func (w wide) divCeil(d uint64) uint64 { return w.plus(wide{low: d - 1}).divFloor(d) }
 
-// span returns a number of nanoseconds as a Duration, or Never if they do not fit.
-func span(nanos uint64) time.Duration {
+// duration returns a number of nanoseconds as a Duration, or Never if they do not fit.
+func duration(nanos uint64) time.Duration {
 	if nanos > math.MaxInt64 {
 		return Never
 	}
 	return time.Duration(nanos)
 }
 
-// The function later returns at + d, or Never if the sum does not fit. d must not be negative.
-func later(at, d time.Duration) time.Duration {
+// addTime returns at + d, or Never if the sum does not fit. d must not be negative.
+func addTime(at, d time.Duration) time.Duration {
 	if at > 0 && d > Never-at {
 		return Never
 	}
 	return at + d
 }
 
-// apart returns the nanoseconds from one instant to a later one.
-func apart(from, to time.Duration) uint64 { return uint64(to) - uint64(from) }
+// nanosBetween returns the nanoseconds from one instant to a later one.
+func nanosBetween(from, to time.Duration) uint64 { return uint64(to) - uint64(from) }

@@ -51,11 +51,11 @@ func (f Fronts) Test(t *testing.T) {
 		Outside: !f.InBubble, Keys: 500, RetryUnit: f.Unit, Skip: skip,
 		Limits: []limitertest.Limit{{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: 24 * time.Hour, Burst: 5}},
 		New: func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
-			asked := Limiter{f.Open(tb, l)}
+			limiter := Limiter{f.Open(tb, l)}
 			if f.OwnClock {
-				return asked
+				return limiter
 			}
-			return limitertest.TakeFunc(asked.Take) // hides the methods of the clock
+			return limitertest.TakeFunc(limiter.Take) // hides the methods of the clock
 		},
 	})
 }
