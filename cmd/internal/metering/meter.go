@@ -113,7 +113,7 @@ func (m *Meter) weights(q *Request) usage.Weights {
 	if len(m.tokens.Count.Models) == 0 {
 		return m.tokens.Count.Weights
 	}
-	return m.tokens.Count.Of(q.model())
+	return m.tokens.Count.WeightsOf(q.model())
 }
 
 func (m *Meter) units(q *Request, input, output uint64) uint64 {

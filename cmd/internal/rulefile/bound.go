@@ -75,7 +75,7 @@ func (t *Tokens) overdraft() string {
 	return fmt.Sprintf("what is above %d, %s", holdTokens, limitText)
 }
 
-// scaledMost returns the largest cost that an answer can report, in tokens of the limit.
+// maxScaledCost returns the largest cost that an answer can report, in tokens of the limit.
 func (t *Tokens) maxScaledCost() uint64 {
 	if t.From != (CostPlace{}) {
 		return usage.MaxField

@@ -82,7 +82,7 @@ func TestAFullFile(t *testing.T) {
 	assert.Equal(t, &Tiers{Header: "X-Plan", Values: []string{"free", "paid"}, Policies: []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(1), 5), engine.TokenBucket(engine.PerSecond(10), 200),
 	}}, login.Tiers)
-	assert.Equal(t, []int{0, 1, 2}, []int{login.Tiers.Of("gold"), login.Tiers.Of("free"), login.Tiers.Of("paid")})
+	assert.Equal(t, []int{0, 1, 2}, []int{login.Tiers.TierOf("gold"), login.Tiers.TierOf("free"), login.Tiers.TierOf("paid")})
 	assert.True(t, login.Refund.Contains(204) && login.Refund.Contains(304) && !login.Refund.Contains(404))
 	assert.Equal(t, Cost{Default: 1, Max: 1}, login.Cost)
 	memory, err := login.Memory()

@@ -38,7 +38,7 @@ func constantOf(p engine.Policy) Constant {
 	return Counted
 }
 
-// ConstantOf returns the Constant of a tier, or Counted. tier is a number from [Tiers.Of].
+// ConstantOf returns the Constant of a tier, or Counted. tier is a number from [Tiers.TierOf].
 func (r *Rule) ConstantOf(tier int) Constant {
 	if tier == 0 {
 		return r.Constant

@@ -27,19 +27,19 @@ type Changes struct {
 	RedisTable  Continuity
 	RedisReason string
 
-	// Other has the keys of the file that have changed and for which Changes has no other field. The keys of a changed
-	// rule are in RuleChange.Other.
-	Other []string
+	// ChangedKeys has the keys of the file that have changed and for which Changes has no other field. The keys of a
+	// changed rule are in RuleChange.ChangedKeys.
+	ChangedKeys []string
 }
 
 // A RuleChange says what happens to the limiter of a rule.
 type RuleChange struct {
-	Name   string
-	Limit  Continuity
-	Reason string // for Carry and Replace: the change that the limiter cannot make
-	From   string // for Adjust, Carry and Replace: the previous policy
-	To     string // the new policy
-	Other  []string
+	Name        string
+	Limit       Continuity
+	Reason      string // for Carry and Replace: the change that the limiter cannot make
+	From        string // for Adjust, Carry and Replace: the previous policy
+	To          string // the new policy
+	ChangedKeys []string
 }
 
 // Continuity says how a limiter continues.
@@ -60,10 +60,10 @@ const (
 // it had at first. So if SetPolicy returns an error, the caller must replace the limiter.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
-		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
-		Decide: !equal(before.Decide, after.Decide),
-		Redis:  !reflect.DeepEqual(before.Redis, after.Redis),
-		Other:  after.changedKeys(before),
+		Admin:       !reflect.DeepEqual(before.Admin, after.Admin),
+		Decide:      !equal(before.Decide, after.Decide),
+		Redis:       !reflect.DeepEqual(before.Redis, after.Redis),
+		ChangedKeys: after.changedKeys(before),
 	}
 	c.RedisTable, c.RedisReason = after.Redis.compare(before.Redis)
 	for i := range after.Rules {
@@ -74,7 +74,7 @@ func Diff(before, after *File) *Changes {
 			continue
 		}
 		change := Compare(&before.Rules[j], rule)
-		change.Other = rule.changedKeys(&before.Rules[j])
+		change.ChangedKeys = rule.changedKeys(&before.Rules[j])
 		c.Rules = append(c.Rules, change)
 	}
 	for _, r := range before.Rules {
@@ -256,8 +256,8 @@ func (c *Changes) Lines() (lines []string) {
 		case Add:
 			add("rule %s: new, %s", r.Name, r.To)
 		}
-		if len(r.Other) > 0 {
-			add("rule %s: changed: %s", r.Name, strings.Join(r.Other, ", "))
+		if len(r.ChangedKeys) > 0 {
+			add("rule %s: changed: %s", r.Name, strings.Join(r.ChangedKeys, ", "))
 		}
 	}
 	for _, name := range c.Removed {
@@ -285,8 +285,8 @@ func (c *Changes) Lines() (lines []string) {
 		add("redis: starts over with full buckets, because %s", c.RedisReason)
 	case Keep, Adjust, Add:
 	}
-	if len(c.Other) > 0 {
-		add("changed: %s", strings.Join(c.Other, ", "))
+	if len(c.ChangedKeys) > 0 {
+		add("changed: %s", strings.Join(c.ChangedKeys, ", "))
 	}
 	return lines
 }

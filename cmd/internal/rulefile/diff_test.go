@@ -60,7 +60,7 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		assert.Equal(t, c.want, got.Limit, "%s -> %s: %s", c.before, c.after, got.Reason)
 		assert.Contains(t, got.Reason, c.reason)
 		assert.Equal(t, c.want == Keep, changes.Empty())
-		changes.Rules[0].Other = nil // Other is tested below
+		changes.Rules[0].ChangedKeys = nil // tested below
 		assert.Equal(t, c.want != Keep, len(changes.Lines()) == 1)
 	}
 }

@@ -163,7 +163,7 @@ const (
 // ByShare is the default of MaxConnectionsPerClient: an eighth of MaxConnections, but at least 16.
 const ByShare = -1
 
-// ByOpenFiles is the default of MaxConnections: as many as the limit of open files permits.
+// ByOpenFiles is the default of MaxConnections: about half of the files that the process may open.
 const ByOpenFiles = -1
 
 // Server bounds what clients may use. 0 means no bound.

@@ -23,7 +23,8 @@ import (
 // MaxBytes is the size of the largest file that is read.
 const MaxBytes = 1 << 20
 
-// Load reads a rule file and its certificates. The error is [yamlfile.Errors], unless the file itself cannot be read.
+// Load reads a rule file, and checks the files of certificates, passwords and tokens that it names. The error is
+// [yamlfile.Errors], unless the rule file itself cannot be read.
 func Load(path string) (*File, error) {
 	text, err := read(path)
 	if err != nil {

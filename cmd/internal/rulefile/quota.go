@@ -330,9 +330,9 @@ func (r *Rule) tierLimits() string {
 	return ""
 }
 
-// HeadersOfProxies yields the canonical names of the fields in which trusted proxies report something about a client.
+// ProxyHeaders yields the canonical names of the fields in which trusted proxies report something about a client.
 // They are set in client_ip and in quotas.
-func (f *File) HeadersOfProxies(yield func(name string) bool) {
+func (f *File) ProxyHeaders(yield func(name string) bool) {
 	if f.ClientIP.Header != "" && !yield(f.ClientIP.Header) {
 		return
 	}
@@ -343,9 +343,10 @@ func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	}
 }
 
-// IsOfProxies reports whether HeadersOfProxies yields the canonical name.
-func (f *File) IsOfProxies(name string) bool {
-	for header := range f.HeadersOfProxies {
+// IsProxyHeader reports whether a field with this canonical name may report something about a client: ProxyHeaders
+// yields the name, or it is Forwarded or begins with X-Forwarded-.
+func (f *File) IsProxyHeader(name string) bool {
+	for header := range f.ProxyHeaders {
 		if header == name {
 			return true
 		}

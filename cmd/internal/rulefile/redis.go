@@ -42,8 +42,8 @@ func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && l
 // Policy returns the policy of the table.
 func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
 
-// NewLimiter returns the limiter for Redis clients. The caller must close it. The only possible error is too little
-// memory.
+// NewLimiter returns the limiter for Redis clients. The caller must close it. An error says that there is too little
+// memory. With [Redis.StateOptions], it can also be an error of [engine.Shared].
 func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	base := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
 	return engine.New(r.Policy(), append(base, options...)...)

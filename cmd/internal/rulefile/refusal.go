@@ -132,7 +132,7 @@ func (r *Refusal) check(d *decoder, _ *yaml.Node, nodes map[string]*yaml.Node) {
 	}
 }
 
-// RefusalOf returns the rule's own Refusal, or else the file's.
+// RefusalOf returns the file's Refusal, except for the values that the rule's own Refusal sets.
 func (f *File) RefusalOf(rule *Rule) Refusal {
 	refusal := f.Response.Refusal
 	override := rule.Refusal

@@ -42,9 +42,9 @@ type Tiers struct {
 	Constants []Constant      // constants of the other values
 }
 
-// Of returns the tier for a header value, which must have the form of [spelling.Line]. If no tier has this value, it
-// returns 0, which means the rule's own limit. Tiers that count requests come first, as in the limiter.
-func (t *Tiers) Of(value string) int {
+// TierOf returns the tier for a header value, which must have the form of [spelling.Line]. If no tier has this value,
+// it returns 0, which means the rule's own limit. Tiers that count requests come first, as in the limiter.
+func (t *Tiers) TierOf(value string) int {
 	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
 }
 

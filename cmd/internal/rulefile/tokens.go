@@ -62,8 +62,8 @@ type ModelWeights struct {
 	Weights usage.Weights
 }
 
-// Of returns the weights of a model. If the model is not listed, they are the rule's own weights.
-func (c *Count) Of(model string) usage.Weights {
+// WeightsOf returns the weights of a model. If the model is not listed, they are the rule's own weights.
+func (c *Count) WeightsOf(model string) usage.Weights {
 	for _, m := range c.Models {
 		if model == m.Name || m.Prefix && strings.HasPrefix(model, m.Name) {
 			return m.Weights

@@ -181,7 +181,7 @@ func (r *Rule) tierOf(request *http.Request) int {
 	if r.Tiers == nil {
 		return 0
 	}
-	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
+	return r.Tiers.TierOf(valueOf(request, r.Tiers.Header))
 }
 
 // valueOf returns the first line of a header, as the upstream reads it. If lines had different values, the request was

@@ -4,8 +4,8 @@ package serve
 
 import "syscall"
 
-// openFiles returns how many files the process may open; 0 means no bound. It returns the hard limit, because a Go
-// program raises its soft limit to the hard limit when it starts.
+// openFiles returns how many files the process may open; 0 means no bound. This is the soft limit, which a Go program
+// raises to the hard limit when it starts.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<30 {

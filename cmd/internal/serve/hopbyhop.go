@@ -21,7 +21,7 @@ func dropHopByHop(r *http.Request, f *rulefile.File) {
 			name, line, hasMore = strings.Cut(line, ",")
 			switch name = http.CanonicalHeaderKey(textproto.TrimString(name)); {
 			case name == "Te", name == "Upgrade": // ReverseProxy needs these
-			case f.IsOfProxies(name):
+			case f.IsProxyHeader(name):
 			default:
 				delete(r.Header, name)
 			}

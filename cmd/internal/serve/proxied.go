@@ -17,7 +17,7 @@ func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 		if listen.NamesNoClient(r) {
 			file := s.current.Load().file
 			for name := range r.Header {
-				if file.IsOfProxies(name) {
+				if file.IsProxyHeader(name) {
 					delete(r.Header, name)
 				}
 			}

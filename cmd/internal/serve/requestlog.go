@@ -47,7 +47,7 @@ func (l *requestLog) logAnswer(x *exchange, r *http.Request) {
 	)
 }
 
-// refused writes a line into the refusal log. It is an [httplimit.OnLimited] function.
+// logRefusal writes a line into the refusal log. It is an [httplimit.OnLimited] function.
 func (l *requestLog) logRefusal(r *http.Request, c httplimit.Check) {
 	if !isSampled(l.settings.Refusals) {
 		return

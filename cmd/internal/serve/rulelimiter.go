@@ -19,9 +19,9 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 			g.limiters[rule.Name], g.lastCounting[rule.Name] = old.Acquire(), oldRule
 			return nil, nil
 		case oldRule.Counts():
-			otherKeys := change.Other
+			otherKeys := change.ChangedKeys
 			*change = rulefile.Compare(oldRule, rule)
-			change.Other = otherKeys
+			change.ChangedKeys = otherKeys
 		default:
 			change.Limit = rulefile.Add
 		}

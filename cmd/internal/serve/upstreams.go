@@ -15,7 +15,7 @@ func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 	return &proxy.Upstream{
 		Servers: u.Servers,
 		Forwarding: proxy.Forwarding{
-			Trusted: g.file.TrustedProxies, Headers: slices.Collect(g.file.HeadersOfProxies), Client: g.ip.Addr, Pass: u.PassHeaders,
+			Trusted: g.file.TrustedProxies, Headers: slices.Collect(g.file.ProxyHeaders), Client: g.ip.Addr, Pass: u.PassHeaders,
 		},
 		Fail: func(w http.ResponseWriter, r *http.Request, f proxy.Failure) {
 			exchangeOf(r).reachedUpstream = !f.Unsent

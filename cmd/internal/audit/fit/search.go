@@ -307,7 +307,7 @@ func (f *fitter) findQueued(l *Limit) {
 		}
 	}
 	slices.SortStableFunc(departures.events, func(a, b event) int { return int(a.At - b.At) })
-	for i := range departures.events { // that there are intervals matters more than how long they are
+	for i := range departures.events { // the lengths of the intervals may be inexact
 		departures.events[i].tolerance += f.queueInterval / 4
 	}
 	for burst := uint64(1); burst < l.Burst; burst++ {
