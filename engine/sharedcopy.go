@@ -34,7 +34,7 @@ func CopyShared(from, to string, options ...Option) error {
 	if err != nil {
 		return err
 	}
-	policies, after, err := source.policies().withTiers(c.tiers)
+	policies, after, err := source.policySet().withTiers(c.tiers)
 	if err != nil {
 		return fail(err)
 	}
@@ -137,7 +137,7 @@ func RestoreShared(from, to string) error {
 	if err != nil {
 		return err
 	}
-	c, policies := target.config, *target.policies()
+	c, policies := target.config, *target.policySet()
 	sameHash := source.view.Secret() == target.view.Secret() || c.stableHash && source.config.stableHash
 	if err := target.Close(); err != nil {
 		return err
@@ -192,7 +192,7 @@ func openDebts(path string) (debts, error) {
 	return debts{table, c}, nil
 }
 
-func (d *debts) policies() (set *policySet) {
+func (d *debts) policySet() (set *policySet) {
 	_ = d.view.Read(func() { d.table.Plan() })
 	latest := d.table.Known().Source().(*policySet).withLargestDebt(d.table)
 	return &latest
@@ -225,7 +225,7 @@ func (d *debts) copyDebts(table *shard.Table, terms terms, clock func() int64) (
 
 // copyDebtsUnder is copyDebts under one plan of the given table. done is false if a plan has changed meanwhile.
 func (d *debts) copyDebtsUnder(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
-	from, to := d.policies(), plan.Source().(*policySet)
+	from, to := d.policySet(), plan.Source().(*policySet)
 	if from.base.Kind() != to.base.Kind() {
 		return 0, false, fmt.Errorf("algorithm: the copy has %q, the file has %q", from.base.Kind(), to.base.Kind())
 	}

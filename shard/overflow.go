@@ -3,8 +3,8 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // decideOverflow decides a request for a key without a record, if the key's probe window has no slot to claim. The
-// parameter cheapest is the live record in that window that owes the least. Its slot is nil if no record is live. The
-// outcome is undecided if another call has changed the record.
+// parameter cheapest is the live record in that window that may be evicted (see findVictim). Its slot is nil if no
+// record is live. The outcome is undecided if another call has changed the record.
 func (t *Table) decideOverflow(p Place, r *request, cheapest victim) Outcome {
 	sl, oldState, plan := cheapest.slot, cheapest.state, cheapest.plan
 	if t.overflow == Admit {

@@ -335,7 +335,7 @@ func (f *finder) call(c *ast.CallExpr) {
 		f.replace("a store for a compare-and-swap", c, fmt.Sprintf("func() bool { %s.Store(%s); return true }()", on, f.file.textOf(c.Args[1])))
 		f.replace("no compare-and-swap", c, "true")
 	}
-	if slices.Contains(transitions, s.Sel.Name) && (strings.HasSuffix(on, ".state") || on == "at") {
+	if slices.Contains(transitions, s.Sel.Name) && (strings.HasSuffix(on, ".state") || on == "word") {
 		f.replace("a store for a transition", s.Sel, s.Sel.Name+"Stored")
 		f.replace("no transition", s.Sel, s.Sel.Name+"Unmade")
 	}

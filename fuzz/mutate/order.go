@@ -42,16 +42,18 @@ func simple(s ast.Stmt) bool {
 
 // loads has the methods that read a word and do nothing else.
 var loads = []string{
-	"Load", "Watermark", "Ends", "current", "record", "ahead", "clock", "nanos", "exactNanos", "latest", "exact", "now", "Plan", "begun",
+	"Load", "Watermark", "Ends", "current", "record", "latestTimes", "maxAhead", "clock", "nanos", "exactNanos", "latest", "latestCharge",
+	"exact", "now", "policies", "Plan", "countBegun",
 }
 
 // effects has the methods that read or change words that goroutines share.
-var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clear", "convert", "catchUp", "follow", "raise", "raiseTo", "advance",
-	"record", "recordAt", "Hit", "hit", "insert", "miss", "settle", "publish", "overflowed", "least", "debt", "cover", "extend", "lower",
-	"lowered", "pass", "sweepAll", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop", "left", "beyond", "probeBound",
+var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clear", "convert", "catchUp", "callTimes", "takeOver", "raise", "raiseTo",
+	"advance", "record", "recordAt", "Hit", "hit", "insert", "miss", "settle", "publish", "decideOverflow", "findVictim", "debt", "cover",
+	"extend", "beginLowering", "endLowering", "pass", "sweepAll", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop",
+	"ticksLeft", "isBeyond", "probeBound",
 	"HitQuota", "HitCharge", "MissQuota", "TakeAt", "Charge", "RefundOf", "RefundAt", "PeekAt", "ReserveAt", "Adopt", "Sweep", "Reset",
 	"take", "takeSlowly", "takeAt", "takeReceipt", "Charge", "Peek", "giveBack", "settle", "Settle", "reserve", "Swap", "observe",
-	"promise", "lead", "recordAt", "hitOf"},
+	"recordPromise", "recordLead", "recordAt", "hitAny"},
 	slices.Concat(transitions, loads)...)
 
 // effective reports whether a statement reads or changes words that goroutines share.
