@@ -93,7 +93,7 @@ func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
 	return refused, true
 }
 
-// do sends a request. An error means that the audit must end.
+// do sends a request. An error of the plain request ends the audit.
 func (a *auditor) do(ctx context.Context, request Request) (Answer, error) {
 	a.mu.Lock()
 	switch {

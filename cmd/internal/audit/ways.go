@@ -22,8 +22,7 @@ type Way struct {
 	// was refused, too. Both are false if the audit could not find out.
 	Passes  bool `json:"passes"`
 	Refused bool `json:"refused"`
-	// Status is the status of the answer. SameAnswer says that the answer
-	// looks like an answer to the plain request.
+	// Status is the status of the answer. SameAnswer says that the answer looks like an answer to the plain request.
 	Status     int  `json:"status"`
 	SameAnswer bool `json:"same_answer"`
 }

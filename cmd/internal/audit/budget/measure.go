@@ -128,8 +128,8 @@ func readUntil(r io.Reader, text string) (body []byte, err error) {
 
 type object = map[string]any
 
-// chat returns a request for a chat. Its prompt is the mark that selects the play. The parameter more has further
-// fields. A bound of 0 means no bound.
+// chat returns a request for a chat. Its prompt is the mark that selects the play. The parameter fields has further
+// fields of the body; nil removes a field. A bound of 0 means no bound.
 func (k *key) chat(number, bound int, fields object) gatewayRequest {
 	body := object{"model": k.Model, "messages": []object{{"role": "user", "content": mark + strconv.Itoa(number)}}}
 	if bound != 0 {
@@ -208,7 +208,7 @@ func (a *auditor) measureCharged(ctx context.Context, remaining, unit int, act f
 
 // measureHeld measures how many tokens the gateway holds for a request that has no answer yet. If the gateway does not
 // pass the request on, the error is a fault.
-func (a *auditor) measureHeld(ctx context.Context, remaining, unit, tokens int, ask func(k *key, number int) gatewayRequest) (measureHeld span, err error) {
+func (a *auditor) measureHeld(ctx context.Context, remaining, unit, tokens int, ask func(k *key, number int) gatewayRequest) (held span, err error) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
 		arrived <- struct{}{}
@@ -220,7 +220,7 @@ func (a *auditor) measureHeld(ctx context.Context, remaining, unit, tokens int, 
 	})
 	answered := make(chan answer, 1)
 	isSent := false
-	measureHeld, err = a.measureCharged(ctx, remaining, unit, func(k *key) error {
+	held, err = a.measureCharged(ctx, remaining, unit, func(k *key) error {
 		isSent = true
 		go func() { answered <- k.do(ctx, ask(k, number)) }()
 		select {
@@ -234,7 +234,7 @@ func (a *auditor) measureHeld(ctx context.Context, remaining, unit, tokens int, 
 	if close(release); isSent {
 		<-answered
 	}
-	return measureHeld, err
+	return held, err
 }
 
 // A fault is an error that says what is wrong with a gateway.

@@ -13,7 +13,7 @@ import (
 // A Request is one request of a log, and its decision.
 type Request struct {
 	// Sent is when the request was sent, and Done when its answer had arrived, both since 1970. The decision was in
-	// between. In a server's log, the two times are equal.
+	// between. For a server's log, Done is Sent plus the resolution of the log.
 	Sent, Done time.Duration
 	Key        string // the key, which has its own bucket; "" if all requests share one
 	Allowed    bool
@@ -53,16 +53,16 @@ func newClock(l Limit) *clock {
 
 // convert returns the converted time of an event. If windows begin with a request, the event may begin a window. This
 // changes the conversion, but converted times never go back.
-func (c *clock) convert(key string, convert time.Duration) time.Duration {
+func (c *clock) convert(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
-		return convert - c.limit.Phase
+		return at - c.limit.Phase
 	}
 	latest, ok := c.latest[key]
-	if start := latest - (latest-c.anchor[key])%c.limit.Per; !ok || convert-start >= 2*c.limit.Per {
-		c.anchor[key] = convert % c.limit.Per
+	if start := latest - (latest-c.anchor[key])%c.limit.Per; !ok || at-start >= 2*c.limit.Per {
+		c.anchor[key] = at % c.limit.Per
 	}
-	c.latest[key] = max(latest, convert)
-	return convert - c.anchor[key]
+	c.latest[key] = max(latest, at)
+	return at - c.anchor[key]
 }
 
 // A Result is the limit that explains a log.
@@ -307,9 +307,9 @@ func (f *fitter) misfits(l Limit, maxMisfits int) (n int) {
 }
 
 // maxUsed returns the largest number of tokens that a key has used of its burst or window, as the limit counts. The
-// result typical is the most frequent number of used tokens at a refusal. It is lower than maxUsed if too
-// many requests were admitted at one time.
-func (f *fitter) maxUsed(l Limit) (maxUsed, typical uint64) {
+// result typical is the most frequent number of used tokens at a refusal. It is lower than largest if too many requests
+// were admitted at one time.
+func (f *fitter) maxUsed(l Limit) (largest, typical uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1
 	}
@@ -317,12 +317,12 @@ func (f *fitter) maxUsed(l Limit) (maxUsed, typical uint64) {
 	if err != nil {
 		return 1, 1
 	}
-	maxUsed = 1
+	largest = 1
 	clock, used, times := newClock(l), map[string]uint64{}, map[uint64]int{}
 	for _, e := range f.events {
 		if e.At = clock.convert(e.Key, e.At); e.Allowed {
 			used[e.Key] = c.Add(e.Event).Excess + 1
-			maxUsed = max(maxUsed, used[e.Key])
+			largest = max(largest, used[e.Key])
 		} else if n := used[e.Key]; n > 0 { // the first refusal after admissions
 			times[n]++
 			used[e.Key] = 0
@@ -333,7 +333,7 @@ func (f *fitter) maxUsed(l Limit) (maxUsed, typical uint64) {
 			typical = n
 		}
 	}
-	return maxUsed, max(typical, 1)
+	return largest, max(typical, 1)
 }
 
 // initialAdmissions returns how many requests of the first key were admitted before its first refusal.
