@@ -148,8 +148,8 @@ func (t *Table) write(actions []*Active) error {
 	return nil
 }
 
-// adopt replaces the secret of the table by that of the file's content, and raises the next id. It returns the actions
-// in the content. An action that the table already has keeps its hits.
+// adopt replaces the secret of the table by the secret in the file's content, and raises the next id. It returns the
+// actions in the content. An action that the table already has keeps its hits.
 func (t *Table) adopt(c *content) (actions []*Active) {
 	secret, _ := hex.DecodeString(c.Secret) // read has checked it
 	t.secret.Store(&secret)

@@ -79,12 +79,12 @@ func (t *Table) Add(a Action, duration time.Duration) (*Active, error) {
 	added := &Active{Action: a}
 	err := t.change(func(actions []*Active) ([]*Active, error) {
 		added.ID = t.next
-		kept := slices.DeleteFunc(actions, func(old *Active) bool { return old.Target == a.Target })
-		if len(kept) >= MaxActions {
+		remaining := slices.DeleteFunc(actions, func(old *Active) bool { return old.Target == a.Target })
+		if len(remaining) >= MaxActions {
 			return nil, fmt.Errorf("there are already %d actions, the maximum: end one first", MaxActions)
 		}
 		t.next++
-		return append(kept, added), nil
+		return append(remaining, added), nil
 	})
 	if err != nil {
 		return nil, err

@@ -115,10 +115,10 @@ func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	act.Who = actor
-	seen, warnings := a.config.Actions.Table.Preview(&act, a.config.Actions.Client, a.config.Keys == KeysFull)
+	sighting, warnings := a.config.Actions.Table.Preview(&act, a.config.Actions.Client, a.config.Keys == KeysFull)
 	if len(warnings) > 0 && !request.Confirm {
 		writeJSON(w, http.StatusConflict, actionReply{
-			Error: strings.Join(warnings, "; ") + ": confirm it", Warnings: warnings, Seen: seen,
+			Error: strings.Join(warnings, "; ") + ": confirm it", Warnings: warnings, Seen: sighting,
 		})
 		return
 	}
@@ -128,7 +128,7 @@ func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := a.actionView(a.rules(), active)
-	writeJSON(w, http.StatusOK, actionReply{Action: &v, Warnings: append([]string{}, warnings...), Seen: seen})
+	writeJSON(w, http.StatusOK, actionReply{Action: &v, Warnings: append([]string{}, warnings...), Seen: sighting})
 }
 
 func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {

@@ -131,7 +131,7 @@ func TestRefusedKeysAsConfigured(t *testing.T) {
 		require.NotNil(t, top)
 		require.Len(t, top.Keys, 1)
 		k := top.Keys[0]
-		assert.Equal(t, topKey{Key: shown, Hash: k.Hash, Least: 2, Most: 2, Rules: []topRule{{"login", 2}}}, k)
+		assert.Equal(t, topKey{Key: shown, Hash: k.Hash, Lower: 2, Upper: 2, Rules: []topRule{{"login", 2}}}, k)
 		assert.Equal(t, uint64(2), top.All)
 		_, byHash := post(t, a, "peek", fmt.Sprintf(`{"rule":"login","hash":%q}`, k.Hash))
 		_, byParts := post(t, a, "peek", `{"rule":"login","parts":["192.0.2.1"]}`)

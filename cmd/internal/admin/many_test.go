@@ -65,7 +65,7 @@ func TestClients(t *testing.T) {
 	require.Len(t, top.Keys, 2)
 	assert.EqualValues(t, 10, top.All)
 	k := top.Keys[0]
-	assert.Equal(t, topKey{Key: "ip:192.0.2.1", Hash: k.Hash, Least: 7, Most: 7, Rules: []topRule{{"rule-02", 5}, {"rule-01", 2}}}, k)
+	assert.Equal(t, topKey{Key: "ip:192.0.2.1", Hash: k.Hash, Lower: 7, Upper: 7, Rules: []topRule{{"rule-02", 5}, {"rule-01", 2}}}, k)
 
 	look := func(body string) (rules []string, problem string) {
 		w := request(a, "POST", "http://localhost/client/peek", body, "Content-Type: application/json")

@@ -36,10 +36,10 @@ type requestsView struct {
 // estimated from the histogram bucket of the true time. If the true time is above the last bound of the histogram, the
 // estimate is this bound.
 type timesView struct {
-	P50  float32 `json:"p50_ms"`
-	P95  float32 `json:"p95_ms"`
-	P99  float32 `json:"p99_ms"`
-	Most float32 `json:"most_ms"` // the last bound
+	P50       float32 `json:"p50_ms"`
+	P95       float32 `json:"p95_ms"`
+	P99       float32 `json:"p99_ms"`
+	LastBound float32 `json:"most_ms"` // the last bound
 }
 
 // minute is the number of ticks that the shown times cover.
@@ -89,7 +89,7 @@ func (t Times) since(before []uint64) *timesView {
 		counts[i] = t.Counts[i] - before[i]
 	}
 	ms := func(share float64) float32 { return float32(1e3 * quantile(t.Bounds, counts, share)) }
-	return &timesView{P50: ms(0.50), P95: ms(0.95), P99: ms(0.99), Most: float32(1e3 * t.Bounds[last-1])}
+	return &timesView{P50: ms(0.50), P95: ms(0.95), P99: ms(0.99), LastBound: float32(1e3 * t.Bounds[last-1])}
 }
 
 // quantile returns the time within which a share of the requests was answered. It assumes that the requests in a bucket

@@ -71,19 +71,19 @@ type topView struct {
 	All  uint64   `json:"all"` // refusals of all keys
 }
 
-// A topKey is a key that was refused often. Least and Most are bounds on how often all rules together refused it.
+// A topKey is a key that was refused often. Lower and Upper are bounds on how often all rules together refused it.
 type topKey struct {
 	Key   string    `json:"key,omitempty"` // the text of the key, if keys are shown in full
 	Hash  string    `json:"hash"`
-	Least uint64    `json:"least"`
-	Most  uint64    `json:"most"`
+	Lower uint64    `json:"least"`
+	Upper uint64    `json:"most"`
 	Rules []topRule `json:"rules"` // the rules that refused it, the rule with the most refusals first
 }
 
-// A topRule is a rule that refused a key. Least is a lower bound on how often.
+// A topRule is a rule that refused a key. Lower is a lower bound on how often.
 type topRule struct {
 	Rule  string `json:"rule"`
-	Least uint64 `json:"least"`
+	Lower uint64 `json:"least"`
 }
 
 func (a *Admin) state(now time.Time) state {
@@ -159,7 +159,7 @@ func (a *Admin) top(rules []Rule) *topView {
 	v := &topView{Keys: make([]topKey, len(clients)), All: total}
 	for i, c := range clients {
 		first := c.keys[0]
-		v.Keys[i] = topKey{Hash: hashText(c.hash), Least: c.lower, Most: c.upper}
+		v.Keys[i] = topKey{Hash: hashText(c.hash), Lower: c.lower, Upper: c.upper}
 		if a.config.Keys == KeysFull { // keys in a store have a text even if keys are hashed
 			v.Keys[i].Key = readable(first.text, labels[first.rule])
 		}

@@ -66,12 +66,12 @@ func (w *watchers) send(u *update) {
 // serveEvents sends the history, and then the state every second. If the stream has missed an update, serveEvents sends
 // the history again. So the history on a page is always complete.
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
-	updated := a.watchers.add()
-	if updated == nil {
+	signal := a.watchers.add()
+	if signal == nil {
 		writeText(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already, the maximum", maxWatchers))
 		return
 	}
-	defer a.watchers.remove(updated)
+	defer a.watchers.remove(signal)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	out := stream{w, http.NewResponseController(w)}
@@ -83,7 +83,7 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	for {
 		select {
-		case <-updated:
+		case <-signal:
 		case <-r.Context().Done():
 			return
 		case <-a.done:

@@ -18,8 +18,8 @@ const (
 	maxKinds = 256
 )
 
-// A repeats is an [slog.Handler] for warnings and errors that repeat. It logs the first of a kind at once, and counts
-// those that follow. At the end of a period, it logs the last of the counted records, with their number in the
+// A repeats is an [slog.Handler] for warnings and errors that repeat. It logs the first records of a kind at once, and
+// counts the next records. At the end of a period, it logs the last of the counted records, with their number in the
 // attribute "repeated". Two records are of one kind if they have the same level, message and attributes of the logger.
 // Records of lower levels are logged unchanged.
 type repeats struct {

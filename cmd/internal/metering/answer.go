@@ -105,7 +105,7 @@ func (a *answer) Write(p []byte) (int, error) {
 // writeRest passes on the bytes that were held back. It is called when the answer is complete.
 func (a *answer) writeRest() {
 	if reader := a.reader(usage.Models); a.hidesUsage && reader != nil && !a.drain.isClientGone() {
-		if rest := reader.Rest(); len(rest) > 0 {
+		if rest := reader.Remaining(); len(rest) > 0 {
 			_, _ = a.ResponseWriter.Write(rest) // an error means that the client has gone
 		}
 	}
@@ -149,13 +149,13 @@ type drain struct {
 
 // maxDrain returns the longest time for which a rule continues to read an answer after the client has gone. It is 0 if
 // no rule does so.
-func maxDrain(meters []*Meter) (longest time.Duration) {
+func maxDrain(meters []*Meter) (maxTime time.Duration) {
 	for _, m := range meters {
 		if m.tokens.Abort.Kind == rulefile.AbortDrain {
-			longest = max(longest, m.tokens.Abort.Drain)
+			maxTime = max(maxTime, m.tokens.Abort.Drain)
 		}
 	}
-	return longest
+	return maxTime
 }
 
 // begin returns the request for the upstream. The context of this request does not end when the client goes. At the end

@@ -24,8 +24,8 @@ type Meters struct {
 
 // NewMeters combines meters. The function client returns the client of a request. The request's body counts for this
 // client's share of the memory for bodies. For the zero Prefix, there is no share: the body may use all the memory.
-func NewMeters(all []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
-	return &Meters{all, states, client}
+func NewMeters(meters []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
+	return &Meters{meters, states, client}
 }
 
 // Of returns the meter of a rule, or nil if the rule has none. Meters may be nil.

@@ -151,7 +151,7 @@ func (a *answer) endHold(h *meterHold, outcome Settled) {
 				reported = m.cost(u, a.q)
 			}
 			text, outcome.Complete = s.Text(), outcome.Complete || s.Ended()
-			m.state.badFields.Add(s.Bad())
+			m.state.badFields.Add(s.BadFields())
 		})
 		if reader.Unread() {
 			m.state.unread.Add(1)

@@ -43,13 +43,13 @@ func poolOf(u *Upstream) poolKey {
 	return key
 }
 
-func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
+func (u *Upstreams) newPool(upstream *Upstream, members []*member) *pool {
 	ctx, end := context.WithCancel(context.Background())
 	p := &pool{members: members, upstreams: u, end: end}
 	for _, m := range members {
 		m.pool, m.log = p, u.config.Log.With("upstream", m.Target.String())
-		if up.Health != nil {
-			p.checks.Go(func() { m.watch(ctx, up.Health) })
+		if upstream.Health != nil {
+			p.checks.Go(func() { m.watch(ctx, upstream.Health) })
 		}
 	}
 	return p

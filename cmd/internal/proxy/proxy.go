@@ -24,23 +24,23 @@ type Proxy struct {
 	base     context.Context // when it ends, requests whose clients have gone end, too
 }
 
-func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
-	p := &Proxy{upstream: up, http2: up.mayHaveHTTP2(), base: u.config.Base}
+func (u *Upstreams) newProxy(upstream *Upstream, servers *pool) *Proxy {
+	p := &Proxy{upstream: upstream, http2: upstream.mayHaveHTTP2(), base: u.config.Base}
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			// The upstream must get the query that the rules have checked. ReverseProxy has removed parts that it
 			// cannot parse, such as pairs with a semicolon.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			r.Out.URL.Opaque = "" // otherwise it would be sent instead of the path that the rules have checked
-			if !up.KeepHost {
+			if !upstream.KeepHost {
 				r.Out.Host = "" // the host of the URL is used
 			}
-			up.Forwarding.set(r)
+			upstream.Forwarding.set(r)
 			if r.Out.Header["User-Agent"] == nil {
 				r.Out.Header["User-Agent"] = noAgent // ReverseProxy would allocate such a value
 			}
 		},
-		Transport:      &balancer{servers, up.H2C},
+		Transport:      &balancer{servers, upstream.H2C},
 		BufferPool:     Buffers,
 		ModifyResponse: p.modifyResponse,
 		ErrorHandler:   p.answerFailure,

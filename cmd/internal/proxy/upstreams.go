@@ -90,32 +90,32 @@ func (u *Upstreams) Open(prev *Set, upstreams []*Upstream) (*Set, []*Proxy) {
 		transports: map[transportKey]*refcount.Value[*http.Transport]{}, pools: map[poolKey]*refcount.Value[*pool]{},
 	}
 	proxies := make([]*Proxy, len(upstreams))
-	for i, up := range upstreams {
-		proxies[i] = u.newProxy(up, u.pool(s, prev, up))
+	for i, upstream := range upstreams {
+		proxies[i] = u.newProxy(upstream, u.pool(s, prev, upstream))
 	}
 	return s, proxies
 }
 
 // pool returns the existing pool of an upstream, or else a new one.
-func (u *Upstreams) pool(s, prev *Set, up *Upstream) *pool {
-	members := make([]*member, len(up.Targets))
-	for i, t := range up.Targets { // even if there is a pool, because the Set must keep its connections
-		members[i] = &member{Target: t, transport: u.transport(s, prev, up, t), seconds: u.header.WithLabelValues(t.String())}
+func (u *Upstreams) pool(s, prev *Set, upstream *Upstream) *pool {
+	members := make([]*member, len(upstream.Targets))
+	for i, t := range upstream.Targets { // even if there is a pool, because the Set must keep its connections
+		members[i] = &member{Target: t, transport: u.transport(s, prev, upstream, t), seconds: u.header.WithLabelValues(t.String())}
 	}
-	key := poolOf(up)
+	key := poolOf(upstream)
 	if s.pools[key] == nil {
 		if p := prev.pools[key]; p != nil {
 			s.pools[key] = p.Acquire()
 		} else {
-			s.pools[key] = refcount.New(u.newPool(up, members), (*pool).close)
+			s.pools[key] = refcount.New(u.newPool(upstream, members), (*pool).close)
 		}
 	}
 	return s.pools[key].Value
 }
 
 // transport returns the existing connections to a server, or else new ones.
-func (u *Upstreams) transport(s, prev *Set, up *Upstream, t Target) http.RoundTripper {
-	key := transportOf(up, t)
+func (u *Upstreams) transport(s, prev *Set, upstream *Upstream, t Target) http.RoundTripper {
+	key := transportOf(upstream, t)
 	if s.transports[key] == nil {
 		if t := prev.transports[key]; t != nil {
 			s.transports[key] = t.Acquire()

@@ -22,7 +22,7 @@ func checkFixture(t *testing.T, f *Fixture, s *Scanner, how string) {
 	if known {
 		require.Equal(t, f.Usage(), u, "%s %s", f.File, how)
 	}
-	require.Zero(t, s.Bad(), "%s %s", f.File, how)
+	require.Zero(t, s.BadFields(), "%s %s", f.File, how)
 }
 
 // endFixture ends an answer as its server did. If the answer reports a failure, it does not end normally.

@@ -259,8 +259,8 @@ func (a *Answer) Filter(p []byte) []byte {
 	return a.out[:start]
 }
 
-// Rest returns the bytes that [Answer.Filter] has not returned so far. It is called at the end of an answer.
-func (a *Answer) Rest() []byte {
+// Remaining returns the bytes that [Answer.Filter] has not returned so far. It is called at the end of an answer.
+func (a *Answer) Remaining() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rest := a.out[a.returned:]

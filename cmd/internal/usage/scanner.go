@@ -92,8 +92,8 @@ func (s *Scanner) Text() uint64 {
 	return s.text
 }
 
-// Bad returns how many fields had a value that is not a whole number from 0 to [MaxField].
-func (s *Scanner) Bad() uint64 { return s.badFields }
+// BadFields returns how many fields had a value that is not a whole number from 0 to [MaxField].
+func (s *Scanner) BadFields() uint64 { return s.badFields }
 
 // UsageOnly is called after [Scanner.Step]. It reports whether the document that has just ended has nothing but a
 // usage. If a client has not asked for the usage, it does not need such a document.

@@ -26,7 +26,7 @@ func TestHostileUsage(t *testing.T) {
 		u, known, _ := s.Usage()
 		assert.True(t, known, bad)
 		assert.Equal(t, Usage{Output: 20, Total: 20, NoInput: true}, u, bad)
-		assert.Equal(t, uint64(1), s.Bad(), bad)
+		assert.Equal(t, uint64(1), s.BadFields(), bad)
 	}
 	for _, absent := range []string{"null", "{}", "[]", "[5]", `{"a":5}`} {
 		s := NewScanner("application/json", Models)
@@ -34,7 +34,7 @@ func TestHostileUsage(t *testing.T) {
 		s.End()
 		u, _, _ := s.Usage()
 		assert.Equal(t, Usage{Output: 20, Total: 20, NoInput: true}, u, absent)
-		assert.Zero(t, s.Bad(), absent)
+		assert.Zero(t, s.BadFields(), absent)
 	}
 	for _, broken := range []string{"NaN", "Infinity", "nil", "\x00", "'5'", "truefalse"} {
 		s := NewScanner("application/json", Models)
@@ -209,7 +209,7 @@ func FuzzScanner(f *testing.F) {
 		two.End()
 		u1, known1, final1 := one.Usage()
 		u2, known2, final2 := two.Usage()
-		require.Equal(t, fmt.Sprint(u1, known1, final1, one.Text(), one.Bad()), fmt.Sprint(u2, known2, final2, two.Text(), two.Bad()))
+		require.Equal(t, fmt.Sprint(u1, known1, final1, one.Text(), one.BadFields()), fmt.Sprint(u2, known2, final2, two.Text(), two.BadFields()))
 		require.LessOrEqual(t, u1.Total, uint64(8*MaxField))
 		q := ReadRequest(body, int64(len(body)), nil)
 		q.Output(10)

@@ -13,14 +13,14 @@ import (
 
 func says(s *Scanner) string {
 	u, known, final := s.Usage()
-	return fmt.Sprint(u, known, final, s.Text(), s.Bad(), s.Ended())
+	return fmt.Sprint(u, known, final, s.Text(), s.BadFields(), s.Ended())
 }
 
 // saysSoFar returns what a scanner has found, except the text. The text is counted only when a line ends or a caller
 // asks for it.
 func saysSoFar(s *Scanner) string {
 	u, known, final := s.Usage()
-	return fmt.Sprint(u, known, final, s.Bad(), s.Ended())
+	return fmt.Sprint(u, known, final, s.BadFields(), s.Ended())
 }
 
 // steps writes a piece in steps, as [Answer.Filter] does.
@@ -218,7 +218,7 @@ func TestFilter(t *testing.T) {
 			require.Equal(t, string(want[:complete]), string(got), "seed %d, at %d of %q", seed, at, stream)
 		}
 		a.End()
-		require.Equal(t, string(want), string(append(got, a.Rest()...)), "seed %d", seed)
+		require.Equal(t, string(want), string(append(got, a.Remaining()...)), "seed %d", seed)
 	}
 }
 
