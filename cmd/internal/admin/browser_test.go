@@ -21,7 +21,7 @@ func (d *demo) serve(t *testing.T) (url string) {
 
 // allows reports whether a rule would admit n tokens for a typed key.
 func allows(t *testing.T, r Rule, typed string, n uint64) bool {
-	b, err := r.Buckets.Of([]string{typed})
+	b, err := r.Buckets.Bucket([]string{typed})
 	require.NoError(t, err)
 	return r.Limiter.Peek(b.Key, n).Allowed
 }

@@ -17,8 +17,8 @@ type Bucket struct {
 
 // Buckets peeks at the buckets of a rule's keys and resets them. All methods may be called concurrently.
 type Buckets interface {
-	// Of returns the bucket for one typed text per Part. The operator gets the error.
-	Of(parts []string) (Bucket, error)
+	// Bucket returns the bucket for one typed text per Part. The operator gets the error.
+	Bucket(parts []string) (Bucket, error)
 	// Peek reports whether one token could be taken now.
 	Peek(ctx context.Context, b Bucket) (engine.Decision, error)
 	// Reset restores the state before the key's first token was taken.
@@ -33,7 +33,7 @@ type inMemory struct {
 	key     func(parts []string) engine.Key
 }
 
-func (l inMemory) Of(parts []string) (Bucket, error) { return Bucket{Key: l.key(parts)}, nil }
+func (l inMemory) Bucket(parts []string) (Bucket, error) { return Bucket{Key: l.key(parts)}, nil }
 
 func (l inMemory) Peek(_ context.Context, b Bucket) (engine.Decision, error) {
 	return l.limiter.Peek(b.Key, 1), nil
@@ -44,8 +44,8 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// OneBucket returns the Buckets of a Spread, which has only one bucket. The method Of first calls the function carry.
-// This function charges the bucket with the tokens that keys owe to previous limiters.
+// OneBucket returns the Buckets of a Spread, which has only one bucket. Its method Bucket first calls the function
+// carry. This function charges the bucket with the tokens that keys owe to previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
 
 type oneBucket struct {
@@ -53,7 +53,7 @@ type oneBucket struct {
 	carry   func()
 }
 
-func (b oneBucket) Of([]string) (Bucket, error) {
+func (b oneBucket) Bucket([]string) (Bucket, error) {
 	b.carry()
 	return Bucket{}, nil
 }
@@ -82,7 +82,7 @@ type inStore struct {
 	limit   func(parts []string) engine.Policy
 }
 
-func (s inStore) Of(parts []string) (Bucket, error) {
+func (s inStore) Bucket(parts []string) (Bucket, error) {
 	b := Bucket{Text: s.text(parts)}
 	if s.limit != nil {
 		b.Limit = s.limit(parts)

@@ -70,7 +70,7 @@ func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket
 		case !slices.Equal(rule.Parts, []string{"ip"}):
 			continue
 		default:
-			b, err = rule.Buckets.Of([]string{request.Address})
+			b, err = rule.Buckets.Bucket([]string{request.Address})
 		}
 		if err != nil {
 			return nil, nil, err

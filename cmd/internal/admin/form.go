@@ -177,7 +177,7 @@ func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 			}
 		}
 	}
-	b, err := rule.Buckets.Of(request.Parts)
+	b, err := rule.Buckets.Bucket(request.Parts)
 	return rule, b, err
 }
 

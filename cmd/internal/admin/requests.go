@@ -39,7 +39,7 @@ type timesView struct {
 	P50       float32 `json:"p50_ms"`
 	P95       float32 `json:"p95_ms"`
 	P99       float32 `json:"p99_ms"`
-	LastBound float32 `json:"most_ms"` // the last bound
+	LastBound float32 `json:"most_ms"`
 }
 
 // minute is the number of ticks that the shown times cover.

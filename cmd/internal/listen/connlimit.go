@@ -68,8 +68,8 @@ func (l *ConnLimit) Open() int64 { return l.open.Load() }
 // Idle returns how many open connections have no request in progress.
 func (l *ConnLimit) Idle() int { return l.idle.count() }
 
-// Most returns the bound; 0 for none.
-func (l *ConnLimit) Most() int64 { return l.maxOpen.Load() }
+// Max returns the bound; 0 for none.
+func (l *ConnLimit) Max() int64 { return l.maxOpen.Load() }
 
 // Rejected returns how many connections were rejected because there was no room.
 func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }

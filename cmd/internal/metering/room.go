@@ -44,7 +44,8 @@ func (o *room) take(n int64) bool {
 }
 
 // share adds n bytes of a request to a client's share. The parameter counted is how many bytes of this request count
-// already. share returns false if the client would exceed its share. It never returns false for the client's only request.
+// already. share returns false if the client would exceed its share. It never returns false for the client's only
+// request.
 func (o *room) share(client netip.Prefix, n, counted int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -80,9 +80,9 @@ func (t *Tokens) maxScaledCost() uint64 {
 	if t.From != (CostPlace{}) {
 		return usage.MaxField
 	}
-	maxCost := t.Count.Weights.Most()
+	maxCost := t.Count.Weights.MaxCost()
 	for _, m := range t.Count.Models {
-		maxCost = max(maxCost, m.Weights.Most())
+		maxCost = max(maxCost, m.Weights.MaxCost())
 	}
 	scale := max(t.Scale, 1)
 	return maxCost/scale + min(maxCost%scale, 1)

@@ -73,5 +73,5 @@ func TestALimitOfOpenFilesThatIsTooLow(t *testing.T) {
 	assert.Contains(t, s.log.String(), "the limit of open files is too low for max_connections")
 	s = start(t, one)
 	assert.NotContains(t, s.log.String(), "the limit of open files is too low")
-	assert.Positive(t, s.connections[clients].Most())
+	assert.Positive(t, s.connections[clients].Max())
 }

@@ -211,7 +211,7 @@ func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
 	counter(redisSlow, counts.Slow)
 	limit := c.server.connections[redisClients]
 	gauge(redisOpen, float64(limit.Open()))
-	gauge(redisMax, float64(limit.Most()))
+	gauge(redisMax, float64(limit.Max()))
 	counter(redisRejected, uint64(limit.Rejected()))
 	c.mu.Lock()
 	defer c.mu.Unlock()

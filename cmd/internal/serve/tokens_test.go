@@ -448,7 +448,7 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 			}
 			_, got := m.post(f.Path, "{}") // the transport of the test decompresses the answer
 			assert.Equal(t, string(body), got, f.File)
-			if used += int(f.Says.Total); f.Final || f.Says.Total > 0 {
+			if used += int(f.Reported.Total); f.Final || f.Reported.Total > 0 {
 				m.isSettled("tokens", used)
 			}
 		}

@@ -114,7 +114,7 @@ func (s *Server) collectors() []prometheus.Collector {
 		t.duration, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{server: s}, &s.tokens, actionCollector{s.actions},
 		gauge("weir_http_requests_in_flight", "Requests of clients that are not answered yet.", t.inFlight.Load),
 		gauge("weir_connections", "Open connections of clients.", s.connections[clients].Open),
-		gauge("weir_connections_max", "The bound on these connections; 0 for none.", s.connections[clients].Most),
+		gauge("weir_connections_max", "The bound on these connections; 0 for none.", s.connections[clients].Max),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_connections_rejected_total",
 			Help: "Connections of clients that were answered 503 because there were too many.",

@@ -101,7 +101,7 @@ func TestEveryListenerHasABound(t *testing.T) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+administered+one)
 	for role, path := range map[listen.Role]string{administrators: "/healthz", decisions: "/decide"} {
 		limit := s.connections[role]
-		require.Positive(t, limit.Most(), role)
+		require.Positive(t, limit.Max(), role)
 		limit.Bound(2, 0)
 		address := strings.TrimSuffix(strings.TrimPrefix(s.urlOf(role), "http://"), "/")
 		var got []int

@@ -15,7 +15,7 @@ type Fixture struct {
 	Known       bool   // the answer has a usage
 	Final       bool   // the answer reports its complete usage
 	UsageChunk  bool   `json:"usage_chunk"` // the usage is in an event for clients that have asked for it
-	Says        struct {
+	Reported    struct {
 		Input, Output, Total, Cached uint64
 		CacheWrite                   uint64 `json:"cache_write"`
 		NoInput                      bool   `json:"no_input"`
@@ -25,7 +25,7 @@ type Fixture struct {
 
 // Usage returns the usage that the answer reports.
 func (f *Fixture) Usage() Usage {
-	u := f.Says
+	u := f.Reported
 	return Usage{Input: u.Input, Output: u.Output, Total: u.Total, Cached: u.Cached, CacheWrite: u.CacheWrite, NoInput: u.NoInput}
 }
 

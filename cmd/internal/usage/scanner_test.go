@@ -184,10 +184,10 @@ func TestWeights(t *testing.T) {
 					r.set(f, MaxField)
 				}
 			}
-			require.LessOrEqual(t, w.Cost(r.usage()), w.Most(), "%v %b", w, set)
+			require.LessOrEqual(t, w.Cost(r.usage()), w.MaxCost(), "%v %b", w, set)
 		}
 	}
-	assert.Equal(t, uint64(6*MaxField), Total.Most())
+	assert.Equal(t, uint64(6*MaxField), Total.MaxCost())
 	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Cost(Usage{Input: MaxField * 1000}))
 }
 

@@ -12,8 +12,8 @@ var (
 	OutputOnly = Weights{Output: 1000}
 )
 
-// Most returns the largest cost that an answer can report. Every field of its usage is then [MaxField].
-func (w Weights) Most() uint64 {
+// MaxCost returns the largest cost that an answer can report. Every field of its usage is then [MaxField].
+func (w Weights) MaxCost() uint64 {
 	// The input has four fields: one for itself, two for caches, and one for the input of tools. The output has two:
 	// one for itself and one for thoughts.
 	const inputs, outputs = 4 * MaxField, 2 * MaxField
@@ -24,7 +24,7 @@ func (w Weights) Most() uint64 {
 	return w.sum(inputs, 0, 0, outputs)
 }
 
-// Of returns the weighted cost of a usage. It rounds up. If the Weights are zero, the cost is the total of the usage.
+// Cost returns the weighted cost of a usage. It rounds up. If the Weights are zero, the cost is the total of the usage.
 func (w Weights) Cost(u Usage) uint64 {
 	if w == Total {
 		return u.Total

@@ -34,9 +34,9 @@ func corpus() (checks []check) {
 func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
 	// The numbers of held and charged tokens must differ, so that the check can find out which number the gateway
 	// counts.
-	total, times, bound := int(f.Says.Total), 20, 16
+	total, times, bound := int(f.Reported.Total), 20, 16
 	if f.Final {
-		times, bound = max(smallBudget*6/10/max(total, 1), 1), int(f.Says.Output)+150
+		times, bound = max(smallBudget*6/10/max(total, 1), 1), int(f.Reported.Output)+150
 	}
 	return checkCost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixedPlay(f.ContentType, string(f.Body)))
@@ -51,7 +51,7 @@ func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
 			}
 		}
 		switch {
-		case f.Says.NoInput: // the input is estimated
+		case f.Reported.NoInput: // the input is estimated
 			return span{times * total, times * (total + 4*promptTokens)}, nil
 		case f.Final:
 			return exactly(times * total), nil

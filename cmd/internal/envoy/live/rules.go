@@ -129,8 +129,8 @@ type buckets struct {
 	rule    *config.Rule
 }
 
-// Of implements [admin.Buckets].
-func (b buckets) Of(parts []string) (admin.Bucket, error) {
+// Bucket implements [admin.Buckets].
+func (b buckets) Bucket(parts []string) (admin.Bucket, error) {
 	d := descriptor(b.rule, parts)
 	found, err := b.service.Bucket(b.rule, d)
 	if err != nil {
