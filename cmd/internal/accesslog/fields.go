@@ -19,18 +19,18 @@ func (f Fields) Header(name string) bool {
 }
 
 func (f Fields) intersect(g Fields) Fields {
-	both := Fields{Host: f.Host && g.Host, allHeaders: f.allHeaders && g.allHeaders}
+	result := Fields{Host: f.Host && g.Host, allHeaders: f.allHeaders && g.allHeaders}
 	switch {
-	case both.allHeaders:
-		both.headers = append(slices.Clone(f.headers), g.headers...)
+	case result.allHeaders:
+		result.headers = append(slices.Clone(f.headers), g.headers...)
 	case f.allHeaders:
-		both.headers = namesIn(g.headers, f)
+		result.headers = namesIn(g.headers, f)
 	default:
-		both.headers = namesIn(f.headers, g)
+		result.headers = namesIn(f.headers, g)
 	}
-	slices.Sort(both.headers)
-	both.headers = slices.Compact(both.headers)
-	return both
+	slices.Sort(result.headers)
+	result.headers = slices.Compact(result.headers)
+	return result
 }
 
 // namesIn returns the names for which f has a header field.

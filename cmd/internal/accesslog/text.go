@@ -79,8 +79,8 @@ func (p *parser) unescape(text []byte) []byte {
 			p.scratch = append(p.scratch, text[i])
 			continue
 		}
-		if plain, ok := simpleEscape(text[i+1]); ok {
-			p.scratch = append(p.scratch, plain)
+		if unescaped, ok := simpleEscape(text[i+1]); ok {
+			p.scratch = append(p.scratch, unescaped)
 			i++
 		} else if b, ok := hexByte(text[i+1:], 'x'); ok {
 			p.scratch = append(p.scratch, b)
@@ -92,7 +92,7 @@ func (p *parser) unescape(text []byte) []byte {
 	return p.scratch[start:]
 }
 
-func simpleEscape(c byte) (plain byte, ok bool) {
+func simpleEscape(c byte) (unescaped byte, ok bool) {
 	switch c {
 	case '"', '\\':
 		return c, true

@@ -25,7 +25,7 @@ type rule struct {
 	*config.Rule
 	table        table
 	limiter      *live.Limiter // the limiter of the table in memory; set even if the rule does not need it now
-	stored       *storeTable   // the table in a store; set even if the rule does not need it now
+	storeTable   *storeTable   // the table in a store; set even if the rule does not need it now
 	currentLimit *rlsv3.RateLimitResponse_RateLimit
 	stats        *ruleStats   // nil if the name in statistics depends on the request
 	quotas       *quotas.Live // limits of single values; nil if there are none
@@ -35,13 +35,13 @@ func (s *Service) fill(next *activeConfig) error {
 	var errs []error
 	previous := s.active.Load().limits()
 	limiters := previous.limitersFor(next.config.Rules())
-	wanted := map[config.Limit]bool{}
+	needed := map[config.Limit]bool{}
 	for i, r := range next.config.Rules() {
 		next.rules[i].Rule = r
-		table, err := s.tables.getFor(r.Limit, wanted)
+		table, err := s.tables.getFor(r.Limit, needed)
 		if err == nil {
 			table, next.rules[i].limiter, err = s.tables.follow(r, table, limiters[i])
-			next.rules[i].stored = previous.followStored(r, table)
+			next.rules[i].storeTable = previous.followStored(r, table)
 		}
 		if err == nil {
 			err = s.openQuotas(&next.rules[i])
@@ -67,16 +67,16 @@ type previousLimits map[string][]*previousLimit
 
 // A previousLimit is a limit of the previous configuration. At most one new limit takes its limiter over.
 type previousLimit struct {
-	limit   config.Limit
-	limiter *live.Limiter // nil: the limit had none, or a new limit already continues it
-	stored  *storeTable
+	limit      config.Limit
+	limiter    *live.Limiter // nil: the limit had none, or a new limit already continues it
+	storeTable *storeTable
 }
 
 func (a *activeConfig) limits() previousLimits {
 	limits := previousLimits{}
 	if a != nil {
 		for _, r := range a.rules {
-			limits[r.ID()] = append(limits[r.ID()], &previousLimit{r.Limit, r.limiter, r.stored})
+			limits[r.ID()] = append(limits[r.ID()], &previousLimit{r.Limit, r.limiter, r.storeTable})
 		}
 	}
 	return limits
@@ -90,9 +90,9 @@ func (l previousLimits) limitersFor(rules []*config.Rule) []*live.Limiter {
 	for _, exact := range []bool{true, false} {
 		for i, r := range rules {
 			for _, previous := range l[r.ID()] {
-				same := previous.limit.Algorithm == r.Limit.Algorithm && previous.limit.Window == r.Limit.Window &&
+				isSame := previous.limit.Algorithm == r.Limit.Algorithm && previous.limit.Window == r.Limit.Window &&
 					previous.limit.Calendar == r.Limit.Calendar
-				if limiters[i] == nil && previous.limiter != nil && (same || !exact) {
+				if limiters[i] == nil && previous.limiter != nil && (isSame || !exact) {
 					limiters[i], previous.limiter = previous.limiter, nil
 				}
 			}
@@ -107,11 +107,11 @@ func (l previousLimits) followStored(r *config.Rule, current table) *storeTable 
 	newTable, ok := current.(storeTable)
 	for _, previous := range l[r.ID()] {
 		switch {
-		case previous.stored == nil:
+		case previous.storeTable == nil:
 		case ok:
-			newTable.follow(*previous.stored)
+			newTable.follow(*previous.storeTable)
 		default:
-			return previous.stored
+			return previous.storeTable
 		}
 	}
 	if !ok {

@@ -69,7 +69,7 @@ func (s *Service) BucketOf(rule *config.Rule, key engine.Key) (Bucket, error) {
 	if current == nil || rule.Index >= len(current.rules) || current.rules[rule.Index].Rule != rule {
 		return Bucket{}, fmt.Errorf("rule %s is no longer active", rule.Stat)
 	}
-	if s.tables.shared {
+	if s.tables.inStore {
 		return Bucket{}, fmt.Errorf("the counters of rule %s are in a store: they have no such key", rule.Stat)
 	}
 	b, err := s.bucket(current, rule)

@@ -12,7 +12,7 @@ import (
 // count takes the hits of all checks and marks the checks that are over the limit. It adds all checks to the
 // statistics.
 func (s *Service) count(ctx context.Context, checks []check) error {
-	if s.tables.shared {
+	if s.tables.inStore {
 		s.decideFromMemo(checks)
 		return s.countStored(ctx, checks, (*check).isPending)
 	}
@@ -31,7 +31,7 @@ func (s *Service) count(ctx context.Context, checks []check) error {
 // before the refusal are given back. Counters after the refusal are only read. engine.TakeAll cannot do this: a request
 // may have any number of descriptors, several may share a counter, and rules in shadow mode are always charged.
 func (s *Service) countAllOrNothing(ctx context.Context, checks []check) error {
-	if s.tables.shared {
+	if s.tables.inStore {
 		return s.countAllOrNothingStored(ctx, checks)
 	}
 	isRefused := false
@@ -77,7 +77,7 @@ func (s *Service) countUnlessOver(ctx context.Context, checks []check) error {
 		isOver = slices.ContainsFunc(checks, func(c check) bool { return c.isCounted() && c.isOver })
 	}
 	isSkipped := func(c *check) bool { return isOver && !c.isOver && !c.isRefund }
-	if s.tables.shared {
+	if s.tables.inStore {
 		err := s.forEach(checks, func(c *check) bool { return c.isCounted() && isSkipped(c) }, func(c *check) error { return c.skip(ctx, s.now()) })
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func (c *check) applyCount(d engine.Decision, now time.Time) {
 
 // untilNext returns how long the current window still lasts. It uses the store's clock if the decision shows the time.
 func (c *check) untilNext(d engine.Decision, now time.Time) time.Duration {
-	if _, stored := c.table.(storeTable); stored && d.ResetAfter > 0 {
+	if _, isStored := c.table.(storeTable); isStored && d.ResetAfter > 0 {
 		return d.ResetAfter
 	}
 	return c.limit.UntilNext(now)
@@ -337,11 +337,11 @@ func (c *check) addStats(nearRatio float32) {
 		return
 	}
 	limit := c.capacity()
-	near := uint64(math.Floor(float64(float32(limit) * nearRatio)))
+	nearThreshold := uint64(math.Floor(float64(float32(limit) * nearRatio)))
 	if !c.isOver {
 		c.stats.withinLimit.Add(c.hits)
-		if c.after > near {
-			c.stats.nearLimit.Add(c.after - max(near, c.before))
+		if c.after > nearThreshold {
+			c.stats.nearLimit.Add(c.after - max(nearThreshold, c.before))
 		}
 		return
 	}
@@ -352,7 +352,7 @@ func (c *check) addStats(nearRatio float32) {
 		c.stats.overLimit.Add(c.hits)
 	} else {
 		c.stats.overLimit.Add(c.after - min(c.after, limit))
-		c.stats.nearLimit.Add(limit - max(near, c.before))
+		c.stats.nearLimit.Add(limit - max(nearThreshold, c.before))
 	}
 	if c.isShadow() {
 		c.stats.shadowMode.Add(c.hits)

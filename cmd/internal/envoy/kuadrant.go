@@ -170,7 +170,7 @@ func (s *Service) commit(checks []check, parts []part, actualCost uint64, inTime
 			s.memo.forget(c)
 		}
 		parts = remaining
-		c.isReport, c.hits = true, min(actualCost-min(actualCost, p.taken), maxHits+1)
+		c.isReport, c.hits = true, min(actualCost-min(actualCost, p.tokens), maxHits+1)
 		c.applies = c.applies && c.hits > 0
 	}
 	return hadReservation

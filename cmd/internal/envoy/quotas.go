@@ -23,7 +23,7 @@ func (s *Service) openQuotas(r *rule) (err error) {
 	}
 	var source quotas.Source
 	switch {
-	case s.tables.shared && q.Limit.Algorithm != engine.AlgorithmFixedWindow:
+	case s.tables.inStore && q.Limit.Algorithm != engine.AlgorithmFixedWindow:
 		return fmt.Errorf("quotas: in a store only limits of a %v have them", engine.AlgorithmFixedWindow)
 	case q.Hash != "" && s.options.Store == nil:
 		return errors.New("quotas: a hash needs a store: set REDIS_URL")

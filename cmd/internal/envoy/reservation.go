@@ -55,7 +55,7 @@ type mark [markBytes]byte
 // A marker makes marks. If its salt is nil, it makes none.
 type marker struct{ salt []byte }
 
-func (m marker) sum(c *check, key []byte) (sum mark) {
+func (m marker) newMark(c *check, key []byte) (sum mark) {
 	if m.salt == nil {
 		return sum
 	}
@@ -81,7 +81,7 @@ const maxReserved = 64
 // A part describes the tokens that a reservation has taken from one counter.
 type part struct {
 	mark
-	taken   uint64
+	tokens  uint64
 	receipt []byte
 }
 
@@ -115,7 +115,7 @@ func decodeParts(text []byte) (parts []part, err error) {
 		}
 		p := part{mark: mark(text[:markBytes])}
 		text = text[markBytes:]
-		taken, n := binary.Uvarint(text)
+		tokens, n := binary.Uvarint(text)
 		if n <= 0 {
 			return nil, errVersion
 		}
@@ -123,7 +123,7 @@ func decodeParts(text []byte) (parts []part, err error) {
 		if text = text[n:]; m <= 0 || uint64(len(text)-m) < size {
 			return nil, errVersion
 		}
-		p.taken, p.receipt = taken, bytes.Clone(text[m:m+int(size)])
+		p.tokens, p.receipt = tokens, bytes.Clone(text[m:m+int(size)])
 		parts, text = append(parts, p), text[m+int(size):]
 	}
 	return parts, nil
@@ -143,7 +143,7 @@ func takePart(parts []part, id mark) (p part, remaining []part, ok bool) {
 // settle gives back the tokens that a request did not use. If the part does not say how many were taken, it gives
 // nothing back.
 func (c *check) settle(p part, actual uint64) {
-	if actual >= p.taken {
+	if actual >= p.tokens {
 		return
 	}
 	switch t := c.table.(type) {

@@ -51,7 +51,7 @@ func New(options Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{options: options, tables: newTables(options)}
-	if s.tables.shared {
+	if s.tables.inStore {
 		s.memo = newMemo(options.MemoBytes)
 	}
 	s.stats.maxNames = int64(options.MaxStats)
@@ -293,7 +293,7 @@ func (s *Service) withOverride(
 func (c *check) setKey(rule *config.Rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) {
 	if c.table != nil {
 		work.key = config.AppendKey(work.key[:0], rule, domain, descriptor)
-		if _, stored := c.table.(storeTable); stored && rule != nil {
+		if _, isStored := c.table.(storeTable); isStored && rule != nil {
 			work.key = rule.AppendStored(work.key)
 		}
 		if local, ok := c.table.(localTable); ok {
@@ -301,7 +301,7 @@ func (c *check) setKey(rule *config.Rule, domain string, descriptor *commonv3.Ra
 		} else {
 			c.counter = c.table.key(work.key)
 		}
-		c.mark = work.sum(c, work.key)
+		c.mark = work.newMark(c, work.key)
 	}
 }
 

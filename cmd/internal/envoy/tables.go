@@ -31,10 +31,10 @@ const (
 // tables has the limiters: one for each length of fixed windows, and one for each limit with another algorithm. For
 // fixed windows, the limiter's policy admits 2^32 hits, because this package compares the count with the limit.
 type tables struct {
-	open   func(kind config.Limit, policy engine.Policy) (table, error)
-	stores []*redislimit.Client
-	shared bool // the tables are in a store
-	now    func() time.Time
+	open    func(kind config.Limit, policy engine.Policy) (table, error)
+	stores  []*redislimit.Client
+	inStore bool // the tables are in a store
+	now     func() time.Time
 
 	generation atomic.Uint64 // the number of the active configuration
 
@@ -143,7 +143,7 @@ func maxDebt(r *config.Rule) uint64 {
 }
 
 func newTables(o Options) *tables {
-	t := &tables{open: openInMemory(o), shared: o.Store != nil, now: o.now, byKind: map[config.Limit]*entry{}}
+	t := &tables{open: openInMemory(o), inStore: o.Store != nil, now: o.now, byKind: map[config.Limit]*entry{}}
 	for _, store := range []*redislimit.Client{o.Store, o.PerSecondStore} {
 		if store != nil {
 			t.open, t.stores = openInStore(o), append(t.stores, store)
@@ -265,17 +265,17 @@ func policyOf(kind config.Limit) engine.Policy {
 // follow returns the table of a rule, and the limiter in it that outlives the configuration. The table has the shared
 // limiter, and previous limiters of the rule whose counts still matter. previous is the rule's limiter under the
 // previous configuration, or nil. While the rule needs no table, that limiter is kept.
-func (t *tables) follow(r *config.Rule, shared table, previous *live.Limiter) (table, *live.Limiter, error) {
-	local, ok := shared.(localTable)
+func (t *tables) follow(r *config.Rule, sharedTable table, previous *live.Limiter) (table, *live.Limiter, error) {
+	local, ok := sharedTable.(localTable)
 	switch {
-	case previous != nil && (shared == nil || ok && local.limiter.Limiter == previous.Limiter):
+	case previous != nil && (sharedTable == nil || ok && local.limiter.Limiter == previous.Limiter):
 		previous.Acquire().RaiseMost(maxDebt(r))
-		if shared != nil {
-			shared = localTable{previous}
+		if sharedTable != nil {
+			sharedTable = localTable{previous}
 		}
-		return shared, previous, nil
+		return sharedTable, previous, nil
 	case !ok:
-		return shared, nil, nil
+		return sharedTable, nil, nil
 	}
 	limiter := local.limiter.Share(maxDebtTime(r.Limit), t.now, maxDebt(r))
 	if previous != nil {

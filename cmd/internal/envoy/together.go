@@ -26,7 +26,7 @@ func (s *Service) decideFromMemo(checks []check) (decided bool) {
 // forEach calls fn for the checks that filter selects. For counters in memory, the calls are in the order of the
 // checks. For a store, they are concurrent, but checks for the same counter always keep their order.
 func (s *Service) forEach(checks []check, filter func(*check) bool, fn func(*check) error) error {
-	if !s.tables.shared {
+	if !s.tables.inStore {
 		for i := range checks {
 			if c := &checks[i]; filter(c) {
 				if err := fn(c); err != nil {

@@ -41,7 +41,7 @@ func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	s, _ := newService(t, "", Options{MaxKeys: 10})
 	var late, made atomic.Int64
 	memory := s.tables.open
-	s.tables.shared = true
+	s.tables.inStore = true
 	s.tables.open = func(k config.Limit, policy engine.Policy) (table, error) {
 		one, err := memory(k, policy)
 		if err != nil {

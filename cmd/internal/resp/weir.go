@@ -42,7 +42,7 @@ func (b *batch) limitByName(name []byte) (l limit, ok bool) {
 }
 
 // parseLimit parses the arguments after the key. If an argument is wrong, it answers with an error.
-func (b *batch) parseLimit(args [][]byte) (l limit, ok bool) {
+func (b *batch) parseLimit(args [][]byte) (result limit, ok bool) {
 	numbers := spec.Limit{}
 	cost := uint64(1)
 	var seen [3]bool
@@ -55,43 +55,43 @@ func (b *batch) parseLimit(args [][]byte) (l limit, ok bool) {
 		}
 		if option < 0 || seen[option] || i+1 == len(args) {
 			b.fail(fmt.Sprintf("ERR syntax error at '%s': want key LIMIT rate [BURST n] [COST n], each option once", clip(args[i])))
-			return l, false
+			return result, false
 		}
 		seen[option] = true
 		switch option {
 		case 0:
-			if ok = b.parseRate(args[i+1], &l, &numbers); !ok {
-				return l, false
+			if ok = b.parseRate(args[i+1], &result, &numbers); !ok {
+				return result, false
 			}
 		case 1:
 			burst, ok := b.parseInRange("BURST", args[i+1], 1, spec.MaxBurst)
 			if !ok {
-				return l, false
+				return result, false
 			}
 			numbers.Burst = &burst
 		case 2:
 			if cost, ok = b.parseInRange("COST", args[i+1], 0, maxTokens); !ok {
-				return l, false
+				return result, false
 			}
 		}
 	}
-	l.cost = cost
+	result.cost = cost
 	switch {
 	case !seen[0]:
 		b.fail("ERR syntax error: no LIMIT: want for example LIMIT 100/m")
-		return l, false
-	case l.name != "" && seen[1]:
-		b.fail(fmt.Sprintf("ERR BURST: the limit '%s' has the burst of the rule file", l.name))
-		return l, false
-	case l.name != "":
-		return l, true
+		return result, false
+	case result.name != "" && seen[1]:
+		b.fail(fmt.Sprintf("ERR BURST: the limit '%s' has the burst of the rule file", result.name))
+		return result, false
+	case result.name != "":
+		return result, true
 	}
 	var err error
-	if l.policy, err = numbers.Policy(); err != nil {
-		b.failPolicy(l.policy, err)
-		return l, false
+	if result.policy, err = numbers.Policy(); err != nil {
+		b.failPolicy(result.policy, err)
+		return result, false
 	}
-	return l, true
+	return result, true
 }
 
 func (b *batch) parseRate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {

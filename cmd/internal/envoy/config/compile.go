@@ -169,29 +169,29 @@ func (c *compiler) compileDocument(d *Document) {
 
 func (c *compiler) compileDescriptors(parent *node, compileDescriptors []Descriptor, path string, parentLevels []level) {
 	for i := range compileDescriptors {
-		d := &compileDescriptors[i]
-		if d.Key == "" {
-			c.fail(d.pos, "descriptor has empty key")
+		descriptor := &compileDescriptors[i]
+		if descriptor.Key == "" {
+			c.fail(descriptor.pos, "descriptor has empty key")
 			continue
 		}
 		if len(parentLevels) == maxDepth {
-			c.fail(d.pos, "descriptors nest deeper than %d", maxDepth)
+			c.fail(descriptor.pos, "descriptors nest deeper than %d", maxDepth)
 			return
 		}
-		name, values := d.Key, classOf(d)
+		name, values := descriptor.Key, classOf(descriptor)
 		switch {
 		case values.text != "":
-			c.checkClass(d)
+			c.checkClass(descriptor)
 			name += "_" + values.text
-		case d.Value != "":
-			name += "_" + d.Value
+		case descriptor.Value != "":
+			name += "_" + descriptor.Value
 		}
 		isWildcard := strings.Contains(name, "*") || values.text != ""
-		childLevel := c.newLevel(d, name, isWildcard)
+		childLevel := c.newLevel(descriptor, name, isWildcard)
 		levels := append(parentLevels[:len(parentLevels):len(parentLevels)], childLevel)
 		stat := c.statName(levels)
 		if parent.children[name] != nil && values.text == "" || parent.hasClass(values) {
-			c.fail(d.pos, "duplicate descriptor composite key '%s'", path+name)
+			c.fail(descriptor.pos, "duplicate descriptor composite key '%s'", path+name)
 			continue
 		}
 		child := &node{class: values}
@@ -207,8 +207,8 @@ func (c *compiler) compileDescriptors(parent *node, compileDescriptors []Descrip
 		if isWildcard && values.text == "" {
 			child.pattern = bytes.Split([]byte(name), []byte("*"))
 		}
-		c.compileRules(child, d, stat, levels)
-		c.compileDescriptors(child, d.Descriptors, path+name+".", levels)
+		c.compileRules(child, descriptor, stat, levels)
+		c.compileDescriptors(child, descriptor.Descriptors, path+name+".", levels)
 	}
 }
 

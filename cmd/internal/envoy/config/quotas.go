@@ -116,35 +116,35 @@ func (d *decoder) plans(n *yaml.Node, dst *[]spec.Tier) {
 
 // compileQuotas returns the quotas of a limit, or nil. It also sets the limit's MaxQuota.
 func (c *compiler) compileQuotas(rateLimit *RateLimit, limit *Limit) *Quotas {
-	q := rateLimit.Quotas
-	if q == nil {
+	text := rateLimit.Quotas
+	if text == nil {
 		return nil
 	}
 	switch {
-	case (q.File == "") == (q.Hash == ""):
-		c.fail(q.pos, "quotas: want either a file or a hash")
-	case q.Unknown != "default" && q.Unknown != "refuse":
-		c.fail(q.pos, "quotas: unknown '%s': want default or refuse", q.Unknown)
-	case q.Max < 1:
-		c.fail(q.pos, "quotas: max 0: want 1 to %d", uint32(math.MaxUint32))
-	case q.Every < time.Second || q.Every > day:
-		c.fail(q.pos, "quotas: every %s: want 1s to 24h", q.Every)
+	case (text.File == "") == (text.Hash == ""):
+		c.fail(text.pos, "quotas: want either a file or a hash")
+	case text.Unknown != "default" && text.Unknown != "refuse":
+		c.fail(text.pos, "quotas: unknown '%s': want default or refuse", text.Unknown)
+	case text.Max < 1:
+		c.fail(text.pos, "quotas: max 0: want 1 to %d", uint32(math.MaxUint32))
+	case text.Every < time.Second || text.Every > day:
+		c.fail(text.pos, "quotas: every %s: want 1s to 24h", text.Every)
 	case !rateLimit.Unlimited && limit.Requests == 0 && limit.Algorithm != engine.AlgorithmFixedWindow:
-		c.fail(q.pos, "quotas of a limit of 0: write a limit, and unknown: refuse")
+		c.fail(text.pos, "quotas of a limit of 0: write a limit, and unknown: refuse")
 	case rateLimit.Unlimited:
-		c.fail(q.pos, "quotas of a limit that is unlimited: leave one of them out")
+		c.fail(text.pos, "quotas of a limit that is unlimited: leave one of them out")
 	}
 	if len(c.errors) > 0 {
 		return nil
 	}
-	result := &Quotas{File: q.File, Hash: q.Hash, Every: q.Every, Refuse: q.Unknown == "refuse", Plans: map[string]engine.Policy{}}
+	result := &Quotas{File: text.File, Hash: text.Hash, Every: text.Every, Refuse: text.Unknown == "refuse", Plans: map[string]engine.Policy{}}
 	if result.File != "" && !filepath.IsAbs(result.File) {
 		result.File = filepath.Join(filepath.Dir(c.file), result.File)
 	}
-	if !q.hasMax && spec.Logs(limit.Algorithm) { // a log needs room for Max times, so Max is the rule's limit
-		q.Max = max(1, limit.Requests)
+	if !text.hasMax && spec.Logs(limit.Algorithm) { // a log needs room for Max times, so Max is the rule's limit
+		text.Max = max(1, limit.Requests)
 	}
-	result.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: q.Plans, Quota: uint64(q.Max)}
+	result.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: text.Plans, Quota: uint64(text.Max)}
 	if rateLimit.Burst != 0 {
 		result.Limit.Burst = &limit.Burst
 	}
@@ -154,13 +154,13 @@ func (c *compiler) compileQuotas(rateLimit *RateLimit, limit *Limit) *Quotas {
 	}
 	_, plans, err := result.Limit.Policies()
 	if err != nil {
-		c.fail(q.pos, "quotas: %v", err)
+		c.fail(text.pos, "quotas: %v", err)
 	}
 	for i, p := range plans {
-		result.Plans[q.Plans[i].Name] = p
+		result.Plans[text.Plans[i].Name] = p
 	}
 	if limit.Algorithm != engine.AlgorithmFixedWindow {
-		limit.MaxQuota = uint64(q.Max)
+		limit.MaxQuota = uint64(text.Max)
 	}
 	return result
 }

@@ -100,17 +100,17 @@ func scope(r *config.Rule) string {
 // policyText says what a rule allows.
 func policyText(r *config.Rule) string {
 	l := r.Limit
-	per := l.Window.String()
+	period := l.Window.String()
 	if l.Unit != 0 {
-		per = strings.ToLower(l.Unit.String())
+		period = strings.ToLower(l.Unit.String())
 		if l.Multiplier > 1 {
-			per = fmt.Sprintf("%d %ss", l.Multiplier, per)
+			period = fmt.Sprintf("%d %ss", l.Multiplier, period)
 		}
 	}
 	if l.Calendar != nil {
-		per = l.Calendar.String()
+		period = l.Calendar.String()
 	}
-	text := fmt.Sprintf("%d per %s", l.Requests, per)
+	text := fmt.Sprintf("%d per %s", l.Requests, period)
 	if l.Algorithm == engine.AlgorithmTokenBucket {
 		text += fmt.Sprintf(", burst %d", l.Burst)
 	}

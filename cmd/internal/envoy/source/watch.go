@@ -54,9 +54,9 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 // watchAll watches the directory, the folders in it, and the folder of each link in its path. If one of them is
 // missing, it tries again after the next event.
 func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bool) {
-	wanted := map[string]bool{}
+	needed := map[string]bool{}
 	watch := func(name string) {
-		wanted[name] = true
+		needed[name] = true
 		if watcher.Add(name) == nil {
 			watched[name] = true
 		}
@@ -78,7 +78,7 @@ func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bo
 		})
 	}
 	for name := range watched {
-		if !wanted[name] {
+		if !needed[name] {
 			_ = watcher.Remove(name)
 			delete(watched, name)
 		}

@@ -71,7 +71,7 @@ func (r *Runner) Stop() {
 }
 
 func environment(s settings.Settings) []string {
-	var all []string
+	var variables []string
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("envconfig")
@@ -82,8 +82,8 @@ func environment(s settings.Settings) []string {
 		switch value := v.Field(i).Interface().(type) {
 		case map[string]string:
 			var pairs []string
-			for key, one := range value {
-				pairs = append(pairs, key+":"+one)
+			for key, element := range value {
+				pairs = append(pairs, key+":"+element)
 			}
 			text = strings.Join(pairs, ",")
 		case []string:
@@ -93,9 +93,9 @@ func environment(s settings.Settings) []string {
 		default:
 			text = fmt.Sprint(value)
 		}
-		all = append(all, name+"="+text)
+		variables = append(variables, name+"="+text)
 	}
-	return all
+	return variables
 }
 
 // base is the store of the suite. The type stats replaces its counters by counters with the values that the process
@@ -107,7 +107,7 @@ type stats struct {
 	port int
 }
 
-func (s *stats) told(name string) uint64 {
+func (s *stats) fetch(name string) uint64 {
 	response, err := http.Get("http://127.0.0.1:" + strconv.Itoa(s.port) + "/stats")
 	if err != nil {
 		return 0
@@ -126,7 +126,7 @@ func (s *stats) told(name string) uint64 {
 
 func (s *stats) NewCounter(name string) gostats.Counter {
 	counter := s.base.NewCounter(name)
-	counter.Set(s.told(name))
+	counter.Set(s.fetch(name))
 	return counter
 }
 
@@ -137,6 +137,6 @@ func (s *stats) NewCounterWithTags(name string, _ map[string]string) gostats.Cou
 
 func (s *stats) NewGauge(name string) gostats.Gauge {
 	gauge := s.base.NewGauge(name)
-	gauge.Set(s.told(name))
+	gauge.Set(s.fetch(name))
 	return gauge
 }
