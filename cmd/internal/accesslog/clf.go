@@ -106,7 +106,7 @@ func cutIdent(text []byte) (ident, user []byte, err error) {
 	return ident, user, nil
 }
 
-// parseLogged parses the date and everything after it, for all three formats.
+// parseFromDate parses the date and everything after it, for all three formats.
 func (p *parser) parseFromDate(date, rest []byte) (err error) {
 	e := &p.entry
 	if e.Time, err = parseCLF(date); err != nil {

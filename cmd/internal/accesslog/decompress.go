@@ -102,7 +102,7 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 	return raw, "", nil
 }
 
-// damaged explains a failed decompression to the person who provided the data.
+// damageError explains a failed decompression to the person who provided the data.
 func damageError(err error, coding string, line int) error {
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, xz.ErrMemlimit):

@@ -59,7 +59,7 @@ func cutQuoted(s []byte) (text, rest []byte, closed bool) {
 
 var space = []byte(" ")
 
-// absent reports whether a field means that the server had nothing to log.
+// isAbsent reports whether a field means that the server had nothing to log.
 func isAbsent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
 
 // unescape undoes the escapes of Apache httpd and nginx: \" \\ \n \xHH and the like. Other backslashes stay. Without

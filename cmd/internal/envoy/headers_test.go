@@ -36,8 +36,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAllLimits: the headers list the limits that apply, in order, but not more than mostListed. Names may
-// have any characters.
+// TestHeadersOfAllLimits: the headers list the limits that apply, in order, but not more than maxListed. Names may have
+// any characters.
 func TestHeadersOfAllLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

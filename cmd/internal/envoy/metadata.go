@@ -45,7 +45,7 @@ func (g *quotaGroups) allOver() bool {
 	return true
 }
 
-// quotaGroup returns the name of a descriptor's group. The entries backend_name and model_name_override come from Envoy
+// groupName returns the name of a descriptor's group. The entries backend_name and model_name_override come from Envoy
 // AI Gateway.
 func groupName(descriptor *commonv3.RateLimitDescriptor) string {
 	var backend, model string

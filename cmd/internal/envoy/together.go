@@ -219,7 +219,7 @@ func (s *Service) takeTogether(ctx context.Context, checks []check, filter func(
 	return false, nil
 }
 
-// refuses reports whether a store has decided that the hits exceed the limit.
+// isRefusal reports whether a store has decided that the hits exceed the limit.
 func isRefusal(r limits.Ask) bool {
 	return r.Err == nil && !r.Decision.Allowed && (r.Decision.Limit > 0 || r.Decision.RetryAfter > 0)
 }

@@ -54,7 +54,8 @@ func unitOf(name string) (Unit, bool) {
 	return Unit(unit), ok && Unit(unit) != unknownUnit
 }
 
-// window returns the length of multiplier units. It returns false for an unknown unit or a window that is too long.
+// windowLength returns the length of multiplier units. It returns false for an unknown unit or a window that is too
+// long.
 func windowLength(unit Unit, multiplier uint32) (time.Duration, bool) {
 	if unit <= unknownUnit || int(unit) >= len(lengths) || multiplier == 0 {
 		return 0, false

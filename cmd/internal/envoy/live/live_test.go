@@ -304,7 +304,7 @@ func TestReloadsAreTold(t *testing.T) {
 	assert.EqualValues(t, 2, now.Rules[0].Total["refused"])
 }
 
-// TestMoreRulesThanAreShown: the page has at most maxShown cards for rules. All other rules share one card, which
+// TestMoreRulesThanAreShown: the page has at most maxCards cards for rules. All other rules share one card, which
 // counts all their decisions. Limits that requests carry have a separate card.
 func TestMoreRulesThanAreShown(t *testing.T) {
 	s := newShop(t, Options{})
