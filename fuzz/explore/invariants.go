@@ -13,13 +13,13 @@ import (
 )
 
 func (w *world) checkSlots() error {
-	held, calls := 0, 0
+	owned, calls := 0, 0
 	var live [16]uint64
 	labels := live[:0]
 	for i := range w.slots {
 		s, label := atomicbucket.State(w.words[2*i].Peek()), w.words[2*i+1].Peek()&^shard.TierMask
 		if tag := s.Tag(); tag == atomicbucket.Claimed || tag == atomicbucket.Tentative {
-			held++
+			owned++
 		}
 		if !s.IsLive() {
 			continue
@@ -30,7 +30,7 @@ func (w *world) checkSlots() error {
 			}
 		}
 		labels = append(labels, label)
-		full := w.shadow.payload(w.shadow.follows(s), w.shadow.owner(label).full)
+		full := w.shadow.payload(w.shadow.recordPlan(s), w.shadow.owner(label).full)
 		if w.shadow.limited == 0 && s.Payload() != full {
 			return fmt.Errorf("I2: the record of key %d says %#x, want %#x", label, s.Payload(), full)
 		}
@@ -38,8 +38,8 @@ func (w *world) checkSlots() error {
 	for _, th := range w.threads {
 		calls += int(1 - interleave.Bit(th.finished()))
 	}
-	if held > calls {
-		return fmt.Errorf("I5: %d slots are in CLAIM or TENT, and %d calls are under way", held, calls)
+	if owned > calls {
+		return fmt.Errorf("I5: %d slots are in CLAIM or TENT, and %d calls are under way", owned, calls)
 	}
 	return nil
 }
@@ -59,17 +59,17 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	}
 	// A refund that finds no record reports a full bucket, so its key must owe nothing, as for a peek without a record.
 	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
-		seen := sight{o.at, w.shadow.tokens(o.plan, w.shadow.debt(o.plan, o.state, o.at))}
+		observed := sight{o.at, w.shadow.tokens(o.plan, w.shadow.debt(o.plan, o.state, o.at))}
 		if w.shadow.limited > 0 {
-			seen.owed = o.used
+			observed.owed = o.used
 		}
-		if !slices.Contains(th.sights, seen) {
-			return fmt.Errorf("I9: %v saw a debt of %d tokens at %d, which it never had meanwhile", c, seen.owed, seen.at-start)
+		if !slices.Contains(th.sights, observed) {
+			return fmt.Errorf("I9: %v saw a debt of %d tokens at %d, which it never had meanwhile", c, observed.owed, observed.at-start)
 		}
 	}
 	if c.verb == cancel && w.shadow.inFlight && th.charged == 0 {
 		key := w.shadow.owner(c.key)
-		if slices.Contains(key.times, th.entered) && w.shadow.leaves(th.entered) > uint64(o.at) {
+		if slices.Contains(key.times, th.entered) && w.shadow.leaveTime(th.entered) > uint64(o.at) {
 			return fmt.Errorf("I2: %v gave nothing back, and its entry is in flight", c)
 		}
 	}
@@ -105,7 +105,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 		}
 		return nil
 	case shard.Refused:
-		if c.asks && o.atOnce {
+		if c.wantsRetry && o.atOnce {
 			return fmt.Errorf("I9: %v was refused with a wait of 0", c)
 		}
 		if !th.refusable {
@@ -113,7 +113,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 		}
 	case shard.NoRoom:
 		w.shadow.noRoom++
-		if free := w.scenario.probeWindow - bits.OnesCount64(th.taken); w.watchesRoom() && free > 0 {
+		if free := w.scenario.probeWindow - bits.OnesCount64(th.ownedSlots); w.watchesRoom() && free > 0 {
 			return fmt.Errorf("I9: %v found no room, and %d slots were free all the time", c, free)
 		}
 	case shard.Unrecorded:
@@ -161,16 +161,16 @@ func (w *world) CheckEnd() error {
 					end = max(end, c.now())
 				}
 			}
-			looks := []int64{end}
+			peekTimes := []int64{end}
 			if w.cancels { // also peek at the times at which a request leaves the window
 				for _, at := range key.times {
-					leaves := int64(w.shadow.leaves(at))
-					looks = append(looks, max(end, leaves-1), max(end, leaves))
+					leaves := int64(w.shadow.leaveTime(at))
+					peekTimes = append(peekTimes, max(end, leaves-1), max(end, leaves))
 				}
 			}
-			for _, at := range looks {
+			for _, at := range peekTimes {
 				o := peeks(key.key).at(at-start).perform(w.table, w.plans, nil, nil)
-				if used := w.shadow.told(key, uint64(at)); o.used != used {
+				if used := w.shadow.reportedUse(key, uint64(at)); o.used != used {
 					return fmt.Errorf("I2: key %d has used up %d at %d, want %d", key.key, o.used, at-start, used)
 				}
 			}
@@ -195,10 +195,10 @@ func (w *world) CheckEnd() error {
 // then be admitted, up to the burst. checkExact compares only debts, because checkSlots has compared the debts with
 // admissions.
 func (w *world) checkExact() error {
-	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
+	requested, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {
 		if key.full > start {
-			asked[i] = w.shadow.algorithm.Tokens(key.full - start)
+			requested[i] = w.shadow.algorithm.Tokens(key.full - start)
 		}
 	}
 	for _, program := range w.scenario.threads {
@@ -208,7 +208,7 @@ func (w *world) checkExact() error {
 				return nil
 			}
 			if c.verb == take {
-				asked[w.position(c.key)]++
+				requested[w.position(c.key)]++
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (w *world) checkExact() error {
 		return nil
 	}
 	for i, key := range w.shadow.keys {
-		want := min(asked[i], w.shadow.algorithm.Quota().Tokens)
+		want := min(requested[i], w.shadow.algorithm.Quota().Tokens)
 		got := w.shadow.algorithm.Tokens(w.shadow.owes(key.key, w.shadow.algorithm.Ticks(start)))
 		if got > want || got+refused < want {
 			return fmt.Errorf("I1: key %d was admitted %d times, want %d", key.key, got, want)

@@ -18,8 +18,8 @@ import (
 // the other processes can detect this. At the end, another process attaches and sweeps. Then nothing of the dead
 // process may be left (R17, R18, R22).
 
-// observerOf is the number of the process that makes the earlier calls and the last sweep.
-const observerOf = 63
+// observerNumber is the number of the process that makes the earlier calls and the last sweep.
+const observerNumber = 63
 
 // A process is a thread in its role as an owner of claims.
 type process struct {
@@ -61,7 +61,7 @@ func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 		t.RestAfter(1)
 		w.tables = append(w.tables, t)
 	}
-	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerOf - 1}, Build: w.build, Clock: w.machine()})
+	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerNumber - 1}, Build: w.build, Clock: w.machine()})
 }
 
 // machine returns the machine's clock if some call's clock is ahead of it, and otherwise nil. The machine's clock reads
@@ -109,16 +109,16 @@ func (w *world) forgetPlans() {
 	w.table.Plan() // the process that checks the others has the plan that is current at the start
 }
 
-// The method knows adds a plan to a history: the plan that the thread's process knows.
-func (w *world) knows(th *thread, history uint64) uint64 {
+// mixKnownPlan adds a plan to a history: the plan that the thread's process knows.
+func (w *world) mixKnownPlan(th *thread, history uint64) uint64 {
 	if w.scenario.mortal && w.planned {
 		history = interleave.Mix(history, w.tableOf(th.name).Following())
 	}
 	return history
 }
 
-// The method replaced records that a thread changed a word of the plan's replacement (R22).
-func (w *world) replaced(th *thread, a *word.Word) {
+// recordReplacement records that a thread changed a word of the plan's replacement (R22).
+func (w *world) recordReplacement(th *thread, a *word.Word) {
 	if !w.scenario.mortal {
 		return
 	}
@@ -126,38 +126,37 @@ func (w *world) replaced(th *thread, a *word.Word) {
 	switch n, underway := w.table.Announced(); {
 	case a == w.planWords[1] && underway && n < maxPlans:
 		s.announced[n] = 1 + w.table.NumberOf(n)
-		s.until, s.mark = s.charged, w.table.Watermark()
+		s.chargedBefore, s.announceWatermark = s.charged, w.table.Watermark()
 	case a == w.planWords[0]:
 		// The watermark moves to the time of the call, in one step of R7. A call with a clock has read the clock after
 		// the plan was announced.
 		s.since = th.now()
 		if th.call().clock {
-			s.since = max(s.since, s.until)
+			s.since = max(s.since, s.chargedBefore)
 		}
-		s.since = min(s.since, s.mark+4*w.skew)
+		s.since = min(s.since, s.announceWatermark+4*w.skew)
 	}
 }
 
-// The method enters is for a thread that replaces the plan of a shared table. It records whether the thread has entered
-// its number in the word setting, and removed the number again.
-func (th *thread) enters(w *world, a word.Access) {
+// recordEntry is for a thread that replaces the plan of a shared table. It records whether the thread has entered its
+// number in the word setting, and removed the number again.
+func (th *thread) recordEntry(w *world, a word.Access) {
 	if len(w.planWords) > 0 && a.Word == w.planWords[2] && a.Op != word.Load {
 		th.replaces += int(interleave.Bit(a.Word.Peek() == a.New))
 	}
 }
 
-// The method completes forgets what a thread knows before the thread checks whether its replacement of the plan is
-// complete. The thread makes several such checks. From one check to the next, it uses only the plan that its process
-// knows.
-func (w *world) completes(th *thread) {
+// forgetReads forgets what a thread has read before the thread checks whether its replacement of the plan is complete.
+// The thread makes several such checks. From one check to the next, it uses only the plan that its process knows.
+func (w *world) forgetReads(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
-		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))
+		th.History = w.mixKnownPlan(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))
 	}
 }
 
 func (c *changes) hash() uint64 {
-	h := interleave.Mix(interleave.Mix(1<<56, uint64(c.charged)), uint64(c.until))
-	h = interleave.Mix(interleave.Mix(h, uint64(c.mark)), uint64(c.since))
+	h := interleave.Mix(interleave.Mix(1<<56, uint64(c.charged)), uint64(c.chargedBefore))
+	h = interleave.Mix(interleave.Mix(h, uint64(c.announceWatermark)), uint64(c.since))
 	for _, number := range c.announced {
 		h = interleave.Mix(h, number)
 	}
@@ -185,7 +184,9 @@ func (w *world) tableOf(thread int) *shard.Table {
 	return w.tables[thread]
 }
 
-func (w *world) foreign(a *word.Word) bool { return w.scenario.mortal && !slices.Contains(w.words, a) }
+func (w *world) isForeign(a *word.Word) bool {
+	return w.scenario.mortal && !slices.Contains(w.words, a)
+}
 
 func (w *world) die(th *thread) {
 	th.dead = true

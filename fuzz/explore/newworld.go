@@ -112,7 +112,7 @@ func (w *world) makeTable() error {
 func (w *world) intercept() {
 	s, table := w.scenario, w.table
 	interleave.Intercept(func(a word.Access) bool {
-		if w.foreign(a.Word) || !s.mortal && a.Word == table.PlannedWord() {
+		if w.isForeign(a.Word) || !s.mortal && a.Word == table.PlannedWord() {
 			return true
 		}
 		if slices.Contains(w.refunds, a.Word) {
@@ -157,10 +157,10 @@ func (s scenario) limited(plan int) (atomicbucket.Algorithm, uint64, error) {
 	return nil, 0, nil
 }
 
-func cmpOr[T comparable](v, otherwise T) T {
+func cmpOr[T comparable](v, fallback T) T {
 	var zero T
 	if v == zero {
-		return otherwise
+		return fallback
 	}
 	return v
 }

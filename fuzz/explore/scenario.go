@@ -59,17 +59,17 @@ const (
 
 // A call is one call of the table's interface. Its clock reads start+late+fast.
 type call struct {
-	verb  verb
-	key   uint64
-	late  int64
-	n     uint64
-	least uint64 // for an upTo: the fewest tokens that it accepts
-	limit uint64 // the quota of a take, in tokens; 0: the limit of the plan
-	other bool   // the quota was made for another table
-	lead  int64  // how far the time of a take is ahead of its clock
-	fast  int64  // how far its clock is ahead of the machine's clock
-	clock bool   // a cancel or a change of the plan reads a clock during the call: see thread.read
-	asks  bool   // a take also requests the time at which to try again
+	verb       verb
+	key        uint64
+	late       int64
+	n          uint64
+	minimum    uint64 // for an upTo: the fewest tokens that it accepts
+	limit      uint64 // the quota of a take, in tokens; 0: the limit of the plan
+	otherTable bool   // the quota was made for another table
+	lead       int64  // how far the time of a take is ahead of its clock
+	fast       int64  // how far its clock is ahead of the machine's clock
+	clock      bool   // a cancel or a change of the plan reads a clock during the call: see thread.read
+	wantsRetry bool   // a take also requests the time at which to try again
 }
 
 // givesBack reports whether the call is a refund, with or without a receipt.
@@ -77,14 +77,14 @@ func (c call) givesBack() bool { return c.verb == refund || c.verb == cancel }
 
 func (c call) now() int64 { return start + c.late }
 
-func (c call) reads() int64 { return c.now() + c.fast }
+func (c call) clockTime() int64 { return c.now() + c.fast }
 
 // time returns when the call is decided, unless the watermark is later.
 func (c call) time() int64 { return c.now() + c.lead }
 
 func (c call) String() string {
 	if c.fast > 0 {
-		return fmt.Sprintf("%v, by a clock that is %d ahead", c.by(0), c.fast)
+		return fmt.Sprintf("%v, by a clock that is %d ahead", c.withClockAhead(0), c.fast)
 	}
 	switch c.verb {
 	case take:
@@ -111,7 +111,7 @@ func (c call) String() string {
 	case charge:
 		return fmt.Sprintf("charge %d to key %d at %d", c.n, c.key, c.late)
 	case upTo:
-		return fmt.Sprintf("take %d to %d of key %d at %d", c.least, c.n, c.key, c.late)
+		return fmt.Sprintf("take %d to %d of key %d at %d", c.minimum, c.n, c.key, c.late)
 	case adopt:
 		if c.clock {
 			return fmt.Sprintf("adopt plan %d by the clock", c.n)
@@ -133,33 +133,33 @@ func (c call) at(late int64) call { c.late = late; return c }
 // leads returns the call with another time, which is ahead of the call's clock by lead nanoseconds.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
 
-// The method by returns the call with another clock, which is ahead of the machine's clock by fast nanoseconds.
-func (c call) by(fast int64) call { c.fast = fast; return c }
+// withClockAhead returns the call with another clock, which is ahead of the machine's clock by fast nanoseconds.
+func (c call) withClockAhead(fast int64) call { c.fast = fast; return c }
 
 // byClock returns the call with a clock to read, instead of a time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// The method told returns the call, changed to ask for the time of the next try.
-func (c call) told() call { c.asks = true; return c }
+// withRetry returns the call, changed to ask for the time of the next try.
+func (c call) withRetry() call { c.wantsRetry = true; return c }
 
-func (c call) under(limit uint64) call { c.limit = limit; return c }
+func (c call) withLimit(limit uint64) call { c.limit = limit; return c }
 
-// underOther returns the call under a quota of another table.
-func (c call) underOther(limit uint64) call { c.limit, c.other = limit, true; return c }
+// withOtherLimit returns the call with a quota of another table.
+func (c call) withOtherLimit(limit uint64) call { c.limit, c.otherTable = limit, true; return c }
 
 func (c call) quota(plan *shard.Plan) shard.Quota {
 	if c.limit == 0 {
 		return shard.TierQuota(0)
 	}
 	q := plan.Quota(0)
-	if c.other {
-		plan = stranger
+	if c.otherTable {
+		plan = otherPlan
 	}
 	return plan.NewQuota(atomicbucket.Quota{Token: q.Token, Tokens: c.limit})
 }
 
-// stranger is the plan of another table. The quotas of that table have another unit.
-var stranger = func() *shard.Plan {
+// otherPlan is the plan of another table. The quotas of that table have another unit.
+var otherPlan = func() *shard.Plan {
 	algorithm, err := atomicbucket.NewTokenBucket(1e9, 1e9, 1)
 	if err != nil {
 		panic(err)
@@ -194,10 +194,10 @@ func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
-// takesUpTo returns a call that takes tokens of a key, at most the number most. It is refused if the key has fewer
-// tokens than the number least.
-func takesUpTo(key, least, most uint64) call {
-	return call{verb: upTo, key: key, least: least, n: most}
+// takesUpTo returns a call that takes tokens of a key, at most the maximum. It is refused if the key has fewer tokens
+// than the minimum.
+func takesUpTo(key, minimum, maximum uint64) call {
+	return call{verb: upTo, key: key, minimum: minimum, n: maximum}
 }
 
 // maxDebt bounds the debt of a key, as a multiple of its limit.
@@ -228,10 +228,10 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 	case take:
 		ends, q := t.Ends(p), c.quota(plans[0])
 		var status *atomicbucket.Status
-		if c.asks {
+		if c.wantsRetry {
 			status = new(atomicbucket.Status)
 		}
-		out := t.TakeAt(p, c.time()+c.fast, c.reads(), c.n, q, status)
+		out := t.TakeAt(p, c.time()+c.fast, c.clockTime(), c.n, q, status)
 		o = outcomeOf(out, 0)
 		o.atOnce = status != nil && status.RetryAfter == 0
 		if out.Verdict == shard.Admitted {
@@ -261,7 +261,7 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 		o = outcomeOf(out, charged)
 	case upTo:
 		ends, q := t.Ends(p), c.quota(plans[0])
-		out, taken := t.TakeUpTo(p, c.now(), c.now(), c.least, c.n, q, nil)
+		out, taken := t.TakeUpTo(p, c.now(), c.now(), c.minimum, c.n, q, nil)
 		if o = outcomeOf(out, taken); out.Verdict == shard.Admitted {
 			o.ends = ends
 			receipt.Enter(&out, taken, q, ends)
@@ -272,11 +272,11 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 	case reset:
 		t.Reset(p)
 	case sweep:
-		t.Sweep(c.reads(), nil)
+		t.Sweep(c.clockTime(), nil)
 	case sweepEpoch:
-		t.SweepEpoch(c.reads(), nil)
+		t.SweepEpoch(c.clockTime(), nil)
 	case sweepPart:
-		t.Sweep(c.reads(), func() bool { return false })
+		t.Sweep(c.clockTime(), func() bool { return false })
 	case refund:
 		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, shard.Receipt{}), 0) // if there is no record, nothing is used
 	case adopt:

@@ -32,22 +32,22 @@ type shadow struct {
 
 // An owner is a key of the scenario.
 type owner struct {
-	key    uint64
-	full   uint64 // the tick at which its bucket is full; 0: it was always full
-	burst  uint64 // in ticks of the plan that its record follows; 0: it has no record
-	plan   *shard.Plan
-	label  uint64  // the key word that was written by the call that was charged last
-	asked  uint64  // the key word that was written by a call that is not charged yet
-	asker  *thread // the thread of that call
-	asking int
-	times  []uint64 // in a log, the tick of every token; in flight, the tick and the thread that took the token
+	key           uint64
+	full          uint64 // the tick at which its bucket is full; 0: it was always full
+	burst         uint64 // in ticks of the plan that its record follows; 0: it has no record
+	plan          *shard.Plan
+	label         uint64  // the key word that was written by the call that was charged last
+	pendingLabel  uint64  // the key word that was written by a call that is not charged yet
+	pendingThread *thread // the thread of that call
+	pendingCall   int
+	times         []uint64 // in a log, the tick of every token; in flight, the tick and the thread that took the token
 
 	tenure uint64  // how many of its records were evicted, reset or converted
 	grants []grant // takes from its bucket, in scenarios with refunds by receipts
 }
 
-// end forgets the calls that charged a record, when the record is forgotten or converted.
-func (o *owner) end() {
+// endTenure forgets the calls that charged a record, when the record is forgotten or converted.
+func (o *owner) endTenure() {
 	o.tenure++
 	for i := range o.grants {
 		o.grants[i].cost = 0
@@ -62,11 +62,11 @@ type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }
 
 // changes has the data to check replacements of a shared table's plan.
 type changes struct {
-	charged   int64            // the latest time of a call that was charged
-	announced [maxPlans]uint64 // for each plan number, the index of the scenario's plan that it stands for, plus one
-	until     int64            // the value of charged when the latest plan was announced
-	mark      int64            // the watermark at that time
-	since     int64            // when the current plan became current: no record is converted at an earlier time
+	charged           int64            // the latest time of a call that was charged
+	announced         [maxPlans]uint64 // for each plan number, the index of its plan in the scenario, plus one
+	chargedBefore     int64            // the value of charged when the latest plan was announced
+	announceWatermark int64            // the watermark at that time
+	since             int64            // when the current plan became current: no record is converted earlier
 }
 
 // maxPlans is one more than the largest number of successive plans of a table.
@@ -84,26 +84,26 @@ func (s *shadow) owner(key uint64) *owner {
 	return &s.keys[len(s.keys)-1]
 }
 
-// follows returns the plan that a live record follows: the current or the previous one.
-func (s *shadow) follows(record atomicbucket.State) *shard.Plan {
+// recordPlan returns the plan that a live record follows: the current or the previous one.
+func (s *shadow) recordPlan(record atomicbucket.State) *shard.Plan {
 	plan := s.table.Plan()
-	before := s.before(plan)
+	previous := s.previousPlan(plan)
 	switch {
-	case before == nil:
+	case previous == nil:
 	case s.table.IsShared(): // each process of a shared table has its own plans, and a plan's number decides its tag
 		if record.Tag() != plan.Live() {
-			return before
+			return previous
 		}
-	case record.Tag() == before.Live(): // if both plans have that tag, the current plan must convert the record first
-		return before
+	case record.Tag() == previous.Live(): // if both plans have that tag, the current plan must convert the record first
+		return previous
 	}
 	return plan
 }
 
-func (s *shadow) before(plan *shard.Plan) *shard.Plan {
-	for _, before := range s.plans {
-		if before.Algorithm() == plan.From() {
-			return before
+func (s *shadow) previousPlan(plan *shard.Plan) *shard.Plan {
+	for _, previous := range s.plans {
+		if previous.Algorithm() == plan.From() {
+			return previous
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (s *shadow) limit(key uint64) uint64 {
 // which grants nothing, it returns 0.
 func (c call) limitOr(plan uint64) uint64 {
 	switch {
-	case c.other:
+	case c.otherTable:
 		return 0
 	case c.limit > 0:
 		return c.limit
@@ -203,7 +203,7 @@ func (s *shadow) owes(key, tick uint64) uint64 {
 	return 0
 }
 
-func (s *shadow) fits(c call, tick uint64) uint64 {
+func (s *shadow) fittingTokens(c call, tick uint64) uint64 {
 	if s.limited > 0 {
 		bound := c.limitOr(s.limited)
 		if c.verb == charge || s.refusals == shard.Penalty {
@@ -219,9 +219,9 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.price(c, 1))
 }
 
-// pays reports whether a write of a call charges only the tokens that fit, instead of all tokens of the call. This is
-// true for a charge, for an upTo and, if refusals are charged, for a refused take.
-func (s *shadow) pays(c call, tick uint64) bool {
+// chargesPart reports whether a write of a call charges only the tokens that fit, instead of all tokens of the call.
+// This is true for a charge, for an upTo and, if refusals are charged, for a refused take.
+func (s *shadow) chargesPart(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
 		return c.verb == charge || c.verb == upTo
 	}
@@ -231,8 +231,8 @@ func (s *shadow) pays(c call, tick uint64) bool {
 	return s.owes(c.key, tick)+s.price(c, c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
 }
 
-func (s *shadow) short(c call, tick uint64) bool {
-	return s.fits(call{verb: upTo, key: c.key, n: c.least, limit: c.limit}, tick) < c.least
+func (s *shadow) isShort(c call, tick uint64) bool {
+	return s.fittingTokens(call{verb: upTo, key: c.key, n: c.minimum, limit: c.limit}, tick) < c.minimum
 }
 
 // tick returns the time at which the thread's call is decided: the call's time, or the watermark if it is later.
@@ -240,9 +240,9 @@ func (s *shadow) tick(th *thread) uint64 {
 	return s.algorithm.Ticks(max(th.now()+th.call().lead, th.watermark))
 }
 
-// The method follow records which plan the record of a key follows.
-func (s *shadow) follow(key *owner, record atomicbucket.State) {
-	key.plan = s.follows(record)
+// setPlan records which plan the record of a key follows.
+func (s *shadow) setPlan(key *owner, record atomicbucket.State) {
+	key.plan = s.recordPlan(record)
 	key.burst = s.cost(key.plan, key.plan.Quota(0).Tokens)
 }
 
@@ -251,7 +251,7 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	key := s.owner(label)
 	plan := s.planOf(label)
 	key.burst, key.plan = 0, nil
-	key.end()
+	key.endTenure()
 	owed := s.owes(label, s.tick(th))
 	if s.limited > 0 {
 		owed = s.used(key, s.tick(th))

@@ -23,18 +23,18 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 		return fmt.Errorf("I2: %v wrote the bucket of key %d", c, label)
 	}
 	s.charged = max(s.charged, th.now())
-	s.follow(key, to)
+	s.setPlan(key, to)
 	limit := c.ticksOr(s.algorithm, key.burst)
 	if c.verb == reserve {
 		limit += patience
 	}
-	if c.verb == upTo && s.short(c, tick) {
+	if c.verb == upTo && s.isShort(c, tick) {
 		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, s.owes(label, tick))
 	}
-	pays, amount := s.pays(c, tick), uint64(0)
+	pays, amount := s.chargesPart(c, tick), uint64(0)
 	cost, owed := s.price(c, c.n), s.owes(label, tick)
 	if pays {
-		amount = s.fits(c, tick)
+		amount = s.fittingTokens(c, tick)
 		cost = s.price(c, amount)
 	}
 	if c.verb == refund { // no scenario has both reservations and refunds without a receipt
@@ -51,8 +51,8 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	}
 	if !c.givesBack() {
 		key.label = c.label()
-		if other := key.asker; other == nil || other == th || other.finished() || other.made != key.asking {
-			key.asked = key.label
+		if other := key.pendingThread; other == nil || other == th || other.finished() || other.done != key.pendingCall {
+			key.pendingLabel = key.label
 		}
 	}
 	if th.charged++; th.charged > 1 {
@@ -120,19 +120,19 @@ func (s *shadow) checkGrants() error {
 	return nil
 }
 
-// room is the largest debt of a record, in ticks. A conversion forgives the part of a debt above it.
-const room = 1 << 51
+// maxRecordDebt is the largest debt of a record, in ticks. A conversion forgives the part of a debt above it.
+const maxRecordDebt = 1 << 51
 
 // convert records that a call converted a record to another plan. The record must owe the same tokens as before. This
 // is also true under a quota with its own numbers (R24), where a token costs the same.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
 	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
-	before := s.cost(s.planOf(key.key), 1)
-	key.end()
-	s.follow(key, to)
+	previousCost := s.cost(s.planOf(key.key), 1)
+	key.endTenure()
+	s.setPlan(key, to)
 	owed, scale := s.owes(key.key, watermark), s.scale(key.plan)
-	unit := before * scale
-	key.full = min(watermark+(owed*s.cost(key.plan, 1)+unit-1)/unit*scale, watermark+room*scale)
+	unit := previousCost * scale
+	key.full = min(watermark+(owed*s.cost(key.plan, 1)+unit-1)/unit*scale, watermark+maxRecordDebt*scale)
 	if want := s.payload(key.plan, key.full); to.Payload() != want {
 		return fmt.Errorf("I2: %v converted key %d to %#x, want %#x", th.call(), key.key, to.Payload(), want)
 	}

@@ -11,15 +11,15 @@ import (
 
 func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 	for _, at := range key.times {
-		if s.leaves(at) > tick {
+		if s.leaveTime(at) > tick {
 			used++
 		}
 	}
 	return used
 }
 
-// The method told returns the used tokens that a peek of a log reports, at most the limit.
-func (s *shadow) told(key *owner, tick uint64) uint64 {
+// reportedUse returns the used tokens that a peek of a log reports, at most the limit.
+func (s *shadow) reportedUse(key *owner, tick uint64) uint64 {
 	used := s.used(key, tick)
 	if s.inFlight {
 		used = min(used, s.table.Plan().Quota(0).Tokens)
@@ -27,9 +27,9 @@ func (s *shadow) told(key *owner, tick uint64) uint64 {
 	return used
 }
 
-// The method leaves returns the tick at which a token leaves the window or, if it is in flight, is forgotten. The
+// leaveTime returns the tick at which a token leaves the window or, if it is in flight, is forgotten. The
 // argument at is an element of the field times.
-func (s *shadow) leaves(at uint64) uint64 {
+func (s *shadow) leaveTime(at uint64) uint64 {
 	if s.inFlight {
 		return (at/entrants/logWindow + 2) * logWindow
 	}
@@ -40,21 +40,21 @@ func (s *shadow) leaves(at uint64) uint64 {
 // entrants + thread + 1.
 const entrants = 16
 
-// The method least returns the lower limit of the current and the previous plan, because either plan may decide a call.
-func (s *shadow) least() uint64 {
+// minLimit returns the lower limit of the current and the previous plan, because either plan may decide a call.
+func (s *shadow) minLimit() uint64 {
 	if !s.inFlight {
 		return s.limited
 	}
 	plan := s.table.Plan()
 	limit := plan.Quota(0).Tokens
-	if before := s.before(plan); before != nil {
+	if before := s.previousPlan(plan); before != nil {
 		limit = min(limit, before.Quota(0).Tokens)
 	}
 	return limit
 }
 
-func (s *shadow) most(record atomicbucket.State) uint64 {
-	return s.follows(record).Quota(0).Tokens
+func (s *shadow) maxLimit(record atomicbucket.State) uint64 {
+	return s.recordPlan(record).Quota(0).Tokens
 }
 
 // The method enter records that a call wrote the record of a log.
@@ -72,12 +72,12 @@ func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	}
 	th.tenure = key.tenure
 	n := c.n
-	if c.verb == upTo && s.short(c, tick) {
+	if c.verb == upTo && s.isShort(c, tick) {
 		return fmt.Errorf("I1: %v was admitted to a log of %d", c, used)
-	} else if s.pays(c, tick) {
-		n = s.fits(c, tick)
+	} else if s.chargesPart(c, tick) {
+		n = s.fittingTokens(c, tick)
 		th.amount = n
-	} else if used+c.n > c.limitOr(s.most(to)) {
+	} else if used+c.n > c.limitOr(s.maxLimit(to)) {
 		return fmt.Errorf("I1: %v was admitted to a log of %d", c, used)
 	}
 	if s.inFlight {
@@ -105,7 +105,7 @@ func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 // The method drop removes the tokens that have left the window at a tick.
 func (s *shadow) drop(key *owner, tick uint64) {
 	before := len(key.times)
-	key.times = slices.DeleteFunc(key.times, func(at uint64) bool { return s.leaves(at) <= tick })
+	key.times = slices.DeleteFunc(key.times, func(at uint64) bool { return s.leaveTime(at) <= tick })
 	s.forgotten += uint64(before - len(key.times))
 }
 
@@ -115,7 +115,7 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	for range c.n {
 		i := slices.IndexFunc(key.times, func(at uint64) bool {
-			return c.verb == cancel && at == th.entered || c.verb == refund && s.leaves(at) > tick
+			return c.verb == cancel && at == th.entered || c.verb == refund && s.leaveTime(at) > tick
 		})
 		if i < 0 && c.verb == cancel {
 			return fmt.Errorf("I2: %v gave back what is not in flight", c)
@@ -149,13 +149,13 @@ func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 		return fmt.Errorf("I2: %v took a request out of a log that has none", c)
 	}
 	for range min(c.n, used) {
-		given := 0
+		index := 0
 		if c.verb == cancel {
-			if given = slices.Index(key.times, th.entered); given < 0 {
+			if index = slices.Index(key.times, th.entered); index < 0 {
 				return fmt.Errorf("I2: %v took a request out of the log in the place of one that has left", c)
 			}
 		}
-		key.times = slices.Delete(key.times, given, given+1)
+		key.times = slices.Delete(key.times, index, index+1)
 	}
 	return nil
 }

@@ -14,26 +14,26 @@ type thread struct {
 	name    int
 	program []call
 
-	made     int      // the number of calls that have returned
+	done     int      // the number of calls that have returned
 	dead     bool     // it never runs again
 	returned *outcome // the outcome if a call returned in the last step, otherwise nil
 	before   uint64   // the history when the current call began
 
 	// The fields below describe the current call:
-	clock     int64   // the latest time that it has read from the clock
-	replaces  int     // how far it is in a replacement of the plan: see world.completes
-	floor     int64   // the watermark when the call began
-	watermark int64   // the latest watermark that it has read
-	grant     int     // the number of its latest take among the key's grants, from 1 on
-	tenure    uint64  // the tenure of the key in which that take was made
-	entered   uint64  // the tick of its entry in a log
-	charged   int     // how often it wrote a bucket
-	amount    uint64  // tokens that it was charged, if it is a charge
-	wrote     bool    // it changed a slot
-	disturbed bool    // another thread changed a word
-	refusable bool    // at some moment its bucket had less than the cost
-	sights    []sight // the debts of its key that the call could have seen
-	taken     uint64  // slots of its probe window that were owned at some moment
+	clock          int64   // the latest time that it has read from the clock
+	replaces       int     // how far it is in a replacement of the plan: see world.forgetReads
+	startWatermark int64   // the watermark when the call began
+	watermark      int64   // the latest watermark that it has read
+	grant          int     // the number of its latest take among the key's grants, from 1 on
+	tenure         uint64  // the tenure of the key in which that take was made
+	entered        uint64  // the tick of its entry in a log
+	charged        int     // how often it wrote a bucket
+	amount         uint64  // tokens that it was charged, if it is a charge
+	wrote          bool    // it changed a slot
+	disturbed      bool    // another thread changed a word
+	refusable      bool    // at some moment its bucket had less than the cost
+	sights         []sight // the debts of its key that the call could have seen
+	ownedSlots     uint64  // slots of its probe window that were owned at some moment
 }
 
 // A sight is a debt that a call could have seen. This is the debt of the call's key at the call's clock, or at the
@@ -51,7 +51,7 @@ func (w *world) newThread(name int, program []call) *thread {
 		for _, c := range th.program {
 			o := c.perform(w.tableOf(name), w.plans, &receipt, read)
 			th.returned = &o
-			th.made++
+			th.done++
 		}
 	})
 	return th
@@ -61,11 +61,11 @@ func (w *world) newThread(name int, program []call) *thread {
 // call has begun. The later of the two counts.
 func (w *world) read(th *thread) int64 {
 	if c := th.call(); !c.clock {
-		return c.reads()
+		return c.clockTime()
 	}
 	th.clock = start
 	for _, other := range w.threads {
-		th.clock = max(th.clock, other.program[min(other.made, len(other.program)-1)].now())
+		th.clock = max(th.clock, other.program[min(other.done, len(other.program)-1)].now())
 	}
 	th.History = interleave.Mix(th.History, uint64(th.clock))
 	return th.clock
@@ -79,9 +79,9 @@ func (th *thread) now() int64 {
 	return th.clock
 }
 
-func (th *thread) finished() bool { return th.made == len(th.program) }
+func (th *thread) finished() bool { return th.done == len(th.program) }
 
-func (th *thread) call() call { return th.program[th.made] }
+func (th *thread) call() call { return th.program[th.done] }
 
 func (th *thread) rewind() {
 	th.Rewind()
@@ -92,8 +92,8 @@ func (th *thread) rewind() {
 func (th *thread) begin(watermark int64) {
 	*th = thread{
 		Thread: th.Thread, name: th.name, program: th.program,
-		made: th.made, before: th.before, grant: th.grant, tenure: th.tenure, entered: th.entered,
-		floor: watermark, watermark: watermark,
+		done: th.done, before: th.before, grant: th.grant, tenure: th.tenure, entered: th.entered,
+		startWatermark: watermark, watermark: watermark,
 	}
 	th.History = th.before
 }
@@ -101,18 +101,18 @@ func (th *thread) begin(watermark int64) {
 // hash returns a hash of the thread's part of the state, without its name, because threads with the same program are
 // interchangeable.
 func (th *thread) hash() uint64 {
-	h := interleave.Mix(uint64(len(th.program)-th.made)|interleave.Bit(th.dead)<<32, th.History)
-	for _, c := range th.program[th.made:] {
-		h = interleave.Mix(interleave.Mix(interleave.Mix(h, c.key), uint64(c.verb)<<32|c.n|c.limit<<16|interleave.Bit(c.other)<<48), uint64(c.late)^uint64(c.lead)<<32^uint64(c.fast)<<16)
+	h := interleave.Mix(uint64(len(th.program)-th.done)|interleave.Bit(th.dead)<<32, th.History)
+	for _, c := range th.program[th.done:] {
+		h = interleave.Mix(interleave.Mix(interleave.Mix(h, c.key), uint64(c.verb)<<32|c.n|c.limit<<16|interleave.Bit(c.otherTable)<<48), uint64(c.late)^uint64(c.lead)<<32^uint64(c.fast)<<16)
 	}
 	if th.finished() {
 		return h
 	}
-	h = interleave.Mix(h, uint64(th.floor))
+	h = interleave.Mix(h, uint64(th.startWatermark))
 	sights := uint64(0) // their order does not matter
 	for _, s := range th.sights {
 		sights += interleave.Mix(interleave.Mix(1, uint64(s.at)), s.owed)
 	}
-	h = interleave.Mix(interleave.Mix(h, sights), th.taken)
+	h = interleave.Mix(interleave.Mix(h, sights), th.ownedSlots)
 	return interleave.Mix(h, interleave.Bit(th.disturbed)|interleave.Bit(th.refusable)<<1)
 }

@@ -132,17 +132,17 @@ func (w *world) Step(thread, way int) error {
 	a := th.Pending
 	i := slices.Index(w.words, a.Word)
 	from, to := th.Step()
-	th.enters(w, a)
+	th.recordEntry(w, a)
 	if i == 2*w.slots && a.Op == word.Load {
 		th.watermark = int64(from)
 	}
 
 	returned := th.returned
 	if returned == nil {
-		w.beginAgain(th)
+		w.restartSearch(th)
 		return w.account(th, a, i, from, to)
 	}
-	th.made-- // the operation still belongs to that call
+	th.done-- // the operation still belongs to that call
 	err := w.account(th, a, i, from, to)
 	if err == nil {
 		if w.trace != nil {
@@ -150,7 +150,7 @@ func (w *world) Step(thread, way int) error {
 		}
 		err = w.checkCall(th, *returned)
 	}
-	th.made++
+	th.done++
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (w *world) Step(thread, way int) error {
 		th.before = interleave.Mix(interleave.Mix(th.before, uint64(returned.state)), th.tenure)
 		th.before = interleave.Mix(interleave.Mix(th.before, returned.ends.Word()), uint64(returned.ended))
 	}
-	th.before = w.knows(th, th.before)
+	th.before = w.mixKnownPlan(th, th.before)
 	th.begin(int64(w.words[2*w.slots].Peek()))
 	if !th.finished() {
 		w.observe(th)
@@ -180,22 +180,22 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	if err := w.checkTime(); err != nil {
 		return err
 	}
-	w.replaced(th, a.Word)
+	w.recordReplacement(th, a.Word)
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
-// beginAgain forgets what the thread knows if its call restarts its search. The restarted call uses nothing that it
-// read before. Only a hit would use the watermark that it read, so hits are excluded. Without beginAgain, two rounds of
-// a loop would never be the same state, so an endless loop would not be recognized.
-func (w *world) beginAgain(th *thread) {
+// restartSearch forgets what the thread knows if its call restarts its search. The restarted call uses nothing that it
+// read before. Only a hit would use the watermark that it read, so hits are excluded. Without restartSearch, two rounds
+// of a loop would never be the same state, so an endless loop would not be recognized.
+func (w *world) restartSearch(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
 		(th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take &&
 			th.call().verb != reserve && th.call().verb != charge && th.call().verb != upTo) {
-		th.History = w.knows(th, interleave.Mix(th.before, 1))
+		th.History = w.mixKnownPlan(th, interleave.Mix(th.before, 1))
 	}
 	w.retries = retries
-	w.completes(th)
+	w.forgetReads(th)
 }
 
 // changed records a change of word i in the shadow, checks the invariants, and informs every call.
@@ -207,7 +207,7 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	} else if i < 2*w.slots {
 		if label := w.words[i|1].Peek(); i&1 == 1 {
 			key := w.shadow.owner(uint64(to)) // checkSlots reports what is wrong
-			key.asked, key.asker, key.asking = uint64(to), th, th.made
+			key.pendingLabel, key.pendingThread, key.pendingCall = uint64(to), th, th.done
 		} else if to.IsLive() {
 			err = w.shadow.charge(th, label&^shard.TierMask, from, to)
 		} else if from.IsLive() {
@@ -241,25 +241,25 @@ func (w *world) observe(th *thread) {
 	if w.watchesRoom() {
 		for i := range w.scenario.probeWindow {
 			owned := atomicbucket.State(w.words[2*i].Peek()).Tag() > atomicbucket.Free
-			th.taken |= interleave.Bit(owned) << i
+			th.ownedSlots |= interleave.Bit(owned) << i
 		}
 	}
 	switch c := th.call(); c.verb {
 	case charge:
-		if w.shadow.fits(c, w.shadow.algorithm.Ticks(max(c.now(), th.floor))) == 0 {
+		if w.shadow.fittingTokens(c, w.shadow.algorithm.Ticks(max(c.now(), th.startWatermark))) == 0 {
 			th.refusable = true
 		}
 	case upTo:
-		if w.shadow.short(c, w.shadow.algorithm.Ticks(max(c.now(), th.floor))) {
+		if w.shadow.isShort(c, w.shadow.algorithm.Ticks(max(c.now(), th.startWatermark))) {
 			th.refusable = true
 		}
 	case take, reserve:
 		if w.shadow.limited > 0 {
-			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.algorithm.Ticks(max(c.time(), th.floor)))
-			th.refusable = th.refusable || used+c.n > c.limitOr(w.shadow.least())
+			used := w.shadow.used(w.shadow.owner(c.key), w.shadow.algorithm.Ticks(max(c.time(), th.startWatermark)))
+			th.refusable = th.refusable || used+c.n > c.limitOr(w.shadow.minLimit())
 			return
 		}
-		owed := w.shadow.owes(c.key, w.shadow.algorithm.Ticks(max(c.time(), th.floor)))
+		owed := w.shadow.owes(c.key, w.shadow.algorithm.Ticks(max(c.time(), th.startWatermark)))
 		if c.verb == reserve {
 			owed -= min(owed, patience)
 		}
@@ -269,7 +269,7 @@ func (w *world) observe(th *thread) {
 	case peek, refund:
 		s := sight{at: max(c.now(), int64(w.words[2*w.slots].Peek()))}
 		if tick := w.shadow.algorithm.Ticks(s.at); w.shadow.limited > 0 {
-			s.owed = w.shadow.told(w.shadow.owner(c.key), tick)
+			s.owed = w.shadow.reportedUse(w.shadow.owner(c.key), tick)
 		} else {
 			plan := w.shadow.planOf(c.key)
 			s.owed = min(w.shadow.tokens(plan, w.shadow.owes(c.key, tick)), plan.Quota(0).Tokens)
@@ -291,7 +291,7 @@ func (w *world) Hash() (h uint64) {
 	}
 	for _, key := range w.shadow.keys {
 		own := interleave.Mix(interleave.Mix(key.key+1<<32, key.full), key.burst)
-		own = interleave.Mix(own, key.label^key.asked<<8)
+		own = interleave.Mix(own, key.label^key.pendingLabel<<8)
 		if w.cancels {
 			own = interleave.Mix(own, key.tenure)
 		}
