@@ -67,12 +67,12 @@ type callLog struct {
 // ask makes many goroutines send requests for one key. On a busy machine, the goroutines run only part of the time. So
 // they continue until they have made enough calls, for up to five times the usual time.
 func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (total callLog) {
-	const length, enough = 100 * time.Millisecond, goroutines * 200
+	const length, minCalls = 100 * time.Millisecond, goroutines * 200
 	var mu sync.Mutex
 	var calls atomic.Int64
 	runConcurrently(goroutines, func(int) {
 		var local callLog
-		for last := time.Since(begin); last < length || last < 5*length && calls.Load() < enough; {
+		for last := time.Since(begin); last < length || last < 5*length && calls.Load() < minCalls; {
 			allowed := s.take(t, limiter, "real", 1).Allowed
 			next := time.Since(begin)
 			if allowed {

@@ -48,33 +48,33 @@ type credentials struct {
 	password     string
 }
 
-func (f Files) read() (m credentials, err error) {
+func (f Files) read() (creds credentials, err error) {
 	if f.CA != "" {
 		text, err := os.ReadFile(f.CA)
 		if err != nil {
-			return m, err
+			return creds, err
 		}
-		if m.authorities = x509.NewCertPool(); !m.authorities.AppendCertsFromPEM(text) {
-			return m, fmt.Errorf("%s: no certificate in PEM", f.CA)
+		if creds.authorities = x509.NewCertPool(); !creds.authorities.AppendCertsFromPEM(text) {
+			return creds, fmt.Errorf("%s: no certificate in PEM", f.CA)
 		}
 	}
 	if f.Certificate != "" {
 		pair, err := tls.LoadX509KeyPair(f.Certificate, f.CertificateKey)
 		if err != nil {
-			return m, fmt.Errorf("%s: %w", f.Certificate, err)
+			return creds, fmt.Errorf("%s: %w", f.Certificate, err)
 		}
-		m.certificates = []tls.Certificate{pair}
+		creds.certificates = []tls.Certificate{pair}
 	}
 	if f.Password != "" {
 		text, err := os.ReadFile(f.Password)
 		if err != nil {
-			return m, err
+			return creds, err
 		}
-		if m.password = strings.TrimRight(string(text), "\r\n"); m.password == "" {
-			return m, fmt.Errorf("%s: no password in it", f.Password)
+		if creds.password = strings.TrimRight(string(text), "\r\n"); creds.password == "" {
+			return creds, fmt.Errorf("%s: no password in it", f.Password)
 		}
 	}
-	return m, nil
+	return creds, nil
 }
 
 type dialer struct {

@@ -87,7 +87,7 @@ type Entry struct {
 	n       uint64
 	id      int64 // identifies the places in the store; AnyWindow until the store knows them; renewals change it
 	due     int64 // when the places must be renewed; each renewal changes it
-	end     int64
+	end     int64 // when the lifetime of the policy is over
 }
 
 var _ limits.Held = (*Entry)(nil)

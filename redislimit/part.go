@@ -62,7 +62,7 @@ func (p *part) takeInHand() {
 	}
 }
 
-func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
+func (p *part) need() uint64 { return cmp.Or(p.Least, p.N) }
 
 // decideLocally decides the part if the node can without a lease. A leased limiter ignores a remembered refusal,
 // because its lease may have the tokens in hand.
@@ -70,10 +70,10 @@ func (p *part) decideLocally() {
 	l := p.quota.limiter
 	d, ok, _ := p.quota.constantDecision()
 	if !ok {
-		d, ok = l.trivialDecision(&p.quota, p.needs())
+		d, ok = l.trivialDecision(&p.quota, p.need())
 	}
 	if !ok && l.terms == nil {
-		d, ok = l.refusals.lookup(p.Key, p.quota.numbers, p.needs(), l.now())
+		d, ok = l.refusals.lookup(p.Key, p.quota.numbers, p.need(), l.now())
 	}
 	p.Decision, p.isDecided = d, ok
 	if ok && d.Allowed { // the request asks for no tokens
@@ -94,7 +94,7 @@ func (p *part) noteAnswer(a script.Answer, isAdmitted bool, sent int64) {
 	p.Decision, p.isDecided, p.hasTokens = p.quota.decision(a, a.Fits()), true, isAdmitted
 	p.receipt = receipt{fromStore, a.Window}
 	if p.inHand == 0 { // otherwise the question asked for fewer tokens than the request
-		p.quota.limiter.refusals.remember(p.Key, p.quota.numbers, p.needs(), sent, p.Decision)
+		p.quota.limiter.refusals.remember(p.Key, p.quota.numbers, p.need(), sent, p.Decision)
 	} else if isAdmitted {
 		p.receipt.origin = fromLease
 	}

@@ -119,18 +119,18 @@ func (q *queue) allows() bool { return q.redis != nil && q.breaker.Allows(q.now(
 // isLost reports whether the queue's part of the store counts as lost: it does not answer, or the store drops keys.
 func (q *queue) isLost() bool { return q.breaker.IsOpen() || q.eviction.isLost() }
 
-func (q *queue) lostSince() (since int64, lost bool) {
-	since, lost = q.breaker.LostSince()
+func (q *queue) lostSince() (since int64, isLost bool) {
+	since, isLost = q.breaker.LostSince()
 	if q.eviction == nil {
-		return since, lost
+		return since, isLost
 	}
 	if dropsSince := q.eviction.since.Load(); dropsSince != 0 {
-		if !lost {
+		if !isLost {
 			return dropsSince, true
 		}
 		return min(since, dropsSince), true
 	}
-	return since, lost
+	return since, isLost
 }
 
 // isBusy reports whether questions that are not urgent should be put off.

@@ -139,7 +139,8 @@ func (r *registry) siblings(l *Limiter) (siblings []*Limiter) {
 	return siblings
 }
 
-// begin reports whether a closed limiter may charge the store. It may until the client is closed.
+// begin registers the work of a closed limiter. It returns false if the client is closed. Otherwise the caller must
+// call charging.Done when the work has ended.
 func (r *registry) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,6 +150,7 @@ func (r *registry) begin() bool {
 	return !r.isEnded
 }
 
+// end ends the work of all closed limiters, and waits for its end.
 func (r *registry) end() {
 	r.mu.Lock()
 	isEnded := r.isEnded

@@ -41,8 +41,8 @@ func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) 
 	if interval == 0 || n > 1 {
 		return l.share.take(key, q, n)
 	}
-	since, lost := l.queueOf(key).lostSince()
-	if !lost {
+	since, isLost := l.queueOf(key).lostSince()
+	if !isLost {
 		return engine.Decision{RetryAfter: breaker.ProbeEvery}
 	}
 	wait := l.share.slow.Take(key, since, l.now(), interval, func() bool {

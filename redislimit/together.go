@@ -87,7 +87,7 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 			p.quota.limiter.renew(p.carrier, p.Key, p.N)
 		}
 	}
-	if err != nil || !admitted(parts) {
+	if err != nil || !noneRefused(parts) {
 		return errors.Join(err, s.giveBack(context.WithoutCancel(ctx), parts))
 	}
 	for i := range parts {
@@ -102,7 +102,7 @@ func addDeciding(parts []part, n int64) {
 	}
 }
 
-func admitted(parts []part) bool {
+func noneRefused(parts []part) bool {
 	for _, p := range parts {
 		if p.isDecided && !p.Decision.Allowed {
 			return false
@@ -118,7 +118,7 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 	for i := range parts {
 		p := &parts[i]
 		switch {
-		case p.isDecided || p.quota.limiter.terms == nil || !admitted(parts):
+		case p.isDecided || p.quota.limiter.terms == nil || !noneRefused(parts):
 		case p.Least > 0:
 			p.takeInHand()
 		default:
@@ -127,7 +127,7 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 			p.receipt.setOrigin(fromLease)
 		}
 	}
-	for admitted(parts) {
+	for noneRefused(parts) {
 		group := s.next(parts)
 		if len(group) == 0 {
 			return nil

@@ -135,7 +135,7 @@ func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	if k == nil {
 		k = &key{model: newModel(c.limit, c.promise), name: name, at: at}
 		if c.promise == LeakyQueue {
-			k.outflow = &bucket{tokens: c.limit.Tokens, per: uint64(c.limit.Per), burst: product(1, uint64(c.limit.Per))}
+			k.outflow = &bucket{unitsPerNano: c.limit.Tokens, unitsPerToken: uint64(c.limit.Per), burst: product(1, uint64(c.limit.Per))}
 		}
 		c.keys[name] = k
 	}
@@ -163,7 +163,7 @@ func (c *Checker) Add(e Event) (v Verdict) {
 	c.report.Events++
 	if !e.Allowed {
 		c.report.Refused++
-		return c.refused(k, e, at, number)
+		return c.judgeRefusal(k, e, at, number)
 	}
 	c.report.Admitted++
 	if e.N <= 0 {
@@ -190,7 +190,7 @@ func (c *Checker) Add(e Event) (v Verdict) {
 	return v
 }
 
-func (c *Checker) refused(k *key, e Event, at time.Duration, number int) (v Verdict) {
+func (c *Checker) judgeRefusal(k *key, e Event, at time.Duration, number int) (v Verdict) {
 	if e.N <= 0 || k.wait(at, uint64(e.N), true) > 0 {
 		return v
 	}

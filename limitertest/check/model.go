@@ -25,45 +25,44 @@ type Window struct {
 func newModel(l Limit, p Promise) model {
 	switch p {
 	case BatchRefill:
-		return &bucket{tokens: 1, per: 1, batch: l, burst: wide{low: l.Burst}}
+		return &bucket{unitsPerNano: 1, unitsPerToken: 1, batch: l, burst: uint128{low: l.Burst}}
 	case FixedWindow:
-		return &window{limit: l.Tokens, per: l.Per, end: earliest}
+		return &window{limit: l.Tokens, period: l.Per, end: earliest}
 	case AlignedWindow:
-		return &window{limit: l.Tokens, per: l.Per, end: earliest, isAligned: true}
+		return &window{limit: l.Tokens, period: l.Per, end: earliest, isAligned: true}
 	case SlidingEstimate:
-		return &estimate{limit: l.Tokens, per: l.Per}
+		return &estimate{limit: l.Tokens, period: l.Per}
 	case SlidingExact:
-		return &exact{limit: l.Tokens, per: l.Per}
+		return &exact{limit: l.Tokens, period: l.Per}
 	}
-	return &bucket{tokens: l.Tokens, per: uint64(l.Per), burst: product(l.Burst, uint64(l.Per))}
+	return &bucket{unitsPerNano: l.Tokens, unitsPerToken: uint64(l.Per), burst: product(l.Burst, uint64(l.Per))}
 }
 
 // earliest is an instant before all others.
 const earliest = -Never - 1
 
-// A bucket has a level in units of token x period. The field per is the number of units in a token, and tokens is the
-// number of units that leave in each nanosecond. In a bucket of batches, a unit is a token, and a batch leaves at each
-// multiple of the period.
+// A bucket has a level in units of token x period. In a bucket of batches, a unit is a token, and a batch leaves at
+// each multiple of the period.
 type bucket struct {
-	tokens, per uint64
-	burst       wide
-	batch       Limit // the limit of a bucket of batches
+	unitsPerNano, unitsPerToken uint64
+	burst                       uint128
+	batch                       Limit // the limit of a bucket of batches
 
-	level     wide
+	level     uint128
 	at        time.Duration
 	began     time.Duration // when the bucket was last charged at level 0
 	admitted  uint64        // tokens admitted since began
 	isCharged bool          // whether the bucket was ever charged
 
 	past      []busyTime    // busy times before began, oldest first; in their sum, at least burst units have left
-	pastUnits wide          // units that have left in past
+	pastUnits uint128       // units that have left in past
 	pastSince time.Duration // past has all units that have left since this instant
 }
 
 // A busyTime is an interval in which the bucket was not empty: from a charge at level 0 until the level is 0 again.
 type busyTime struct {
 	from  time.Duration
-	units wide // how many units have left in this time
+	units uint128 // how many units have left in this time
 }
 
 // maxPast is how many busy times are stored. If more of them would count, the reported time for which there was room
@@ -71,15 +70,15 @@ type busyTime struct {
 const maxPast = 4096
 
 // levelAt returns the level of the bucket at an instant.
-func (b *bucket) levelAt(at time.Duration) wide {
+func (b *bucket) levelAt(at time.Duration) uint128 {
 	if b.batch.Tokens > 0 {
 		return b.level.minus(product(b.batch.Tokens, uint64(periodIndex(at, b.batch.Per)-periodIndex(b.at, b.batch.Per))))
 	}
-	return b.level.minus(product(b.tokens, nanosBetween(b.at, at)))
+	return b.level.minus(product(b.unitsPerNano, nanosBetween(b.at, at)))
 }
 
 func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
-	need := product(n, b.per)
+	need := product(n, b.unitsPerToken)
 	if need.isAbove(b.burst) {
 		return Never
 	}
@@ -87,12 +86,12 @@ func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
 }
 
 // drainTime returns how long it takes, from the instant at, until the given number of units has left.
-func (b *bucket) drainTime(at time.Duration, units wide) time.Duration {
+func (b *bucket) drainTime(at time.Duration, units uint128) time.Duration {
 	if b.batch.Tokens == 0 || units.isZero() {
-		return duration(units.divCeil(b.tokens))
+		return duration(units.divCeil(b.unitsPerNano))
 	}
 	batches := product(units.divCeil(b.batch.Tokens), uint64(b.batch.Per))
-	return duration(batches.minus(wide{low: nanosBetween(floor(at, b.batch.Per), at)}).divFloor(1))
+	return duration(batches.minus(uint128{low: nanosBetween(floor(at, b.batch.Per), at)}).divFloor(1))
 }
 
 func (b *bucket) charge(at time.Duration, n uint64) (uint64, Window) {
@@ -101,9 +100,9 @@ func (b *bucket) charge(at time.Duration, n uint64) (uint64, Window) {
 		b.began, b.admitted = at, 0
 	}
 	b.at, b.isCharged = at, true
-	b.level = b.level.plus(product(n, b.per))
+	b.level = b.level.plus(product(n, b.unitsPerToken))
 	b.admitted = addSaturated(b.admitted, n)
-	return b.level.minus(b.burst).divCeil(b.per), Window{b.began, at, b.admitted}
+	return b.level.minus(b.burst).divCeil(b.unitsPerToken), Window{b.began, at, b.admitted}
 }
 
 // endBusyTime ends a busy time and adds it to the field past.
@@ -112,7 +111,7 @@ func (b *bucket) endBusyTime() {
 		b.pastSince = earliest
 		return
 	}
-	b.past = append(b.past, busyTime{b.began, product(b.admitted, b.per)})
+	b.past = append(b.past, busyTime{b.began, product(b.admitted, b.unitsPerToken)})
 	b.pastUnits = b.pastUnits.plus(b.past[len(b.past)-1].units)
 	for len(b.past) > maxPast || !b.burst.isAbove(b.pastUnits.minus(b.past[0].units)) {
 		b.pastUnits, b.pastSince = b.pastUnits.minus(b.past[0].units), b.past[1].from
@@ -129,8 +128,8 @@ func (b *bucket) since(at time.Duration, n uint64) (countsFrom, roomSince time.D
 		countsFrom = at
 	}
 	// At an earlier instant, there was room if at most spare units have left since then.
-	spare := b.burst.minus(level).minus(product(n, b.per))
-	current := busyTime{b.began, product(b.admitted, b.per).minus(level)}
+	spare := b.burst.minus(level).minus(product(n, b.unitsPerToken))
+	current := busyTime{b.began, product(b.admitted, b.unitsPerToken).minus(level)}
 	for i := len(b.past); ; i-- {
 		if current.units.isAbove(spare) {
 			return countsFrom, addTime(current.from, b.drainTime(current.from, current.units.minus(spare)))
@@ -144,19 +143,19 @@ func (b *bucket) since(at time.Duration, n uint64) (countsFrom, roomSince time.D
 
 // periodStart returns the instant at which the period with the number index begins. If the instant does not fit into a
 // Duration, it returns the nearest instant that fits.
-func periodStart(index int64, per time.Duration) time.Duration {
+func periodStart(index int64, period time.Duration) time.Duration {
 	if index >= 0 {
-		return duration(product(uint64(index), uint64(per)).divFloor(1))
+		return duration(product(uint64(index), uint64(period)).divFloor(1))
 	}
-	if d := duration(product(-uint64(index), uint64(per)).divFloor(1)); d < Never {
+	if d := duration(product(-uint64(index), uint64(period)).divFloor(1)); d < Never {
 		return -d
 	}
 	return earliest
 }
 
-func periodIndex(at, per time.Duration) int64 {
-	i := int64(at / per)
-	if at%per < 0 {
+func periodIndex(at, period time.Duration) int64 {
+	i := int64(at / period)
+	if at%period < 0 {
 		i--
 	}
 	return i
@@ -164,10 +163,10 @@ func periodIndex(at, per time.Duration) int64 {
 
 // floor returns the beginning of the aligned period of an instant. If the beginning does not fit into a Duration, floor
 // returns the first instant.
-func floor(at, per time.Duration) time.Duration {
-	offset := at % per
+func floor(at, period time.Duration) time.Duration {
+	offset := at % period
 	if offset < 0 {
-		offset += per
+		offset += period
 	}
 	if at < earliest+offset {
 		return earliest

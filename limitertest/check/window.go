@@ -10,13 +10,13 @@ import (
 // length instead.
 type window struct {
 	limit     uint64
-	per       time.Duration
+	period    time.Duration
 	isAligned bool
 
 	start, end time.Duration // end is earliest before the first charge
 	count      uint64
 	past       []entry // earlier windows, ordered by their ends; together they have at least limit tokens
-	pastSum    wide
+	pastSum    uint128
 }
 
 func (w *window) wait(at time.Duration, n uint64, _ bool) time.Duration {
@@ -33,9 +33,9 @@ func (w *window) charge(at time.Duration, n uint64) (uint64, Window) {
 	if at >= w.end {
 		w.endWindow()
 		if w.start, w.count = at, 0; w.isAligned {
-			w.start = floor(at, w.per)
+			w.start = floor(at, w.period)
 		}
-		w.end = addTime(w.start, w.per)
+		w.end = addTime(w.start, w.period)
 	}
 	w.count = addSaturated(w.count, n)
 	return w.count - min(w.count, w.limit), Window{w.start, at, w.count}
@@ -47,21 +47,21 @@ func (w *window) endWindow() {
 		return
 	}
 	w.past = append(w.past, entry{w.end, w.count})
-	for w.pastSum = w.pastSum.plus(wide{low: w.count}); enough(w.pastSum, w.past[0].n, w.limit); w.past = w.past[1:] {
-		w.pastSum = w.pastSum.minus(wide{low: w.past[0].n})
+	for w.pastSum = w.pastSum.plus(uint128{low: w.count}); enough(w.pastSum, w.past[0].n, w.limit); w.past = w.past[1:] {
+		w.pastSum = w.pastSum.minus(uint128{low: w.past[0].n})
 	}
 }
 
 // enough reports whether a sum is at least the limit even without its oldest part.
-func enough(sum wide, oldest, limit uint64) bool {
-	return !wide{low: limit}.isAbove(sum.minus(wide{low: oldest}))
+func enough(sum uint128, oldest, limit uint64) bool {
+	return !uint128{low: limit}.isAbove(sum.minus(uint128{low: oldest}))
 }
 
 func (w *window) since(at time.Duration, n uint64) (countsFrom, roomSince time.Duration) {
 	spare, last := w.limit-n, entry{w.end, w.count}
 	switch {
 	case w.isAligned:
-		countsFrom = floor(at, w.per)
+		countsFrom = floor(at, w.period)
 	case at >= w.end:
 		countsFrom = at
 	default:
@@ -82,16 +82,16 @@ func (w *window) since(at time.Duration, n uint64) (countsFrom, roomSince time.D
 }
 
 // An estimate counts tokens in aligned windows. The tokens of the previous window count in proportion: by the share of
-// the previous window that is within the last per.
+// the previous window that is within the last period.
 type estimate struct {
-	limit uint64
-	per   time.Duration
+	limit  uint64
+	period time.Duration
 
 	index             int64
 	previous, current uint64
 	start             time.Duration // start of the current window
 	past              []windowCount // windows with tokens, latest last; together they have at least limit tokens
-	pastSum           wide
+	pastSum           uint128
 }
 
 type windowCount struct {
@@ -103,7 +103,7 @@ type windowCount struct {
 // instant, in nanoseconds.
 func (e *estimate) estimateAt(at time.Duration) (now estimate, share uint64) {
 	now = *e
-	now.index, now.start = periodIndex(at, e.per), floor(at, e.per)
+	now.index, now.start = periodIndex(at, e.period), floor(at, e.period)
 	switch uint64(now.index - e.index) {
 	case 0:
 	case 1:
@@ -111,7 +111,7 @@ func (e *estimate) estimateAt(at time.Duration) (now estimate, share uint64) {
 	default:
 		now.previous, now.current = 0, 0
 	}
-	return now, uint64(e.per) - nanosBetween(now.start, at)
+	return now, uint64(e.period) - nanosBetween(now.start, at)
 }
 
 // countAt returns how many tokens count as taken at an instant. The flag strict rounds the share up.
@@ -119,9 +119,9 @@ func (e *estimate) countAt(at time.Duration, strict bool) uint64 {
 	now, share := e.estimateAt(at)
 	previous := product(now.previous, share)
 	if strict {
-		return addSaturated(now.current, previous.divCeil(uint64(e.per)))
+		return addSaturated(now.current, previous.divCeil(uint64(e.period)))
 	}
-	return addSaturated(now.current, previous.divFloor(uint64(e.per)))
+	return addSaturated(now.current, previous.divFloor(uint64(e.period)))
 }
 
 func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
@@ -135,7 +135,7 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 		}
 	}
 	// There is no room before the current window ends. Then it becomes the previous window, and its share falls.
-	return duration(addSaturated(share, uint64(e.per)-min(e.maxShare(now.current, e.limit-n, strict), uint64(e.per))))
+	return duration(addSaturated(share, uint64(e.period)-min(e.maxShare(now.current, e.limit-n, strict), uint64(e.period))))
 }
 
 // maxShare returns the largest share of a window, in nanoseconds, at which the window's tokens count as at most spare.
@@ -143,9 +143,9 @@ func (e *estimate) maxShare(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {
 		return math.MaxUint64
 	}
-	numerator := product(spare, uint64(e.per))
+	numerator := product(spare, uint64(e.period))
 	if !strict { // the share is rounded down
-		numerator = numerator.plus(wide{low: uint64(e.per) - 1})
+		numerator = numerator.plus(uint128{low: uint64(e.period) - 1})
 	}
 	return numerator.divFloor(tokens)
 }
@@ -157,7 +157,7 @@ func (e *estimate) charge(at time.Duration, n uint64) (uint64, Window) {
 	e.remember(n)
 	from := e.start
 	if e.previous > 0 {
-		from = subTime(e.start, e.per)
+		from = subTime(e.start, e.period)
 	}
 	return count - min(count, e.limit), Window{from, at, addSaturated(e.previous, e.current)}
 }
@@ -170,15 +170,15 @@ func (e *estimate) remember(n uint64) {
 	last := &e.past[len(e.past)-1]
 	n = addSaturated(last.n, n) - last.n
 	last.n += n
-	for e.pastSum = e.pastSum.plus(wide{low: n}); enough(e.pastSum, e.past[0].n, e.limit); e.past = e.past[1:] {
-		e.pastSum = e.pastSum.minus(wide{low: e.past[0].n})
+	for e.pastSum = e.pastSum.plus(uint128{low: n}); enough(e.pastSum, e.past[0].n, e.limit); e.past = e.past[1:] {
+		e.pastSum = e.pastSum.minus(uint128{low: e.past[0].n})
 	}
 }
 
 func (e *estimate) since(at time.Duration, n uint64) (countsFrom, roomSince time.Duration) {
-	countsFrom, roomSince = subTime(floor(at, e.per), e.per), at
+	countsFrom, roomSince = subTime(floor(at, e.period), e.period), at
 	laterTokens, spare := uint64(0), e.limit-n // tokens charged in later windows, and the most that may count
-	index, past := periodIndex(at, e.per), e.past
+	index, past := periodIndex(at, e.period), e.past
 	for {
 		if last := len(past) - 1; last >= 0 && past[last].index == index {
 			laterTokens, past = laterTokens+past[last].n, past[:last]
@@ -189,11 +189,11 @@ func (e *estimate) since(at time.Duration, n uint64) (countsFrom, roomSince time
 		previous := past[len(past)-1]
 		if index > previous.index+1 { // no tokens count between the two windows
 			index = previous.index + 1
-			roomSince = min(roomSince, periodStart(index+1, e.per))
+			roomSince = min(roomSince, periodStart(index+1, e.period))
 		}
-		start := periodStart(index, e.per)
+		start := periodStart(index, e.period)
 		count := func(at time.Duration) uint64 {
-			return addSaturated(laterTokens, product(previous.n, uint64(e.per)-nanosBetween(start, at)).divCeil(uint64(e.per)))
+			return addSaturated(laterTokens, product(previous.n, uint64(e.period)-nanosBetween(start, at)).divCeil(uint64(e.period)))
 		}
 		if count(start) > spare {
 			withoutRoom, withRoom := start, roomSince
@@ -213,13 +213,13 @@ func (e *estimate) since(at time.Duration, n uint64) (countsFrom, roomSince time
 // An exact stores the charges of the last window. It also stores earlier charges, until these have at least limit
 // tokens.
 type exact struct {
-	limit uint64
-	per   time.Duration
+	limit  uint64
+	period time.Duration
 
 	log   []entry // the oldest first
 	first int     // index in log of the first charge in the window of the latest charge
 	count uint64  // tokens from first on
-	sum   wide    // tokens of all charges in log
+	sum   uint128 // tokens of all charges in log
 }
 
 type entry struct {
@@ -236,7 +236,7 @@ func (x *exact) roomAt(n uint64) time.Duration {
 	count := x.count
 	for _, c := range x.log[x.first:] {
 		if count -= c.n; count <= x.limit-n {
-			return addTime(c.at, x.per)
+			return addTime(c.at, x.period)
 		}
 	}
 	return earliest
@@ -254,24 +254,24 @@ func (x *exact) wait(at time.Duration, n uint64, _ bool) time.Duration {
 
 // charge adds a charge to the log. A count that does not fit becomes the largest number, which is an excess anyway.
 func (x *exact) charge(at time.Duration, n uint64) (uint64, Window) {
-	for ; x.first < len(x.log) && nanosBetween(x.log[x.first].at, at) >= uint64(x.per); x.first++ {
+	for ; x.first < len(x.log) && nanosBetween(x.log[x.first].at, at) >= uint64(x.period); x.first++ {
 		x.count -= x.log[x.first].n
 	}
 	n = addSaturated(x.count, n) - x.count
 	x.log = append(x.log, entry{at, n})
-	x.count, x.sum = x.count+n, x.sum.plus(wide{low: n})
+	x.count, x.sum = x.count+n, x.sum.plus(uint128{low: n})
 	for x.first > 0 && enough(x.sum, x.log[0].n, x.limit) {
-		x.sum = x.sum.minus(wide{low: x.log[0].n})
+		x.sum = x.sum.minus(uint128{low: x.log[0].n})
 		x.log, x.first = x.log[1:], x.first-1
 	}
 	return x.count - min(x.count, x.limit), Window{x.log[x.first].at, at, x.count}
 }
 
 func (x *exact) since(at time.Duration, n uint64) (countsFrom, roomSince time.Duration) {
-	countsFrom, spare := addTime(subTime(at, x.per), 1), x.limit-n
+	countsFrom, spare := addTime(subTime(at, x.period), 1), x.limit-n
 	for _, c := range slices.Backward(x.log) {
 		if c.n > spare {
-			return countsFrom, addTime(c.at, x.per)
+			return countsFrom, addTime(c.at, x.period)
 		}
 		spare -= c.n
 	}

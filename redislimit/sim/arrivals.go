@@ -52,11 +52,11 @@ func (s *Scenario) nodeWeights() []float64 {
 	if s.Traffic != nil {
 		return s.Traffic
 	}
-	even := make([]float64, s.Nodes)
-	for i := range even {
-		even[i] = 1
+	weights := make([]float64, s.Nodes)
+	for i := range weights {
+		weights[i] = 1
 	}
-	return even
+	return weights
 }
 
 func (s *Scenario) keyWeights() []float64 {

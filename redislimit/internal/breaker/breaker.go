@@ -36,9 +36,9 @@ func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
 
 // LostSince reports whether the store counts as lost. If so, since is the time when the breaker opened, or of the last
 // success if that was later.
-func (b *Breaker) LostSince() (since int64, lost bool) {
-	lost = b.IsOpen() // read first, so that the other times are from this loss or later
-	return max(b.openedAt.Load(), b.lastAnswer.Load()), lost
+func (b *Breaker) LostSince() (since int64, isLost bool) {
+	isLost = b.IsOpen() // read first, so that the other times are from this loss or later
+	return max(b.openedAt.Load(), b.lastAnswer.Load()), isLost
 }
 
 // Allows reports whether a call may be made now.

@@ -71,9 +71,9 @@ func floor(x *big.Rat, maxDen int64) *big.Rat {
 		// In the same way, replace high by high + j*low. The number j is as large as possible: the fraction must stay
 		// above x, and its denominator must not exceed maxDen. The denominator of x itself is above maxDen, so low is
 		// below x.
-		up := sub(x.Denom(), highN, x.Num(), highD)
-		down := sub(x.Num(), lowD, x.Denom(), lowN)
-		j := steps(up.Sub(up, big.NewInt(1)), down)
+		dividend := sub(x.Denom(), highN, x.Num(), highD)
+		divisor := sub(x.Num(), lowD, x.Denom(), lowN)
+		j := steps(dividend.Sub(dividend, big.NewInt(1)), divisor)
 		j = smaller(j, steps(new(big.Int).Sub(limit, highD), lowD))
 		highN.Add(highN, new(big.Int).Mul(j, lowN))
 		highD.Add(highD, new(big.Int).Mul(j, lowD))

@@ -282,9 +282,9 @@ func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond
 
 func ceilDiv(a, b uint64) uint64 { return (a + b - 1) / b }
 
-// scaled returns n*part/whole, rounded down. The argument part must not exceed the argument whole.
-func scaled(n uint64, part, whole int64) uint64 {
+// scaled returns n*part/total, rounded down. The argument part must not exceed total.
+func scaled(n uint64, part, total int64) uint64 {
 	hi, lo := bits.Mul64(n, uint64(part))
-	quotient, _ := bits.Div64(hi, lo, uint64(whole))
+	quotient, _ := bits.Div64(hi, lo, uint64(total))
 	return quotient
 }
