@@ -3,7 +3,7 @@ package engine
 import "fmt"
 
 // batchAhead is the number of keys whose cache lines [Limiter.TakeBatch] loads together. A core can wait for about half
-// as many.
+// as many cache lines at the same time.
 const batchAhead = 24
 
 // TakeBatch takes n tokens from each of the keys, one after the other, and writes the answers to decisions. It is

@@ -16,9 +16,9 @@ func (l *Limiter) Allow(key string) bool {
 	if !l.seeded {
 		return l.allowUnseeded(key)
 	}
-	// The clock is read first, because values that are known before a call must be saved on the stack during the call.
-	// The code of the clock and of AllowKey is inline, because each call of a function would take a twentieth of the
-	// time.
+	// The clock is read before anything else, because the values computed before a call must be saved on the stack
+	// during the call. The code of the clock and of AllowKey is repeated here, because each call of a function would
+	// take a twentieth of the time.
 	var now int64
 	if line := l.clock.line.Load(); line != nil {
 		now = line.nanosAt(tsc.Read())

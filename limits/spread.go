@@ -37,7 +37,7 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 	return engine.Policy{}
 }
 
-// askSpreads takes from the limits with a Spread, or only peeks if takes is false, and reports whether all admit. The
+// askSpreads takes from the limits with a Spread, or only peeks if isTake is false, and reports whether all admit. The
 // peek comes before a call to a store, so that no store is called for a request that a Spread refuses.
 func (res *Result[R]) askSpreads(ctx context.Context, isTake bool) bool {
 	for i := range res.n {

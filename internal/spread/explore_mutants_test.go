@@ -132,7 +132,7 @@ var mutants = []mutant{
 	{"S9", "a bucket that has rested seems to be awake before it is", "two takers after a long rest", "U3", []edit{
 		{bucketGo, "\t\tif b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now()))) { // S9\n\t\t\tb.changedAt.CompareAndSwap(uint64(changedAt), uint64(v.nanos))\n\t\t}", "\t\tb.changedAt.CompareAndSwap(uint64(changedAt), uint64(v.nanos))\n\t\tb.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now())))"},
 	}},
-	{"S9", "a bucket is changed before at says so", "a change that at does not say beside a rest", "U1", []edit{
+	{"S9", "a bucket is changed before changedAt says so", "a change that changedAt does not say beside a rest", "U1", []edit{
 		{bucketGo, "\tif changedAt := int64(b.changedAt.Load()); v.nanos-changedAt > v.terms.quarter/4 {\n\t\tb.changedAt.CompareAndSwap(uint64(changedAt), uint64(v.nanos)) // S9\n\t}\n\treturn b.shared.CompareAndSwap(uint64(v.state), uint64(to))",
 			"\tchanged := b.shared.CompareAndSwap(uint64(v.state), uint64(to))\n\tif changedAt := int64(b.changedAt.Load()); changed && v.nanos-changedAt > v.terms.quarter/4 {\n\t\tb.changedAt.CompareAndSwap(uint64(changedAt), uint64(v.nanos))\n\t}\n\treturn changed"},
 	}},

@@ -42,7 +42,7 @@ type scenario struct {
 	before  []call
 	threads [][]call
 	large   bool
-	rests   bool // before contains a long rest, so the word at is explored, too
+	rests   bool // before contains a long rest, so the word changedAt is explored, too
 	slow    bool // a token takes a sixteenth of the circle of times, and cells hold nothing
 }
 
@@ -149,7 +149,7 @@ var scenarios = []scenario{
 	{name: "a large taker of what cells hold after a long rest", burst: 10, before: slices.Concat(bothHold, []call{rests}),
 		threads: together(takes(1, 10), here), rests: true},
 	{name: "a look after a long rest", burst: 1, before: []call{here, rests}, threads: together(peeks, there, here), rests: true},
-	{name: "a change that at does not say beside a rest", burst: 2, before: []call{here, waits(4)},
+	{name: "a change that changedAt does not say beside a rest", burst: 2, before: []call{here, waits(4)},
 		threads: [][]call{{takes(0, 2)}, {takes(1, 2)}, {waits(1)}}, rests: true, slow: true},
 	{name: "a change after a long rest", before: slices.Concat(drained, []call{rests}), burst: 6,
 		threads: together(replaces, there), rests: true},

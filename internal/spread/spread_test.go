@@ -195,7 +195,7 @@ func TestAnIdleBucketStaysFull(t *testing.T) {
 		now.nanos.Add(quarter/4*i + 1_000_000)
 	}
 	now.nanos.Add(-1_000_000 - quarter/4*63)
-	for i := range 64 { // each step is so short that the word at is not always written
+	for i := range 64 { // each step is so short that the word changedAt is not always written
 		now.nanos.Add(quarter / 5)
 		for range 10 {
 			require.True(t, b.takes(0, 1), "after %d steps", i)
